@@ -16,7 +16,7 @@ const (
 
 	// The bounds of the percentage of a small heap. With the lower one the process stays below 150 MB with 200,000 tenants in use. The
 	// collector then needs some 2 µs more for a request than with the runtime's default (docs/decisions/memory.md).
-	percentMin, percentMax = 75, 400
+	percentMin, percentMax = 75, 1000
 
 	// percentDefault is the runtime's, for a large heap.
 	percentDefault = 100

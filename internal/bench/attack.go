@@ -32,6 +32,10 @@ const floodEcho = "bare echo"
 // CPU from those that are measured.
 const attackTick = time.Millisecond
 
+// attackLate is after what time an attack gives up a request that it had no time to send. It only has the time that others leave: without
+// a bound it would make up for each pause with a burst on all its connections at once, which no attacker with a computer of his own does.
+const attackLate = 5 * time.Millisecond
+
 // Run sends the requests. It returns the answers by status for each kind; 0 counts those that were not taken in time.
 func (a *Attack) Run(ctx context.Context) ([]map[int]int64, error) {
 	var seq atomic.Uint64
@@ -44,7 +48,7 @@ func (a *Attack) Run(ctx context.Context) ([]map[int]int64, error) {
 		if err != nil {
 			return nil, err
 		}
-		load := steady{t, floodTenants, a.Rate / len(a.Kinds), a.Slice, floodDrain, attackTick, nil}
+		load := steady{t: t, tenants: floodTenants, rate: a.Rate / len(a.Kinds), d: a.Slice, drain: floodDrain, tick: attackTick, late: attackLate}
 		wg.Go(func() {
 			s, err := openLoopOn(ctx, a.Address, a.Connections/len(a.Kinds), &seq, load)
 			answers[i], errs[i] = s.answers, err
@@ -79,14 +83,15 @@ func openLoopOn(ctx context.Context, address string, n int, seq *atomic.Uint64, 
 	return openLoop(ctx, clients, seq, load)
 }
 
-// attackApart runs an attack with "self attack" in a process of the lowest priority. An attacker has computers of his own; here he
-// only gets the time that the service, its servers and the others leave.
+// attackApart runs an attack with "self attack" in a process of the scheduling class SCHED_IDLE. An attacker has computers of his own; here
+// he only gets the time that the service, its servers and the others leave. The lowest priority would not do: it keeps a core to the end of
+// its slice of some milliseconds.
 func attackApart(ctx context.Context, self string, a Attack) (answers []map[int]int64, err error) {
 	in, err := json.Marshal(a)
 	if err != nil {
 		return nil, fmt.Errorf("attack: %w", err)
 	}
-	cmd := exec.CommandContext(ctx, "nice", "-n", "19", self, "attack")
+	cmd := exec.CommandContext(ctx, "chrt", "--idle", "0", self, "attack")
 	cmd.Stdin, cmd.Stderr = bytes.NewReader(in), os.Stderr
 	out, err := cmd.Output()
 	if err != nil {

@@ -205,7 +205,7 @@ func (f *flood) slice(ctx context.Context, api string, rate int, kinds ...string
 	}
 	if rate > 0 {
 		wg.Go(func() {
-			others, debitErr = openLoopOn(ctx, api, f.cfg.Connections, &f.seq, steady{f.debit, floodOthers, rate, f.cfg.Slice, drainMax, paceTick, nil})
+			others, debitErr = openLoopOn(ctx, api, f.cfg.Connections, &f.seq, steady{t: f.debit, tenants: floodOthers, rate: rate, d: f.cfg.Slice, drain: drainMax, tick: paceTick})
 		})
 	}
 	wg.Wait()

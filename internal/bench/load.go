@@ -140,6 +140,9 @@ type steady struct {
 
 	// watch gets each answer: when it was due since the start, and its latency. Callers call it at the same time. nil: nobody watches.
 	watch func(due, took time.Duration)
+
+	// late is how long after it was due a request may still be sent; later it counts as an error. 0: however long.
+	late time.Duration
 }
 
 // openLoop sends requests at a rate, however long answers take. A request's latency counts from the time when it
@@ -156,7 +159,7 @@ func openLoop(ctx context.Context, clients []*client, seq *atomic.Uint64, load s
 		w.init()
 		wg.Go(func() {
 			for at := range due {
-				if time.Since(start) > d+load.drain {
+				if now := time.Since(start); now > d+load.drain || load.late > 0 && now-at > load.late {
 					w.note(outcome{}, time.Since(start)-at) // not sent: an error
 					continue
 				}

@@ -83,7 +83,7 @@ func TestOpenLoop_WaitForConnection_CountsAsLatency(t *testing.T) {
 	t.Cleanup(func() { closeAll(clients) })
 	var seq atomic.Uint64
 	// One connection can send 50/s; 200/s are due.
-	s, err := openLoop(t.Context(), clients, &seq, steady{newTemplate("/", "", "{}", 1), 1, 200, 250 * time.Millisecond, drainMax, paceTick, nil})
+	s, err := openLoop(t.Context(), clients, &seq, steady{t: newTemplate("/", "", "{}", 1), tenants: 1, rate: 200, d: 250 * time.Millisecond, drain: drainMax, tick: paceTick})
 	require.NoError(t, err)
 	require.EqualValues(t, 50, s.sent)
 	// The last of 50 requests was due after 250 ms and is answered after a second at the earliest.
@@ -100,6 +100,6 @@ func TestOpenLoop_ContextEnds_Ends(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	var seq atomic.Uint64
-	_, err = openLoop(ctx, clients, &seq, steady{newTemplate("/", "", "{}", 1), 1, 10, time.Minute, drainMax, paceTick, nil})
+	_, err = openLoop(ctx, clients, &seq, steady{t: newTemplate("/", "", "{}", 1), tenants: 1, rate: 10, d: time.Minute, drain: drainMax, tick: paceTick})
 	require.ErrorIs(t, err, context.Canceled)
 }

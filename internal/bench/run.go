@@ -359,7 +359,7 @@ func (r *runner) open(ctx context.Context, address string, t *template, rate int
 		return sample{}, err
 	}
 	defer closeAll(clients)
-	s, err := openLoop(ctx, clients, &r.seq, steady{t, r.cfg.Tenants, rate, r.cfg.OpenFor, drainMax, paceTick, nil})
+	s, err := openLoop(ctx, clients, &r.seq, steady{t: t, tenants: r.cfg.Tenants, rate: rate, d: r.cfg.OpenFor, drain: drainMax, tick: paceTick})
 	r.note(t, &s)
 	return s, err
 }

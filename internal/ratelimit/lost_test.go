@@ -1,16 +1,11 @@
 package ratelimit
 
 import (
-	"fmt"
-	"sync/atomic"
 	"testing"
 	"time"
 
-	"pgregory.net/rapid"
-
 	"github.com/quotasvc/quotasvc/internal/ratelimit/replica"
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
-	"github.com/quotasvc/quotasvc/internal/ratelimit/rule/oracle"
 	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
@@ -222,64 +217,4 @@ func TestOutages_RedisComesBackEmpty_AdmitTheLimitOnce(t *testing.T) {
 			t.Errorf("%s: %d admitted of 100", r.Kind, admitted[i])
 		}
 	}
-}
-
-// TestLimits_LostData_EqualsTheOracle: a process that saw everything brings everything back. Requests and changes of rules are random, and
-// Redis loses its data at random instants. Of a log only the newest token's time is known, so logs are not in this test. A
-// bucket has one calendar: what no longer counts in the calendar of the last request is not known here, and may count in another one.
-func TestLimits_LostData_EqualsTheOracle(t *testing.T) {
-	t.Parallel()
-	client := patientClient(t, testenv.RedisPrivate(t).Options())
-	var now atomic.Int64 // also read by the watches of limiters
-	now.Store(worldStart)
-	run := 0
-	rapid.Check(t, func(rt *rapid.T) {
-		run++
-		tenant := fmt.Sprintf("acme-%d", run)
-		w, o := drawWorld(rt), oracle.New()
-		for i := range w.rules {
-			if w.rules[i].Kind == rule.KindSlidingLog {
-				w.rules[i] = drawRuleOf(rt, w.rules[i].ID, rule.KindSlidingWindow)
-			}
-		}
-		l := patientLimiter(t, client, settings{redisNow: now.Load, Now: func() time.Time { return time.UnixMicro(now.Load()) }})
-		var given charged
-		for range rapid.IntRange(1, 30).Draw(rt, "steps") {
-			w.now += rapid.OneOf(
-				rapid.Int64Range(1, 2000), rapid.Int64Range(1, 5_000_000), rapid.Int64Range(1, 100_000_000_000),
-			).Draw(rt, "us")
-			switch rapid.IntRange(0, 7).Draw(rt, "event") {
-			case 0, 1:
-				client.FlushAll(t.Context())
-				clear(o.Bans) // bans are lost
-			case 2:
-				// A raised window is as of then, which shows when its length changes: it counts as charged then.
-				if i := rapid.IntRange(0, len(w.rules)-1).Draw(rt, "changed"); w.rules[i].Kind <= rule.KindLeakyBucket {
-					w.rules[i] = drawRuleOf(rt, w.rules[i].ID, w.rules[i].Kind)
-				}
-			}
-			what, req := w.drawRequest(rt, tenant)
-			req = given.draw(rt, w, what, req)
-			for i := range req.Charges {
-				req.Charges[i].Zone = nil
-			}
-			q, err := req.check(what)
-			if err != nil {
-				rt.Fatal(err)
-			}
-			now.Store(w.now)
-			o.Forget(w.now)
-			d, err := perform(l, what, req)
-			if err != nil {
-				rt.Fatal(err)
-			}
-			allowed, rows := o.Decide(w.now, what, oracleCharges(&q))
-			if what != rule.Refund {
-				sameDecision(rt, d, allowed, rows)
-			}
-			if what == rule.Consume || what == rule.Late {
-				given.add(d, req)
-			}
-		}
-	})
 }

@@ -14,12 +14,12 @@ import (
 // floodCmd floods the service with refused requests.
 type floodCmd struct {
 	programConfig
-	Rate        int           `default:"500" help:"Debits/s of other tenants. The flood has ten times as many requests."`
+	Rate        int           `default:"100" help:"Debits/s of other tenants. The flood has ten times as many requests. The machine must have time left at both, else the result is how full it is."`
 	Connections int           `default:"128" help:"Connections of the others, and as many of the flood."`
 	Rounds      int           `default:"3" help:"Rounds: each has every flood once, and before each as long without one."`
 	Docs        string        `default:"docs" type:"path" help:"Directory of the documents."`
 	Record      bool          `help:"Write the picture into the documents."`
-	Slice       time.Duration `default:"3s" help:"Duration with or without a flood in a round."`
+	Slice       time.Duration `default:"6s" help:"Duration with or without a flood in a round."`
 }
 
 // Run measures, prints the results and stores them.

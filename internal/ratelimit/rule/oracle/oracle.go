@@ -14,6 +14,8 @@ import (
 type Oracle struct {
 	Buckets map[string]*Bucket
 	Bans    map[string]ban // by the key of the bucket
+
+	seen map[string]int // tokens of a log after the last decision on it, by its key
 }
 
 // Charge is a charge of one rule on one bucket.
@@ -86,7 +88,9 @@ func (c Charge) model() kindModel {
 }
 
 // New returns an oracle without buckets.
-func New() *Oracle { return &Oracle{Buckets: make(map[string]*Bucket), Bans: make(map[string]ban)} }
+func New() *Oracle {
+	return &Oracle{Buckets: make(map[string]*Bucket), Bans: make(map[string]ban), seen: make(map[string]int)}
+}
 
 // Decide decides charges at now, all or none, and returns a row per charge.
 func (o *Oracle) Decide(now int64, what rule.Op, charges []Charge) (allowed bool, rows []Row) {
@@ -125,6 +129,7 @@ func (o *Oracle) Decide(now int64, what rule.Op, charges []Charge) (allowed bool
 				o.write(c, b, now)
 			}
 		}
+		o.note(c, b)
 		// The largest cost that fits.
 		remaining := int64(sort.Search(int(c.Capacity), func(n int) bool { return !c.model().fits(c, b, now, int64(n)+1) }))
 		row := Row{Code: codes[i], Taken: taken, Remaining: remaining, Reset: c.wait(b, now, c.Capacity)}

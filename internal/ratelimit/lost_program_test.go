@@ -1,0 +1,134 @@
+package ratelimit
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"pgregory.net/rapid"
+
+	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
+	"github.com/quotasvc/quotasvc/internal/ratelimit/rule/oracle"
+	"github.com/quotasvc/quotasvc/internal/testenv"
+)
+
+// lossProgram is a random program in which Redis loses its data. Requests, the processes that send them, changes of rules and losses are
+// random. A bucket has one calendar: what no longer counts in the calendar of the last request is not known here, and may count in
+// another one.
+type lossProgram struct {
+	processes []*Limiter
+	now       *atomic.Int64 // us; also read by the watches of limiters
+	lose      func(context.Context) error
+}
+
+// newLossProgram returns a program of n processes on one Redis or cluster.
+func newLossProgram(t *testing.T, n int, client redis.UniversalClient, lose func(context.Context) error) *lossProgram {
+	p := &lossProgram{now: new(atomic.Int64), lose: lose}
+	p.now.Store(worldStart)
+	for range n {
+		p.processes = append(p.processes, patientLimiter(t, client, settings{redisNow: p.now.Load, Now: func() time.Time { return time.UnixMicro(p.now.Load()) }}))
+	}
+	return p
+}
+
+// TestLimits_LostData_EqualsTheOracle: a process that saw everything brings everything back.
+func TestLimits_LostData_EqualsTheOracle(t *testing.T) {
+	t.Parallel()
+	client := patientClient(t, testenv.RedisPrivate(t).Options())
+	newLossProgram(t, 1, client, func(ctx context.Context) error { return client.FlushAll(ctx).Err() }).run(t)
+}
+
+// TestLimits_LostData_TwoProcesses_EqualTheOracle: what two processes have seen comes back once, not twice.
+func TestLimits_LostData_TwoProcesses_EqualTheOracle(t *testing.T) {
+	t.Parallel()
+	client := patientClient(t, testenv.RedisPrivate(t).Options())
+	newLossProgram(t, 2, client, func(ctx context.Context) error { return client.FlushAll(ctx).Err() }).run(t)
+}
+
+// TestLimits_LostData_Cluster_EqualsTheOracle: each tenant's part of a cluster has a life of its own.
+func TestLimits_LostData_Cluster_EqualsTheOracle(t *testing.T) {
+	t.Parallel()
+	client := patientCluster(t, testenv.RedisClusterPrivate(t))
+	newLossProgram(t, 2, client, func(ctx context.Context) error {
+		return client.ForEachMaster(ctx, func(ctx context.Context, master *redis.Client) error { return master.FlushAll(ctx).Err() })
+	}).run(t)
+}
+
+func (p *lossProgram) run(t *testing.T) {
+	run := 0
+	rapid.Check(t, func(rt *rapid.T) {
+		run++
+		tenant := fmt.Sprintf("acme-%d", run)
+		w, o := drawWorld(rt), oracle.New()
+		var given charged
+		for range rapid.IntRange(1, 30).Draw(rt, "steps") {
+			switch rapid.IntRange(0, 7).Draw(rt, "event") {
+			case 0, 1:
+				p.look(rt, w, o, tenant) // what a process has not seen it cannot bring back
+				if err := p.lose(t.Context()); err != nil {
+					rt.Fatal(err)
+				}
+				o.Lose()
+				w.now++                  // a life is the instant at which it began: no data is lost in the microsecond in which it came
+				p.look(rt, w, o, tenant) // a process brings a bucket back with its first call, also what was given back since
+			case 2:
+				// A raised window is as of then, which shows when its length changes: it counts as charged then.
+				if i := rapid.IntRange(0, len(w.rules)-1).Draw(rt, "changed"); w.rules[i].Kind <= rule.KindLeakyBucket {
+					w.rules[i] = drawRuleOf(rt, w.rules[i].ID, w.rules[i].Kind)
+				}
+			}
+			w.now += rapid.OneOf(
+				rapid.Int64Range(1, 2000), rapid.Int64Range(1, 5_000_000), rapid.Int64Range(1, 100_000_000_000),
+			).Draw(rt, "us")
+			what, req := w.drawRequest(rt, tenant)
+			req = given.draw(rt, w, what, req)
+			by := p.processes[rapid.IntRange(0, len(p.processes)-1).Draw(rt, "process")]
+			d := p.compare(rt, w, o, by, what, req)
+			if what == rule.Consume || what == rule.Late {
+				given.add(d, req)
+			}
+		}
+	})
+}
+
+// compare lets a process and the oracle decide the same.
+func (p *lossProgram) compare(t *rapid.T, w *world, o *oracle.Oracle, by *Limiter, what rule.Op, req Request) Decision {
+	for i := range req.Charges {
+		req.Charges[i].Zone = nil
+	}
+	q, err := req.check(what)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.now.Store(w.now)
+	o.Forget(w.now)
+	d, err := perform(by, what, req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	allowed, rows := o.Decide(w.now, what, oracleCharges(&q))
+	if what != rule.Refund {
+		sameDecision(t, d, allowed, rows)
+	}
+	return d
+}
+
+// look lets each process see all buckets that a request of the program can have.
+func (p *lossProgram) look(t *rapid.T, w *world, o *oracle.Oracle, tenant string) {
+	for _, by := range p.processes {
+		for _, subject := range []string{"", "alice", "bob"} {
+			req := Request{Tenant: tenant}
+			for _, r := range w.rules {
+				c := Charge{Rule: r, Cost: 1}
+				if subject != "" {
+					c.Dimension = rule.Dimension(subject)
+				}
+				req.Charges = append(req.Charges, c)
+			}
+			p.compare(t, w, o, by, rule.Peek, req)
+		}
+	}
+}
