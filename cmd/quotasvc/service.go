@@ -359,7 +359,7 @@ func (s *service) startLedger(ctx context.Context, cfg *serviceConfig, agreed *c
 	l, err := pg.Open(ctx, pg.Config{
 		DatabaseURL: string(cfg.DatabaseURL), Login: &s.secrets.database, Lanes: cfg.LedgerLanes, Log: s.log, Metrics: m.registry, LaneMetrics: m.lanes,
 		Tracer: m.traces.Tracer(), Traces: m.traces.Provider(),
-		Clock: agreed, OnCommit: onCommit, Readers: cfg.Readers,
+		Clock: agreed, OnCommit: onCommit, Readers: cfg.Readers, ThroughCoordinator: cfg.CoordinatorOnly,
 	})
 	if err != nil {
 		return nil, err

@@ -12,9 +12,11 @@
 //	C2  Tenants of one group can be read, locked and written by one statement on one node.
 //	C3  GroupOf gives a tenant the shard that Citus gives it: a test compares the two.
 //	C4  Distribute can be interrupted and run again. It changes no table that has its place already.
+//	C5  Of never returns a pool of a node that was not reached since it was lost. Where a shard was moved a moment ago, its former node passes
+//	    statements on.
 //
 // # Clock, concurrency, failure
 //
-// The package has no clock. Groups is safe for concurrent use; Refresh replaces the ranges at once. Errors of Distribute and Detect say what an
+// The package has no clock. Groups and Nodes are safe for concurrent use; Refresh replaces the ranges at once. Errors of Distribute and Detect say what an
 // operator can do; other errors are those of the driver, wrapped.
 package citus

@@ -19,11 +19,23 @@ type Groups struct {
 type shard struct {
 	ID   int64
 	From int32 // its smallest hash; the next shard begins behind its largest one
+
+	Host string // of the node that holds it; empty: only the coordinator can be asked
+	Port int32
 }
 
-// Refresh reads the shards. It is needed after one was split; a move changes nothing here.
+// selectShards returns a shard of balances in a row, with its node. The coordinator's group is 0.
+const selectShards = `SELECT DISTINCT ON (s.shardid) s.shardid, s.shardminvalue::integer,
+		CASE WHEN n.groupid <> 0 AND n.hasmetadata AND n.metadatasynced THEN n.nodename ELSE '' END, n.nodeport
+	FROM pg_dist_shard s
+	JOIN pg_dist_placement p ON p.shardid = s.shardid AND p.shardstate = 1
+	JOIN pg_dist_node n ON n.groupid = p.groupid AND n.noderole = 'primary'
+	WHERE s.logicalrelid = 'balances'::regclass
+	ORDER BY s.shardid, n.groupid`
+
+// Refresh reads the shards. It is needed after one was split or moved.
 func (g *Groups) Refresh(ctx context.Context, db Querier) error {
-	rows, err := db.Query(ctx, "SELECT shardid, shardminvalue::integer FROM pg_dist_shard WHERE logicalrelid = 'balances'::regclass")
+	rows, err := db.Query(ctx, selectShards)
 	if err != nil {
 		return fmt.Errorf("read the shards: %w", err)
 	}
@@ -65,4 +77,34 @@ func (g *Groups) Count() int {
 		return 1
 	}
 	return max(len(*shards), 1)
+}
+
+// address returns where the tenant's node listens. It is empty if only the coordinator can be asked.
+func (g *Groups) address(tenant string) Address {
+	shards := g.shards.Load()
+	if shards == nil || len(*shards) == 0 {
+		return Address{}
+	}
+	return (*shards)[g.Of(tenant)].address()
+}
+
+// addresses returns where the nodes listen that can be asked, each once.
+func (g *Groups) addresses() (all []Address) {
+	shards := g.shards.Load()
+	if shards == nil {
+		return nil
+	}
+	for _, s := range *shards {
+		if at := s.address(); at != (Address{}) && !slices.Contains(all, at) {
+			all = append(all, at)
+		}
+	}
+	return all
+}
+
+func (s *shard) address() Address {
+	if s.Host == "" {
+		return Address{}
+	}
+	return Address{Host: s.Host, Port: uint16(s.Port)} //nolint:gosec // pg_dist_node has ports
 }

@@ -65,7 +65,7 @@ func (g *Gate) answerItems(ctx context.Context, req *Request, facts *tenantFacts
 		ctx, cancel = context.WithTimeout(ctx, balances.ReadPatience)
 		defer cancel()
 	}
-	result, err := g.loader.check(ctx, req.Tenant, req.Subject, req.Items)
+	result, err := g.loader.check(ctx, req.Tenant, req.Subject, req.Items, req.MaxStale != nil && *req.MaxStale <= 0)
 	switch {
 	case err == nil:
 		return fromLedger(result)

@@ -62,6 +62,8 @@ type loader struct {
 type question struct {
 	ledger.CheckRequest
 
+	until string // the key in flight, if nobody may share the answer once the read begins; else ""
+
 	out  pg.CheckOutcome
 	done chan struct{} // closed when out is set
 }
@@ -100,10 +102,16 @@ func (l *loader) away() bool {
 }
 
 // check asks the ledger. Other callers may share the answer: nobody may change it. Errors are *ledger.Error.
-func (l *loader) check(ctx context.Context, tenant, subject string, items []ledger.Item) (*ledger.CheckResult, error) {
-	answer := l.flight.DoChan(questionKey(tenant, subject, items), func() (any, error) {
+// fresh: what the caller has been told before, also of its last debit, is part of the answer; so the read has not begun yet.
+func (l *loader) check(ctx context.Context, tenant, subject string, items []ledger.Item, fresh bool) (*ledger.CheckResult, error) {
+	key, shared := questionKey(tenant, subject, items), ""
+	if fresh {
+		key += " fresh"
+		shared = key
+	}
+	answer := l.flight.DoChan(key, func() (any, error) {
 		// Other callers may wait for this answer, so it does not end when this caller's ctx does.
-		q := &question{CheckRequest: ledger.CheckRequest{Tenant: tenant, Subject: subject, Items: items}, done: make(chan struct{})}
+		q := &question{CheckRequest: ledger.CheckRequest{Tenant: tenant, Subject: subject, Items: items}, until: shared, done: make(chan struct{})}
 		return l.ask(context.WithoutCancel(ctx), q)
 	})
 	select {
@@ -154,6 +162,11 @@ func (l *loader) takeBatch() []*question {
 	n := min(len(l.waiting), loadBatchMax)
 	batch := slices.Clone(l.waiting[:n])
 	l.waiting = slices.Delete(l.waiting, 0, n)
+	for _, q := range batch {
+		if q.until != "" {
+			l.flight.Forget(q.until)
+		}
+	}
 	return batch
 }
 

@@ -98,7 +98,7 @@ func TestLoader_WaitAndRead_ShareOneBudget(t *testing.T) {
 	in.loader.slots <- struct{}{}
 	time.AfterFunc(in.loader.budget-100*time.Millisecond, func() { <-in.loader.slots })
 	started := time.Now()
-	_, err := in.loader.check(t.Context(), "acme", "", []ledger.Item{{Meter: "calls", Amount: 1}})
+	_, err := in.loader.check(t.Context(), "acme", "", []ledger.Item{{Meter: "calls", Amount: 1}}, false)
 	in.expectCode(ledger.CodeUnavailable, "postgresql hangs", err)
 	if took := time.Since(started); took > in.loader.budget*3/2 {
 		t.Errorf("it took %s, and the budget is %s", took, in.loader.budget)

@@ -256,7 +256,7 @@ func (g *Gate) readRefusing(ctx context.Context, d *ledger.Debit, b *refusing) (
 	key := balanceOf(d)
 	read, err, _ := g.memory.flight.Do(key.Tenant+" "+key.Meter, func() (any, error) {
 		readAt := g.now()
-		result, err := g.loader.check(context.WithoutCancel(ctx), d.Tenant, "", d.Items)
+		result, err := g.loader.check(context.WithoutCancel(ctx), d.Tenant, "", d.Items, false)
 		if err != nil {
 			return nil, err
 		}

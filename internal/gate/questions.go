@@ -77,7 +77,7 @@ func (g *Gate) askAgain(ctx context.Context, d *ledger.Debit, q *refusedQuestion
 	read, err, _ := g.memory.flight.Do("question "+name, func() (any, error) {
 		next := &refusedQuestion{readAt: g.now()}
 		var err error
-		if next.check, err = g.loader.check(context.WithoutCancel(ctx), d.Tenant, d.Subject, d.Items); err != nil {
+		if next.check, err = g.loader.check(context.WithoutCancel(ctx), d.Tenant, d.Subject, d.Items, false); err != nil {
 			return nil, err
 		}
 		switch {

@@ -9,9 +9,11 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/quotasvc/quotasvc/internal/citus"
 	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/pgpool"
 )
 
 // On Citus, a transaction of a batch reads, locks and writes tenants of one shard group: all its statements run on one node, and its COMMIT is
@@ -45,6 +47,49 @@ func detectCitus(ctx context.Context, cfg *Config) (*citus.Cluster, error) {
 
 // Cluster returns what the database was at the start: a Citus cluster, or nil.
 func (l *Ledger) Cluster() *citus.Cluster { return l.cluster }
+
+// newNodes returns the nodes of the cluster, with pools like that of the writers. The nodes' roles have the same passwords, and their
+// certificates are verified with their own names.
+func (l *Ledger) newNodes() *citus.Nodes {
+	if l.cluster == nil || l.cfg.ThroughCoordinator {
+		return nil
+	}
+	return citus.NewNodes(l.cluster.Groups, l.log, func(at citus.Address) (*pgxpool.Pool, error) {
+		pool, err := newPool(context.Background(), &l.cfg, l.cfg.Lanes+writersSpare, "quotasvc-writer", l.writerSettings(), &at)
+		if err == nil {
+			pgpool.Measure(l.cfg.Metrics, "writers of "+at.String(), pool)
+		}
+		return pool, err
+	})
+}
+
+// connectTo changes the server of a connection to a node.
+func connectTo(cfg *pgx.ConnConfig, node citus.Address) {
+	cfg.Host, cfg.Port, cfg.Fallbacks = node.Host, node.Port, nil
+	if cfg.TLSConfig != nil && cfg.TLSConfig.ServerName != "" {
+		cfg.TLSConfig = cfg.TLSConfig.Clone()
+		cfg.TLSConfig.ServerName = node.Host
+	}
+}
+
+// writersFor returns the writers of the node that holds the plan's shard group. It returns those of the coordinator if there is no such node or no
+// call, or if the node does not give a connection: it is not asked again before it was reached.
+func (l *Ledger) writersFor(ctx context.Context, p *plan) *pgxpool.Pool {
+	if p == nil || len(p.calls) == 0 {
+		return l.writers
+	}
+	node := l.nodes.Of(tenantOfCall(p.calls[0]))
+	if node == nil {
+		return l.writers
+	}
+	conn, err := node.Acquire(ctx)
+	if err != nil {
+		l.nodes.Lost(node, err)
+		return l.writers
+	}
+	conn.Release()
+	return node
+}
 
 // citusWriterSettings replace settings of a writer's connection. The tenants of a statement are known when it is planned, so that it goes to one
 // node. What the connection sets within a transaction holds on that node as well: lock_timeout has to.
@@ -145,7 +190,7 @@ func citusName(pgErr *pgconn.PgError, table string) bool {
 	return pgErr.TableName == "" && strings.Contains(pgErr.Message, `"`+table+"_")
 }
 
-// refreshGroups reads the shards again, in case one was split.
+// refreshGroups reads the shards again, in case one was split or moved, and asks the nodes whether they answer.
 func (l *Ledger) refreshGroups(ctx context.Context) {
 	if l.cluster == nil {
 		return
@@ -155,6 +200,7 @@ func (l *Ledger) refreshGroups(ctx context.Context) {
 	if err := l.cluster.Groups.Refresh(ctx, l.readers); err != nil {
 		l.log.Warn("the shards are not known anew", "error", err)
 	}
+	l.nodes.Reach(ctx)
 }
 
 // dueInGroups returns up to limit due balances, those of each shard group together.

@@ -20,7 +20,8 @@ import (
 // benchCitus is the variable with the length of a round of the comparison, such as 5s: `make bench-citus` sets it.
 const benchCitus = "QUOTASVC_BENCH_CITUS"
 
-// The same debits on PostgreSQL and on a cluster of a coordinator and two workers, in turns, without HTTP.
+// The same debits on PostgreSQL and on a cluster of a coordinator and two workers, to its nodes and through the coordinator, in turns, without HTTP. Both
+// of the cluster have connections that stay open, and only what they do counts.
 func TestBench_DebitsOnCitusBesidePostgres(t *testing.T) {
 	round, err := time.ParseDuration(os.Getenv(benchCitus))
 	if err != nil {
@@ -28,8 +29,9 @@ func TestBench_DebitsOnCitusBesidePostgres(t *testing.T) {
 	}
 	plain, cluster := testenv.PostgresPrivate(t), testenv.CitusPrivate(t)
 	stands := []*benchStand{
-		newBenchStand(t, "PostgreSQL", plain.URL, plain.URL),
-		newBenchStand(t, "Citus, coordinator and 2 workers", cluster.URL, cluster.URL, cluster.Workers[0].URL, cluster.Workers[1].URL),
+		newBenchStand(t, "PostgreSQL", plain.URL, false, plain.URL),
+		newBenchStand(t, "Citus, to the nodes", cluster.URL, false, cluster.URL, cluster.Workers[0].URL, cluster.Workers[1].URL),
+		newBenchStand(t, "Citus, through the coordinator", cluster.URL, true, cluster.URL, cluster.Workers[0].URL, cluster.Workers[1].URL),
 	}
 	for _, clients := range []int{16, 256} {
 		for turn := range 3 {
@@ -45,15 +47,18 @@ const citusBenchTenants = 1000
 type benchStand struct {
 	*bundle
 	name  string
+	of    string   // what the ids of its tenants begin with
 	roots []string // process ids of the servers
 	next  atomic.Int64
 }
 
-func newBenchStand(t *testing.T, name, url string, nodes ...string) *benchStand {
+func newBenchStand(t *testing.T, name, url string, throughCoordinator bool, nodes ...string) *benchStand {
 	t.Helper()
-	s := &benchStand{bundle: newBundleOn(t, url), name: name}
+	s := &benchStand{
+		bundle: newBundleOn(t, url, func(c *Config) { c.ThroughCoordinator = throughCoordinator }), name: name, of: fmt.Sprintf("tenant-%t-", throughCoordinator),
+	}
 	for n := range citusBenchTenants {
-		s.simple(fmt.Sprint("tenant-", n), 1_000_000_000)
+		s.simple(fmt.Sprint(s.of, n), 1_000_000_000)
 	}
 	for _, node := range nodes {
 		conn, err := pgx.Connect(t.Context(), node)
@@ -100,7 +105,7 @@ func (s *benchStand) debitFor(t *testing.T, clients int, d time.Duration) int64 
 		all.Go(func() {
 			for time.Now().Before(end) {
 				n := s.next.Add(1)
-				if _, err := Do(t.Context(), s.Ledger, debitOf(fmt.Sprint("tenant-", n*7919%citusBenchTenants), fmt.Sprint("bench-", n), 1)); err != nil {
+				if _, err := Do(t.Context(), s.Ledger, debitOf(fmt.Sprint(s.of, n*7919%citusBenchTenants), fmt.Sprint("bench-", n), 1)); err != nil {
 					t.Error(err)
 					return
 				}

@@ -2,6 +2,7 @@ package pg
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/url"
 	"regexp"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/quotasvc/quotasvc/internal/citus"
 	"github.com/quotasvc/quotasvc/internal/ledger"
@@ -81,6 +83,7 @@ func TestCitus_Cluster(t *testing.T) {
 		b.simple(b.tenants[n], 1_000_000)
 	}
 	wantEqual(t, "lanes", len(b.lanes), b.cluster.Groups.Count())
+	t.Run("Batches_AreSentToTheirNode_OrThroughTheCoordinator", b.direct)
 	t.Run("EveryHotStatement_RunsOnOneNode", b.plans)
 	t.Run("BatchOfManyTenants_IsDividedByGroup", b.divided)
 	t.Run("ShardMovedUnderLoad_NothingLostOrDoubled", b.move)
@@ -108,9 +111,50 @@ var literals = map[string]string{
 	"bigint": "2", "integer": "2",
 }
 
+// direct asks the nodes, and then loses them: the coordinator serves until they are reached again.
+func (b *citusBundle) direct(t *testing.T) {
+	testenv.Eventually(t, func() bool { return b.nodes.Reached() == len(b.server.Workers) })
+	round := 0
+	debits := func() (throughCoordinator int64) {
+		round++
+		before := b.writers.Stat().AcquireCount()
+		for _, id := range b.tenants {
+			key := fmt.Sprint("direct-", round)
+			if _, err := Do(t.Context(), b.Ledger, debitOf(id, key, 1)); err != nil {
+				t.Error(err)
+			}
+			b.acknowledge(id, key)
+		}
+		return b.writers.Stat().AcquireCount() - before
+	}
+	debits() // rows of balances
+	wantEqual(t, "batches through the coordinator", debits(), 0)
+	for _, id := range b.tenants {
+		if pool := b.nodes.Of(id); pool != nil {
+			b.nodes.Lost(pool, errors.New("a test"))
+		}
+	}
+	if b.nodes.Reached() == 0 { // else it was reached anew meanwhile
+		if n := debits(); n == 0 {
+			t.Error("no batch went through the coordinator after all nodes were lost")
+		}
+	}
+	b.nodes.Reach(t.Context())
+	wantEqual(t, "nodes reached again", b.nodes.Reached(), len(b.server.Workers))
+	wantEqual(t, "batches through the coordinator", debits(), 0)
+	b.compare(t)
+}
+
+// plans looks at the plans of the coordinator, and at those of the node.
 func (b *citusBundle) plans(t *testing.T) {
 	two := b.inOneGroup(0)[:2]
-	conn, err := b.writers.Acquire(t.Context())
+	for _, pool := range []*pgxpool.Pool{b.writers, b.nodes.Of(two[0])} {
+		b.plansOf(t, pool, two)
+	}
+}
+
+func (b *citusBundle) plansOf(t *testing.T, pool *pgxpool.Pool, two []string) {
+	conn, err := pool.Acquire(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

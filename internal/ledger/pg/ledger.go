@@ -51,6 +51,8 @@ type Config struct {
 	Traces      trace.TracerProvider  // spans of statements; nil: none
 	// Clock says what time it is when PostgreSQL's clock and the instance's disagree. nil: one with the defaults.
 	Clock *clock.Clock
+	// ThroughCoordinator sends all statements to the URL's server, also where each node of a Citus cluster could be asked itself.
+	ThroughCoordinator bool
 	// Login changes user and password of new connections. nil: those of the URL.
 	Login *pgpool.Login
 	// OnCommit receives every changed balance right after its COMMIT, before callers are answered. It must not block.
@@ -66,6 +68,7 @@ type Ledger struct {
 	readers *pgxpool.Pool
 	probe   *pgxpool.Pool  // one connection for Ping: whether PostgreSQL answers does not depend on who reads
 	cluster *citus.Cluster // nil: PostgreSQL without Citus
+	nodes   *citus.Nodes   // writers of each node; nil: all statements go through writers
 	lanes   []*writerLane
 	shelf   *shelf
 	breaker *breaker.Breaker
@@ -119,11 +122,12 @@ func Open(ctx context.Context, cfg Config) (*Ledger, error) {
 		{"probe", "quotasvc-reader", &l.probe, 1, readerSettings()},
 	} {
 		// A pool has no connection before its first use: there is nothing to close when the next one fails.
-		if *p.pool, err = newPool(ctx, &cfg, p.size, p.application, p.settings); err != nil {
+		if *p.pool, err = newPool(ctx, &cfg, p.size, p.application, p.settings, nil); err != nil {
 			return nil, err
 		}
 		pgpool.Measure(cfg.Metrics, p.name, *p.pool)
 	}
+	l.nodes = l.newNodes()
 	if l.breaker, err = newBreaker(&cfg); err != nil {
 		return nil, err
 	}
@@ -166,6 +170,7 @@ func (l *Ledger) Start(ctx context.Context) error {
 		return err
 	}
 	l.warnDurability(ctx)
+	l.nodes.Reach(ctx)
 	l.upkeep.start(ctx)
 	return nil
 }
@@ -191,6 +196,7 @@ func (l *Ledger) Stop(ctx context.Context) error {
 	l.breaker.Stop()
 	l.upkeep.stop()
 	l.writers.Close()
+	l.nodes.Close()
 	l.readers.Close()
 	l.probe.Close()
 	return errors.Join(errs...)

@@ -78,6 +78,10 @@ func (m *metrics) watch(reg prometheus.Registerer, l *Ledger) {
 		}
 		return float64(l.cluster.Groups.Count())
 	}))
+	reg.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "quotasvc_ledger_nodes_reached",
+		Help: "Nodes of a Citus cluster to which batches are sent without the coordinator.",
+	}, func() float64 { return float64(l.nodes.Reached()) }))
 	reg.MustRegister(
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "quotasvc_ledger_breaker_open",

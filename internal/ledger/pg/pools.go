@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/quotasvc/quotasvc/internal/breaker"
+	"github.com/quotasvc/quotasvc/internal/citus"
 	"github.com/quotasvc/quotasvc/internal/pgpool"
 )
 
@@ -60,10 +61,14 @@ func readerSettings() map[string]string {
 
 func milliseconds(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
 
-func newPool(ctx context.Context, of *Config, size int, name string, settings map[string]string) (*pgxpool.Pool, error) {
+// newPool returns a pool of connections to the URL's server, or to a node of its cluster.
+func newPool(ctx context.Context, of *Config, size int, name string, settings map[string]string, node *citus.Address) (*pgxpool.Pool, error) {
 	cfg, err := pgxpool.ParseConfig(of.DatabaseURL)
 	if err != nil {
 		return nil, fmt.Errorf("ledger: database URL: %w", err)
+	}
+	if node != nil {
+		connectTo(cfg.ConnConfig, *node)
 	}
 	cfg.MaxConns = int32(size)
 	cfg.BeforeConnect = of.Login.Apply

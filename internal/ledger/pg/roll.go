@@ -291,7 +291,7 @@ func (l *Ledger) rollOnce(ctx context.Context, asOf time.Time, chunk int, aside 
 
 // rollDue locks due balances by a statement and advances them. On Citus they are of these tenants.
 func (l *Ledger) rollDue(ctx context.Context, asOf time.Time, lock string, args []any, tenants []string) (out rolled, err error) {
-	err = l.inTx(ctx, func(ctx context.Context, t *tx) (err error) {
+	err = l.inTx(ctx, nil, func(ctx context.Context, t *tx) (err error) {
 		defer func() {
 			if p := recover(); p != nil {
 				err = fmt.Errorf("%w: %v\n%s", errPanicked, p, debug.Stack())

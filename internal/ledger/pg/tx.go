@@ -30,11 +30,16 @@ type tx struct {
 	newestMonth  ledger.Month         // the latest month that holds entries
 }
 
-// inTx runs do on a connection of the writers, and rolls back if it fails.
-func (l *Ledger) inTx(ctx context.Context, do func(ctx context.Context, t *tx) error) error {
+// inTx runs do on a connection of the writers, and rolls back if it fails. On Citus, all that it reads and writes belongs to the shard group of
+// the plan's calls; nil: it asks the coordinator.
+func (l *Ledger) inTx(ctx context.Context, p *plan, do func(ctx context.Context, t *tx) error) error {
 	ctx, cancel := context.WithTimeout(ctx, attemptTime(ctx))
 	defer cancel()
-	conn, err := l.writers.Acquire(ctx)
+	pool := l.writers
+	if l.nodes != nil {
+		pool = l.writersFor(ctx, p)
+	}
+	conn, err := pool.Acquire(ctx)
 	if err != nil {
 		return fmt.Errorf("acquire writer connection: %w", err)
 	}
@@ -43,11 +48,11 @@ func (l *Ledger) inTx(ctx context.Context, do func(ctx context.Context, t *tx) e
 	if err = do(ctx, t); err != nil {
 		l.restoreCode(err)
 		t.rollBack(ctx)
-		err = l.makeMissing(ctx, t.conn, err)
+		err = l.makeMissing(ctx, conn, pool, err)
 		t.dropIfReadOnly(err)
 		if t.conn.IsClosed() {
 			// Where one connection died, the idle ones most likely have died with it.
-			l.writers.Reset()
+			pool.Reset()
 		}
 	}
 	return err
@@ -70,7 +75,7 @@ func attemptTime(ctx context.Context) time.Duration {
 // read, one for grants and terms, one to write and commit. Of these, a plain debit needs the second and the last. committing: COMMIT
 // was sent.
 func (l *Ledger) attempt(ctx context.Context, p *plan) (next ledger.Next, committing bool, err error) {
-	err = l.inTx(ctx, func(ctx context.Context, t *tx) error {
+	err = l.inTx(ctx, p, func(ctx context.Context, t *tx) error {
 		if err := t.locate(ctx, p); err != nil {
 			return err
 		}

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/quotasvc/quotasvc/internal/ledger/journal"
 )
@@ -118,16 +118,24 @@ func (e *noPartitionError) Error() string {
 
 func (e *noPartitionError) Unwrap() error { return e.cause }
 
-// makeMissing makes the partition whose absence is the reason of err, and returns err, which is worth a retry then. conn must not be in a
-// transaction.
-func (l *Ledger) makeMissing(ctx context.Context, conn *pgx.Conn, err error) error {
+// makeMissing makes the partition whose absence is the reason of err, and returns err, which is worth a retry then. conn is of a pool, and must not be
+// in a transaction. On Citus the coordinator makes partitions, on all nodes.
+func (l *Ledger) makeMissing(ctx context.Context, conn *pgxpool.Conn, of *pgxpool.Pool, err error) error {
 	month, missing := journal.MissingMonth(err)
 	if !missing {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, makeTimeout)
 	defer cancel()
-	if failed := l.journal.Make(ctx, conn, month); failed != nil {
+	if of != l.writers {
+		coordinators, failed := l.writers.Acquire(ctx)
+		if failed != nil {
+			return &noPartitionError{month: month, cause: errors.Join(err, failed)}
+		}
+		defer coordinators.Release()
+		conn = coordinators
+	}
+	if failed := l.journal.Make(ctx, conn.Conn(), month); failed != nil {
 		return &noPartitionError{month: month, cause: errors.Join(err, failed)}
 	}
 	return err

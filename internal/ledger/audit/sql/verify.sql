@@ -42,7 +42,9 @@ CROSS JOIN LATERAL (
     WHERE o.tenant_id = k.tenant_id AND o.meter = k.meter AND o.subject = k.subject AND o.seq > 0 AND o.seq > k.after AND o.seq <= k.until
       AND o.created_at < $6::timestamptz
     ORDER BY o.seq
-) AS e;
+) AS e
+-- citus: ORDER BY k.position, e.seq
+;
 
 -- name: VerifyStored
 -- Returns the rows of the balances ($1..$3).

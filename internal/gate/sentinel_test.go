@@ -1,0 +1,118 @@
+package gate
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/quotasvc/quotasvc/internal/catalog"
+	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/period"
+	"github.com/quotasvc/quotasvc/internal/testenv"
+)
+
+// TestSentinel_MasterLost_ChecksAndDebitsGoOn: two instances debit and check while the sentinels replace the master, which is killed, frozen or told
+// to go. The new one may lack the last copies. No call fails; a check that takes no copy is exact; and afterwards copies serve again.
+func TestSentinel_MasterLost_ChecksAndDebitsGoOn(t *testing.T) {
+	t.Parallel()
+	for name, act := range map[string]func(*testenv.RedisSentinels){
+		"killed": func(s *testenv.RedisSentinels) { s.Master.Kill() },
+		"frozen": func(s *testenv.RedisSentinels) { s.Master.Pause() },
+		"wanted": (*testenv.RedisSentinels).Failover,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, database := testenv.RedisSentinelsPrivate(t), testenv.Postgres(t)
+			underBusyLoad(t, database, func() redis.UniversalClient { return serviceClient(t, s.URL) }, func() {
+				act(s)
+				s.AwaitMaster(s.Replica)
+			})
+		})
+	}
+}
+
+// TestCheck_WithoutCopies_SeesEveryAcknowledgedDebit: a check that takes no copy does not share a read that began before it.
+func TestCheck_WithoutCopies_SeesEveryAcknowledgedDebit(t *testing.T) {
+	t.Parallel()
+	url := testenv.Redis(t)
+	underBusyLoad(t, testenv.Postgres(t), func() redis.UniversalClient { return patientClient(url) }, func() {})
+}
+
+// underBusyLoad has two instances debit and check one tenant while do runs and some time longer.
+func underBusyLoad(t *testing.T, database string, client func() redis.UniversalClient, do func()) {
+	t.Helper()
+	m := &busyLoad{t: t, instances: [2]*instance{newInstance(t, database, client()), newInstance(t, database, client())}}
+	m.instances[0].catalogue()
+	m.instances[0].putPlan(catalog.Plan{ID: "many", Allowances: []catalog.Allowance{{Meter: "calls", Amount: movingUnits, Every: period.Year, Anchor: period.Calendar}}})
+	m.instances[0].putTenant(catalog.Tenant{ID: "busy", Plan: "many"})
+	eventually(t, "the other instance knows the plan", func() bool { return m.instances[1].tenants.catalog.Snapshot().Plans["many"] != nil })
+	ctx, stop := context.WithCancel(t.Context())
+	var load sync.WaitGroup
+	for n := range 4 {
+		load.Go(func() {
+			for ctx.Err() == nil {
+				m.once(m.instances[n%2])
+				time.Sleep(5 * time.Millisecond)
+			}
+		})
+	}
+	eventually(t, "there is load", func() bool { return m.acknowledged.Load() > 100 })
+	do()
+	before := m.acknowledged.Load()
+	eventually(t, "the load goes on", func() bool { return m.acknowledged.Load() > before+100 })
+	stop()
+	load.Wait()
+	m.settle()
+}
+
+// busyLoad is load on one tenant.
+type busyLoad struct {
+	t                  *testing.T
+	instances          [2]*instance
+	sent, acknowledged atomic.Int64
+}
+
+// once debits and checks on an instance, with copies and without.
+func (m *busyLoad) once(in *instance) {
+	ctx := context.Background()
+	n := m.sent.Add(1)
+	if _, err := in.Debit(ctx, Request{Tenant: "busy", Key: fmt.Sprint("k", n), Items: []ledger.Item{{Meter: "calls", Amount: 1}}}); err != nil {
+		m.t.Errorf("debit: %v", err)
+		return
+	}
+	m.acknowledged.Add(1)
+	for _, stale := range []*time.Duration{nil, new(time.Duration)} {
+		most := int64(movingUnits)
+		if stale != nil {
+			most -= m.acknowledged.Load()
+		}
+		check, err := in.Check(ctx, Request{Tenant: "busy", Items: []ledger.Item{{Meter: "calls", Amount: 1}}, MaxStale: stale})
+		if err != nil {
+			m.t.Errorf("check: %v", err)
+			return
+		}
+		if got := check.Items[0].Remaining; got > most || got < movingUnits-m.sent.Load() {
+			m.t.Errorf("%d units remain by %s, at most %d are right, and at least %d", got, check.Source, most, movingUnits-m.sent.Load())
+		}
+	}
+}
+
+// settle checks that both instances agree with the ledger, by copies.
+func (m *busyLoad) settle() {
+	m.t.Helper()
+	for n, in := range m.instances {
+		b, err := in.ledger.Balance(m.t.Context(), "busy", "calls", "")
+		if err != nil || b.Remaining != movingUnits-m.acknowledged.Load() {
+			m.t.Errorf("instance %d: %d remain after %d debits, %v", n, b.Remaining, m.acknowledged.Load(), err)
+		}
+		eventually(m.t, "a check from copies agrees with the ledger", func() bool {
+			got, err := in.Check(m.t.Context(), Request{Tenant: "busy", Items: []ledger.Item{{Meter: "calls", Amount: 1}}})
+			return err == nil && got.Items[0].Remaining == b.Remaining && got.Source != SourceLedger
+		})
+	}
+}
