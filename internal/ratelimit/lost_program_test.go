@@ -63,6 +63,7 @@ func (p *lossProgram) run(t *testing.T) {
 		run++
 		tenant := fmt.Sprintf("acme-%d", run)
 		w, o := drawWorld(rt), oracle.New()
+		w.now = max(w.now, p.now.Load()+1) // the life of data is the instant at which it began: no instant comes twice
 		var given charged
 		for range rapid.IntRange(1, 30).Draw(rt, "steps") {
 			switch rapid.IntRange(0, 7).Draw(rt, "event") {
