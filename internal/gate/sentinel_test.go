@@ -20,11 +20,7 @@ import (
 // to go. The new one may lack the last copies. No call fails; a check that takes no copy is exact; and afterwards copies serve again.
 func TestSentinel_MasterLost_ChecksAndDebitsGoOn(t *testing.T) {
 	t.Parallel()
-	for name, act := range map[string]func(*testenv.RedisSentinels){
-		"killed": func(s *testenv.RedisSentinels) { s.Master.Kill() },
-		"frozen": func(s *testenv.RedisSentinels) { s.Master.Pause() },
-		"wanted": (*testenv.RedisSentinels).Failover,
-	} {
+	for name, act := range testenv.SentinelFailovers() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s, database := testenv.RedisSentinelsPrivate(t), testenv.Postgres(t)

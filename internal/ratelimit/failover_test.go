@@ -231,11 +231,7 @@ func TestFailover_Cluster_OnlyOwnTenantsNotice(t *testing.T) {
 // load.
 func TestFailover_Sentinel(t *testing.T) {
 	t.Parallel()
-	for name, act := range map[string]func(*testenv.RedisSentinels){
-		"killed": func(s *testenv.RedisSentinels) { s.Master.Kill() },
-		"frozen": func(s *testenv.RedisSentinels) { s.Master.Pause() },
-		"wanted": (*testenv.RedisSentinels).Failover,
-	} {
+	for name, act := range testenv.SentinelFailovers() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := testenv.RedisSentinelsPrivate(t)

@@ -117,3 +117,12 @@ func (s *RedisSentinels) AwaitMaster(want *RedisServer) {
 		})
 	}
 }
+
+// SentinelFailovers returns what makes sentinels replace a master, by name.
+func SentinelFailovers() map[string]func(*RedisSentinels) {
+	return map[string]func(*RedisSentinels){
+		"killed": func(s *RedisSentinels) { s.Master.Kill() },
+		"frozen": func(s *RedisSentinels) { s.Master.Pause() },
+		"wanted": (*RedisSentinels).Failover,
+	}
+}

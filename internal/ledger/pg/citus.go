@@ -72,23 +72,15 @@ func connectTo(cfg *pgx.ConnConfig, node citus.Address) {
 	}
 }
 
-// writersFor returns the writers of the node that holds the plan's shard group. It returns those of the coordinator if there is no such node or no
-// call, or if the node does not give a connection: it is not asked again before it was reached.
-func (l *Ledger) writersFor(ctx context.Context, p *plan) *pgxpool.Pool {
-	if p == nil || len(p.calls) == 0 {
-		return l.writers
+// writersFor returns the writers of the node that holds the plan's shard group, or those of the coordinator: there is no such node, it is not reached,
+// or the plan has no calls.
+func (l *Ledger) writersFor(p *plan) *pgxpool.Pool {
+	if p != nil && len(p.calls) > 0 {
+		if node := l.nodes.Of(tenantOfCall(p.calls[0])); node != nil {
+			return node
+		}
 	}
-	node := l.nodes.Of(tenantOfCall(p.calls[0]))
-	if node == nil {
-		return l.writers
-	}
-	conn, err := node.Acquire(ctx)
-	if err != nil {
-		l.nodes.Lost(node, err)
-		return l.writers
-	}
-	conn.Release()
-	return node
+	return l.writers
 }
 
 // citusWriterSettings replace settings of a writer's connection. The tenants of a statement are known when it is planned, so that it goes to one

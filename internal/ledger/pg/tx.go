@@ -37,9 +37,14 @@ func (l *Ledger) inTx(ctx context.Context, p *plan, do func(ctx context.Context,
 	defer cancel()
 	pool := l.writers
 	if l.nodes != nil {
-		pool = l.writersFor(ctx, p)
+		pool = l.writersFor(p)
 	}
 	conn, err := pool.Acquire(ctx)
+	if err != nil && pool != l.writers { // the coordinator is asked until the node is reached again
+		l.nodes.Lost(pool, err)
+		pool = l.writers
+		conn, err = pool.Acquire(ctx)
+	}
 	if err != nil {
 		return fmt.Errorf("acquire writer connection: %w", err)
 	}
