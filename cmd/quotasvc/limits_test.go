@@ -12,7 +12,7 @@ import (
 // The header is sent even for a limit with on_backend_error open, which sends no other header.
 func TestLimits_NoRedis_EveryAnswerSaysLocal(t *testing.T) {
 	t.Parallel()
-	const mode = "X-RateLimit-Mode"
+	const mode, heard = "X-RateLimit-Mode", 25 * time.Millisecond
 	redis := testenv.RedisPrivate(t)
 	in := serve(t, []string{
 		"QUOTASVC_DATABASE_URL=" + testenv.PostgresService(t), "QUOTASVC_REDIS_URL=" + redis.URL, "QUOTASVC_ADMIN_KEY=" + testKey, "QUOTASVC_LOG_LEVEL=warn",
@@ -44,6 +44,7 @@ func TestLimits_NoRedis_EveryAnswerSaysLocal(t *testing.T) {
 		}
 	}
 	redis.Kill()
+	time.Sleep(2 * heard) // until then a check may be decided from memory: no change was announced
 	for path, body := range map[string]object{"/v1/check": on("/open"), "/v1/consume": on("/open"), "/v1/leases": lease} {
 		a, err := in.send(t.Context(), "POST", path, "without"+path, body)
 		if err != nil || a.status >= 300 || a.header.Get(mode) != "local" {
