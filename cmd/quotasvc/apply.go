@@ -15,7 +15,6 @@ import (
 	"github.com/quotasvc/quotasvc/internal/catalog/diff"
 	"github.com/quotasvc/quotasvc/internal/clock"
 	"github.com/quotasvc/quotasvc/internal/gate"
-	"github.com/quotasvc/quotasvc/internal/namedsql"
 	"github.com/quotasvc/quotasvc/internal/pgpool"
 	"github.com/quotasvc/quotasvc/internal/yamldoc"
 )
@@ -84,7 +83,7 @@ func applyText(ctx context.Context, databaseURL string, agreed *clock.Clock, tex
 	if err != nil {
 		return nil, err
 	}
-	pool, err := newCatalogPool(ctx, target, databaseURL, nil)
+	pool, err := newCatalogPool(ctx, databaseURL, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -111,7 +110,7 @@ func explainFile(name string, err error) error {
 	return fmt.Errorf("apply %s: %w", name, err)
 }
 
-func newCatalogPool(ctx context.Context, target namedsql.Target, databaseURL string, login *pgpool.Login) (*pgxpool.Pool, error) {
+func newCatalogPool(ctx context.Context, databaseURL string, login *pgpool.Login) (*pgxpool.Pool, error) {
 	cfg, err := pgxpool.ParseConfig(databaseURL)
 	if err != nil {
 		return nil, fmt.Errorf("database URL: %w", redactedParse(err))
@@ -119,9 +118,6 @@ func newCatalogPool(ctx context.Context, target namedsql.Target, databaseURL str
 	cfg.MaxConns = catalogConns
 	cfg.BeforeConnect = login.Apply
 	cfg.ConnConfig.RuntimeParams["application_name"] = "quotasvc-catalog"
-	if target == namedsql.Citus { // one connection per node in a transaction: tables with foreign keys need it
-		cfg.ConnConfig.RuntimeParams["citus.multi_shard_modify_mode"] = "sequential"
-	}
 	pool, err := pgxpool.NewWithConfig(ctx, cfg)
 	if err != nil {
 		return nil, fmt.Errorf("open the catalogue's pool: %w", err)

@@ -133,7 +133,7 @@ func withKeys(ctx context.Context, cfg *databaseConfig, do func(context.Context,
 	if err != nil {
 		return err
 	}
-	pool, err := newCatalogPool(ctx, target, string(cfg.DatabaseURL), nil)
+	pool, err := newCatalogPool(ctx, string(cfg.DatabaseURL), nil)
 	if err != nil {
 		return err
 	}

@@ -37,7 +37,7 @@ func TestPatchTenant_NowWithManyBalances_TouchesNone(t *testing.T) {
 	other, err := s.pool.Begin(ctx) // somebody debits
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = other.Rollback(context.Background()) })
-	_, err = other.Exec(ctx, "SELECT 1 FROM balances WHERE subject = 'user-7' FOR NO KEY UPDATE")
+	_, err = other.Exec(ctx, "SELECT 1 FROM balances WHERE tenant_id = 'acme' AND subject = 'user-7' FOR NO KEY UPDATE")
 	require.NoError(t, err)
 	began := time.Now()
 	_, err = s.PatchTenant(ctx, "acme", TenantPatch{Plan: ptr("pro"), Apply: applyNow, Prorate: true})

@@ -115,6 +115,7 @@ func TestCatalog_PeriodicReload(t *testing.T) {
 
 func TestCatalog_ListenerLost_CatchesUp(t *testing.T) {
 	t.Parallel()
+	testenv.NotOnCitus(t, "its commit takes longer than the listener's return, and the change, made by hand, is not announced")
 	ctx := t.Context()
 	url := testenv.Postgres(t)
 	reg := prometheus.NewRegistry()

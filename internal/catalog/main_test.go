@@ -19,12 +19,7 @@ const soon = 20 * time.Second
 
 func openPool(t *testing.T, url string) *pgxpool.Pool {
 	t.Helper()
-	params, err := pgxpool.ParseConfig(url)
-	require.NoError(t, err)
-	if testenv.OnCitus() {
-		params.ConnConfig.RuntimeParams["citus.multi_shard_modify_mode"] = "sequential"
-	}
-	pool, err := pgxpool.NewWithConfig(t.Context(), params)
+	pool, err := pgxpool.New(t.Context(), url)
 	require.NoError(t, err)
 	t.Cleanup(pool.Close)
 	return pool

@@ -219,6 +219,11 @@ func (s *Store) writeOnce(ctx context.Context, serial bool, do func(context.Cont
 	tx := &txn{store: s}
 	err := pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(raw pgx.Tx) error {
 		tx.Tx = raw
+		if s.cfg.Target == namedsql.Citus { // one connection per node in a transaction: tables with foreign keys need it
+			if _, err := raw.Exec(ctx, "SET LOCAL citus.multi_shard_modify_mode = 'sequential'"); err != nil {
+				return fmt.Errorf("prepare: %w", err)
+			}
+		}
 		if serial {
 			// In a statement of its own: later statements see what the previous holder committed.
 			if _, err := tx.exec(ctx, "LockCatalog"); err != nil {

@@ -227,7 +227,7 @@ func (in *instance) awaitAnnouncements(databaseURL string) {
 	// announcement. The second round cannot end before the announcement of the first is processed.
 	for range 2 {
 		before := in.tenants.catalog.Snapshot()
-		const change = "WITH changed AS (UPDATE meters SET updated_at = clock_timestamp() RETURNING meter) SELECT pg_notify('quotasvc_catalog', 'meter:' || meter) FROM changed"
+		const change = "WITH changed AS (UPDATE meters SET updated_at = now() RETURNING meter) SELECT pg_notify('quotasvc_catalog', 'meter:' || meter) FROM changed"
 		if _, err := conn.Exec(in.t.Context(), change); err != nil {
 			in.t.Fatal(err)
 		}
@@ -265,10 +265,9 @@ func (b *blocker) exec(statement string) {
 // awaitWaiter returns when n sessions wait for locks in this database.
 func (b *blocker) awaitWaiter(n int) {
 	b.t.Helper()
-	const query = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
 	eventually(b.t, "sessions wait for the lock", func() bool {
 		var waiting int
-		err := b.conn.QueryRow(b.t.Context(), query).Scan(&waiting)
+		err := b.conn.QueryRow(b.t.Context(), testenv.Waiting()).Scan(&waiting)
 		return err == nil && waiting >= n
 	})
 }

@@ -49,7 +49,7 @@ func TestFullestBuckets_PlansAndOverrides_NumbersInForce(t *testing.T) {
 	in.putOverride(override.Override{Rule: "r", Tenant: "subjects", Rate: "9/day"})
 	in.putOverride(override.Override{Rule: "r", Tenant: "subjects", Subject: "vip", Rate: "400/day"})
 	in.putOverride(override.Override{Rule: "r", Tenant: "expired", Rate: "5/day", ExpiresAt: time.Now().Add(time.Hour)})
-	execute(t, url, "UPDATE limit_overrides SET expires_at = now() - interval '1 s' WHERE tenant_id = 'expired'", "SELECT pg_notify('quotasvc_catalog', 'tenant:expired')")
+	execute(t, url, "UPDATE limit_overrides SET expires_at = '2020-01-01Z' WHERE tenant_id = 'expired'", "SELECT pg_notify('quotasvc_catalog', 'tenant:expired')")
 	in.awaitAnnouncements(url)
 	for tenant, cost := range map[string]int64{"acme": 19, "wide": 50, "general": 8, "moves": 9, "zoned": 6, "override": 2, "expired": 3} {
 		in.charged(ChargeRequest{Request: Request{Tenant: tenant}, Cost: cost})

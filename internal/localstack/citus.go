@@ -147,11 +147,16 @@ func (c *Citus) CopyDatabase(ctx context.Context, name, template string) error {
 	return nil
 }
 
-// DropDatabase drops a database on all nodes, the coordinator first: it has connections to the others.
+// DropDatabase drops a database on all nodes, the coordinator first: it has connections to the others. Citus' own processes come back to a
+// database while it is being dropped, and PostgreSQL gives up after five seconds: then it is dropped again, until ctx ends.
 func (c *Citus) DropDatabase(ctx context.Context, name string) error {
 	var errs error
 	for _, n := range c.Nodes() {
-		errs = errors.Join(errs, n.exec(ctx, "DROP DATABASE IF EXISTS "+pgx.Identifier{name}.Sanitize()+" WITH (FORCE)"))
+		err := n.exec(ctx, "DROP DATABASE IF EXISTS "+pgx.Identifier{name}.Sanitize()+" WITH (FORCE)")
+		for hasCode(err, codeObjectInUse) && ctx.Err() == nil {
+			err = n.exec(ctx, "DROP DATABASE IF EXISTS "+pgx.Identifier{name}.Sanitize()+" WITH (FORCE)")
+		}
+		errs = errors.Join(errs, err)
 	}
 	return errs
 }

@@ -27,6 +27,7 @@ const (
 	codeCannotConnectNow   = "57P03" // starting, stopping or in recovery
 	codeTooManyConnections = "53300"
 	codeDuplicateDatabase  = "42P04"
+	codeObjectInUse        = "55006"
 )
 
 // ensureData creates the cluster if there is none. It creates it under another name

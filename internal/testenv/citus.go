@@ -30,6 +30,15 @@ const (
 // OnCitus reports whether Postgres returns databases of a Citus cluster.
 func OnCitus() bool { return os.Getenv(EnvCitus) != "" }
 
+// Waiting returns the query that counts the sessions which wait for locks in this database, on all nodes of a cluster.
+func Waiting() string {
+	from := "pg_stat_activity"
+	if OnCitus() {
+		from = "citus_stat_activity"
+	}
+	return "SELECT count(*) FROM " + from + " WHERE datname = current_database() AND wait_event_type = 'Lock'"
+}
+
 // NotOnCitus skips a test that cannot apply to a Citus cluster. The reason is part of the test's output.
 func NotOnCitus(t testing.TB, reason string) {
 	t.Helper()

@@ -22,8 +22,10 @@ RETURNING created_at, updated_at;
 
 -- name: LockMeter
 -- Keeps the ledger from making balances of the meter $1 until the transaction ends, and waits for those that are being made. No row:
--- there is no such meter.
-SELECT 1 FROM meters WHERE meter = $1 FOR UPDATE;
+-- there is no such meter. On Citus each node has a copy of the meter, of which FOR UPDATE locks one only; an UPDATE locks all.
+-- citus: UPDATE meters SET unit = unit WHERE meter = $1
+SELECT 1 FROM meters WHERE meter = $1 FOR UPDATE -- plain
+;
 
 -- name: DeleteEmptyBalances
 -- Deletes the balances of the meter $1, which is locked, that no entry was ever written for: nothing was granted, used or held on them,

@@ -407,21 +407,24 @@ FROM unnest($1::text[], $2::text[], $3::text[], $4::timestamptz[], $5::timestamp
 
 -- name: KeepHomes
 -- Counts which of the tenants $1 and which of the meters $2 exist, each named once and in order. It locks them against deletion until the
--- batch ends, each once: to lock a row again that others have locked as well takes long.
+-- batch ends, each once: to lock a row again that others have locked as well takes long. On Citus it locks this node's copy of a meter, and more
+-- strongly: a deletion updates the copies of all nodes first (LockMeter).
 WITH t AS MATERIALIZED (
     SELECT o.tenant_id FROM unnest($1::text[]) AS k (tenant_id) JOIN tenants o ON o.tenant_id = k.tenant_id
     -- citus: AND o.tenant_id = ANY ($1::text[])
     FOR KEY SHARE OF o
 ), m AS MATERIALIZED (
-    SELECT o.meter FROM unnest($2::text[]) AS k (meter) JOIN meters o ON o.meter = k.meter FOR KEY SHARE OF o
+    SELECT o.meter FROM unnest($2::text[]) AS k (meter) JOIN meters o ON o.meter = k.meter
+    -- citus: FOR SHARE OF o
+    FOR KEY SHARE OF o -- plain
 )
 SELECT (SELECT count(*) FROM t) + (SELECT count(*) FROM m);
 
 -- name: CreateBalances
 -- Inserts the missing rows of the balances $1..$3 if their tenant and meter exist. It runs before the batch in its own
--- transaction, in key order. The share locks prevent that the tenant or the meter is deleted at the same time.
+-- transaction, in key order. The share locks prevent that the tenant or the meter is deleted at the same time: KeepHomes has more of them.
 -- citus: WITH t AS MATERIALIZED (SELECT o.tenant_id FROM tenants o WHERE o.tenant_id = ANY ($1::text[]) FOR KEY SHARE OF o),
--- citus: m AS MATERIALIZED (SELECT o.meter FROM meters o WHERE o.meter = ANY ($2::text[]) FOR KEY SHARE OF o)
+-- citus: m AS MATERIALIZED (SELECT o.meter FROM meters o WHERE o.meter = ANY ($2::text[]) FOR SHARE OF o)
 INSERT INTO balances (tenant_id, meter, subject)
 SELECT k.tenant_id, k.meter, k.subject
 FROM unnest($1::text[], $2::text[], $3::text[]) AS k (tenant_id, meter, subject)
