@@ -9,24 +9,15 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
-// monthsAgo makes the clock of a database show an instant n months ago, for every connection. It returns what ends this.
-func monthsAgo(t *testing.T, url string, n int) (end func()) {
+// monthsAgo makes the clock of a database show an instant n months ago, for every session that begins.
+func monthsAgo(t *testing.T, url string, n int) *testenv.DatabaseClock {
 	t.Helper()
-	cfg, err := pgx.ParseConfig(url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	execSQL(t, url, `CREATE TABLE moved_clock AS SELECT interval '`+strconv.Itoa(n)+` months' AS behind;
-		GRANT SELECT ON moved_clock TO PUBLIC;
-		CREATE FUNCTION public.clock_timestamp() RETURNS timestamptz VOLATILE LANGUAGE sql
-			AS 'SELECT pg_catalog.clock_timestamp() - behind FROM public.moved_clock';
-		ALTER DATABASE "`+cfg.Database+`" SET search_path = public, pg_catalog`)
-	return func() { execSQL(t, url, "UPDATE moved_clock SET behind = '0'") }
+	c := testenv.MoveClock(t, url)
+	c.Ahead("-" + strconv.Itoa(n) + " months")
+	return c
 }
 
 // An operator archives a month: the months that would go, the archive, what the service says of it afterwards, and a check of the copy.
@@ -34,7 +25,7 @@ func TestArchive_Command_OldMonthsLeaveFiguresStay(t *testing.T) {
 	t.Parallel()
 	env := backends(t)
 	url := testenv.AsSuperuser(t, strings.TrimPrefix(env[0], "QUOTASVC_DATABASE_URL="))
-	awake := monthsAgo(t, url, 4)
+	moved := monthsAgo(t, url, 4)
 	env = append(env, "QUOTASVC_CLOCK_SKEW_MAX=8760h")
 	owner := []string{"QUOTASVC_DATABASE_URL=" + url} // takes months out of the database, which the service's role may not
 	must(t, owner, "migrate", "partitions")
@@ -45,7 +36,7 @@ func TestArchive_Command_OldMonthsLeaveFiguresStay(t *testing.T) {
 	in.do(t, http.StatusCreated, "POST", "/v1/tenants/acme/grants", "paid", object{"meter": "credits", "amount": 100, "source": "topup"})
 	in.do(t, http.StatusOK, "POST", "/v1/debits", "old", debitOf("acme", "credits", 30))
 	in.stop()
-	awake()
+	moved.Ahead("0")
 	in = serve(t, env)
 	in.do(t, http.StatusOK, "POST", "/v1/debits", "new", debitOf("acme", "credits", 5))
 	was := in.balance(t, "acme", "credits")

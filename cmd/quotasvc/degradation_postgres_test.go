@@ -42,6 +42,7 @@ func TestDegradation_PostgresSlow_CallersWaitAndSucceed(t *testing.T) {
 
 func TestDegradation_NetworkToPostgresCut_RefusedInFiveSecondsThenAtOnce(t *testing.T) {
 	t.Parallel()
+	testenv.NotOnCitus(t, "the link leads to the coordinator, and batches go to the nodes")
 	link, url := testenv.NewLinkTo(t, testenv.Postgres(t))
 	tr := newTrial(t, url, testenv.RedisURL(t))
 	tr.through(6*time.Second, link.Cut, link.Heal)

@@ -199,6 +199,14 @@ func tool(t testing.TB, env []string, args ...string) (status int, stdout, stder
 	return cmd.ProcessState.ExitCode(), out.String(), log.String()
 }
 
+// migrateUpArgs are those of `quotasvc migrate up` for the database under test.
+func migrateUpArgs() []string {
+	if testenv.OnCitus() {
+		return []string{"migrate", "up", "--citus", "--citus-shards", "4"}
+	}
+	return []string{"migrate", "up"}
+}
+
 // must is tool for a command that must succeed.
 func must(t testing.TB, env []string, args ...string) (stdout string) {
 	t.Helper()

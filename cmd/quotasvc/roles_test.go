@@ -53,8 +53,8 @@ func TestRoles_InstalledAsDocumented_ServiceLivesWithoutDDL(t *testing.T) {
 	if status, _, stderr := tool(t, env, "serve"); status != 1 || !strings.Contains(stderr, "quotasvc migrate up") {
 		t.Errorf("serve without tables ended with %d: %s", status, stderr)
 	}
-	must(t, owner, "migrate", "up") // sets the rights, because the tables belong to quotasvc_owner
-	awake := monthsAgo(t, super, 1)
+	must(t, owner, migrateUpArgs()...) // sets the rights, because the tables belong to quotasvc_owner
+	moved := monthsAgo(t, super, 1)
 	must(t, owner, "migrate", "partitions")
 
 	in := serve(t, env)
@@ -62,7 +62,7 @@ func TestRoles_InstalledAsDocumented_ServiceLivesWithoutDDL(t *testing.T) {
 	in.everyOperation(t)
 	in.stop()
 
-	awake()
+	moved.Ahead("0")
 	execSQL(t, super, `DO $$ DECLARE p record; BEGIN
 		FOR p IN SELECT inhrelid::regclass::text AS name FROM pg_inherits WHERE inhparent = 'entries'::regclass LOOP
 			IF p.name >= to_char(pg_catalog.clock_timestamp() AT TIME ZONE 'UTC', '"entries_"YYYY_MM') THEN EXECUTE 'DROP TABLE ' || p.name; END IF;

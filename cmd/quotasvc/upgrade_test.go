@@ -76,7 +76,7 @@ func TestUpgrade_SchemaOfEarlierVersion_RefusedThenMigratedWithItsData(t *testin
 			if status, _, stderr := tool(t, env, "serve"); status != 1 || !strings.Contains(stderr, "quotasvc migrate up") {
 				t.Errorf("serve on an older schema ended with %d: %s", status, stderr)
 			}
-			must(t, admin, "migrate", "up")
+			must(t, admin, migrateUpArgs()...)
 			execSQL(t, super, "DO $$ BEGIN ASSERT (SELECT unsigned_until FROM signing_keys) > now() + interval '23 hours'; END $$")
 			must(t, admin, "migrate", "roles") // an installation that had one role for everything
 			env[0] = "QUOTASVC_DATABASE_URL=" + testenv.AsService(super)
@@ -177,11 +177,11 @@ func TestUpgrade_Snapshot_IsWritten(t *testing.T) {
 	if out, err := migrate.CombinedOutput(); err != nil {
 		t.Fatalf("migrate: %v\n%s", err, out)
 	}
-	awake := monthsAgo(t, super, 2)
+	moved := monthsAgo(t, super, 2)
 	in := serveBy(t, program, env)
 	in.fillForSnapshot(t, false)
 	in.stop()
-	awake()
+	moved.Ahead("0")
 	in = serveBy(t, program, env)
 	in.fillForSnapshot(t, true)
 	in.stop()
@@ -189,7 +189,7 @@ func TestUpgrade_Snapshot_IsWritten(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	execSQL(t, super, `ALTER DATABASE "`+cfg.Database+`" RESET search_path; DROP FUNCTION public.clock_timestamp(); DROP TABLE moved_clock`)
+	moved.Remove()
 	var step int
 	conn, err := pgx.ConnectConfig(t.Context(), cfg)
 	if err != nil {

@@ -257,7 +257,7 @@ func (f *flood) transactions(ctx context.Context) (n int64, err error) {
 	for deadline := time.Now().Add(countTimeout); ; {
 		var others int
 		err = f.db.QueryRow(ctx, `SELECT count(*) FROM pg_stat_activity
-			WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()`).Scan(&others)
+			WHERE datname = current_database() AND backend_type = 'client backend' AND application_name !~ '^citus' AND pid <> pg_backend_pid()`).Scan(&others)
 		if err != nil {
 			return 0, fmt.Errorf("count sessions: %w", err)
 		}

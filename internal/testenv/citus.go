@@ -103,7 +103,7 @@ func prepareCitus(ctx context.Context, databaseURL string) error {
 		defer conn.Close(ctx)
 		return citus.Distribute(ctx, conn, shardGroups, slog.New(slog.DiscardHandler))
 	})
-	return errors.Join(err, makeServiceLoginAt(ctx, databaseURL), letOwnerLogIn(ctx, databaseURL))
+	return errors.Join(err, makeServiceLoginAt(ctx, databaseURL), letRolesLogIn(ctx, databaseURL))
 }
 
 // easeUpdates lets tests shift instants of distributed rows by hand. Citus refuses UPDATE .. SET at = at - interval, because the result depends
@@ -125,16 +125,19 @@ func easeUpdates(ctx context.Context, databaseURL string) error {
 	return nil
 }
 
-// letOwnerLogIn gives the owner of the tables the password of the nodes: a node copies shards from another one as this role.
-func letOwnerLogIn(ctx context.Context, databaseURL string) error {
+// letRolesLogIn gives roles the password of the nodes: a node copies shards from another one as the owner of the tables, and the coordinator
+// reads from nodes as the role of the session, which in tests may be the reader.
+func letRolesLogIn(ctx context.Context, databaseURL string) error {
 	conn, err := pgx.Connect(ctx, databaseURL)
 	if err != nil {
 		return fmt.Errorf("connect: %w", err)
 	}
 	defer conn.Close(ctx)
 	password := strings.ReplaceAll(conn.Config().Password, "'", "''")
-	if _, err := conn.Exec(ctx, "ALTER ROLE "+postgres.OwnerRole+" PASSWORD '"+password+"'"); err != nil {
-		return fmt.Errorf("let the owner log in: %w", err)
+	for _, role := range []string{postgres.OwnerRole, postgres.ReaderRole} {
+		if _, err := conn.Exec(ctx, "ALTER ROLE "+role+" LOGIN PASSWORD '"+password+"'"); err != nil {
+			return fmt.Errorf("let the role %s log in: %w", role, err)
+		}
 	}
 	return nil
 }

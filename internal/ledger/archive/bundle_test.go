@@ -32,6 +32,7 @@ type bundle struct {
 	db      *pgx.Conn
 	history *history.Reader
 	keys    int
+	moved   *testenv.DatabaseClock
 	at      time.Time // to which the clock was moved last
 	close   func()    // once; the end of the test does it, too
 }
@@ -47,21 +48,11 @@ func newBundle(t *testing.T, begin journal.Month) *bundle {
 		}
 	})
 	t.Cleanup(b.close)
+	b.moved = testenv.MoveClock(t, b.url)
 	var err error
 	b.db, err = pgx.Connect(t.Context(), b.url)
 	b.check(err)
 	ends = append(ends, func() { _ = b.db.Close(context.Background()) })
-	// Statements find this function before PostgreSQL's own.
-	b.exec(`CREATE SCHEMA moved;
-		CREATE TABLE moved.clock (now timestamptz NOT NULL, since timestamptz NOT NULL);
-		INSERT INTO moved.clock VALUES (now(), now());
-		CREATE FUNCTION moved.clock_timestamp() RETURNS timestamptz VOLATILE LANGUAGE sql
-			AS 'SELECT now + (pg_catalog.clock_timestamp() - since) FROM moved.clock';
-		GRANT USAGE ON SCHEMA moved TO PUBLIC; GRANT SELECT ON moved.clock TO PUBLIC`)
-	var name string
-	b.check(b.db.QueryRow(t.Context(), "SELECT current_database()").Scan(&name))
-	b.exec(fmt.Sprintf(`ALTER DATABASE %q SET search_path = moved, pg_catalog, public`, name))
-	b.exec("SET search_path = moved, pg_catalog, public")
 	b.clock(begin.Start())
 	j, err := journal.New(b.logger())
 	b.check(err)
@@ -107,7 +98,7 @@ func (b *bundle) count(sql string, args ...any) (n int64) {
 func (b *bundle) clock(at time.Time) {
 	b.t.Helper()
 	b.at = at
-	b.exec("UPDATE moved.clock SET now = $1, since = pg_catalog.clock_timestamp()", at)
+	b.moved.Set(at)
 	if b.Ledger != nil {
 		b.check(b.Ping(b.t.Context()))
 	}

@@ -126,7 +126,7 @@ func TestArchive_IdleBalance_VerifyStaysClean_AndSpends(t *testing.T) {
 	b.clock(begin.Start().AddDate(0, 1, 3))
 	b.clock(time.Now())
 	// Its entries are all in the oldest month.
-	b.exec(`UPDATE moved.clock SET now = $1, since = pg_catalog.clock_timestamp()`, begin.Start().Add(48*time.Hour))
+	b.moved.Set(begin.Start().Add(48 * time.Hour))
 	b.tenant("idle")
 	b.topup("idle", 500)
 	b.clock(time.Now())

@@ -75,11 +75,23 @@ func (b *bundle) explain(statement string, args ...any) cost {
 		Read     int64   `json:"Shared Read Blocks"`
 		Temp     int64   `json:"Temp Written Blocks"`
 		Plans    []node  `json:"Plans"`
+		// Of a node of Citus: what each other node does.
+		Remote struct {
+			Job struct {
+				Tasks []struct {
+					Plans [][]struct{ Plan node } `json:"Remote Plan"`
+				}
+			}
+		} `json:"Distributed Query"`
 	}
 	var tree []struct{ Plan node }
 	b.check(json.Unmarshal(raw, &tree))
-	c := cost{buffers: tree[0].Plan.Hit + tree[0].Plan.Read, spilled: tree[0].Plan.Temp}
+	var c cost
 	var walk func(n *node)
+	top := func(n *node) { // its buffers are those of all below it
+		c.buffers, c.spilled = c.buffers+n.Hit+n.Read, c.spilled+n.Temp
+		walk(n)
+	}
 	walk = func(n *node) {
 		if n.Relation != "" {
 			c.rows += int64((n.Rows + n.Removed) * n.Loops)
@@ -87,8 +99,15 @@ func (b *bundle) explain(statement string, args ...any) cost {
 		for i := range n.Plans {
 			walk(&n.Plans[i])
 		}
+		for _, task := range n.Remote.Job.Tasks {
+			for _, plans := range task.Plans {
+				for i := range plans {
+					top(&plans[i].Plan)
+				}
+			}
+		}
 	}
-	walk(&tree[0].Plan)
+	top(&tree[0].Plan)
 	return c
 }
 

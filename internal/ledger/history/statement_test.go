@@ -143,7 +143,7 @@ func TestBalanceAsOf_ShowsPeriodEndedWithoutEntry(t *testing.T) {
 	// The plan without the meter ends the trial's endless period. Nothing expires and nothing is granted: no entry tells of it.
 	b.exec("INSERT INTO plans (plan, version, created_at) VALUES ('none', 1, now() - interval '4 days')")
 	b.exec(`INSERT INTO tenant_terms (tenant_id, effective_at, plan, anchor, timezone) SELECT tenant_id, clock_timestamp(), 'none', anchor, timezone FROM tenants`)
-	b.exec("UPDATE balances SET next_event_at = clock_timestamp(), roll_at = clock_timestamp()")
+	b.exec("UPDATE balances SET next_event_at = now(), roll_at = now()")
 	b.roll()
 	now := b.mustBalance("acme", "api_calls")
 	wantSums(t, now, ledger.Sums{Opening: 13})

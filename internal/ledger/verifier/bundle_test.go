@@ -27,23 +27,19 @@ type bundle struct {
 	url    string
 	db     *pgx.Conn // what a test does with it is not the ledger's doing
 	ledger *pg.Ledger
+	moved  *testenv.DatabaseClock
 }
 
 func newBundle(t testing.TB) *bundle {
 	t.Helper()
 	b := &bundle{t: t, url: testenv.Postgres(t)}
+	b.moved = testenv.MoveClock(t, b.url)
 	db, err := pgx.Connect(t.Context(), b.url)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = db.Close(context.Background()) })
 	b.db = db
-	// The database's own clock runs ahead by what the table says.
-	b.exec(`CREATE SCHEMA moved; CREATE TABLE moved.clock (ahead interval NOT NULL); INSERT INTO moved.clock VALUES ('0');
-		GRANT USAGE ON SCHEMA moved TO PUBLIC; GRANT SELECT ON moved.clock TO PUBLIC;
-		CREATE FUNCTION moved.clock_timestamp() RETURNS timestamptz VOLATILE LANGUAGE sql
-			AS 'SELECT pg_catalog.clock_timestamp() + ahead FROM moved.clock';
-		DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET search_path = moved, pg_catalog, public', current_database()); END $$`)
 	b.ledger = b.openLedger()
 	b.Verifier = b.open(nil)
 	return b
@@ -116,14 +112,14 @@ func (b *bundle) exec(sql string, args ...any) {
 // advance moves the database's clock.
 func (b *bundle) advance(by time.Duration) {
 	b.t.Helper()
-	b.exec("UPDATE moved.clock SET ahead = ahead + $1::interval", by)
+	b.moved.Advance(by)
 }
 
 // now returns the database's instant.
 func (b *bundle) now() time.Time {
 	b.t.Helper()
 	var at time.Time
-	b.must(b.db.QueryRow(b.t.Context(), "SELECT pg_catalog.clock_timestamp() + ahead FROM moved.clock").Scan(&at))
+	b.must(b.db.QueryRow(b.t.Context(), "SELECT moved.clock_timestamp()").Scan(&at))
 	return at.UTC()
 }
 
