@@ -2,6 +2,9 @@ package testenv
 
 import (
 	"context"
+	"net"
+	"net/url"
+	"strconv"
 	"testing"
 	"time"
 
@@ -11,28 +14,58 @@ import (
 // DatabaseClock is the clock of one database, which the test moves: clock_timestamp() of every session that begins after MoveClock. On Citus it is
 // that of all nodes.
 type DatabaseClock struct {
-	t   testing.TB
-	url string
+	t     testing.TB
+	nodes []string // URLs
 }
 
-// movedPath makes statements find moved.clock_timestamp() before PostgreSQL's own function.
-const movedPath = "moved, pg_catalog, public"
-
-// MoveClock lets the test move the clock of the database at url, whose role is a superuser. Until then it shows the machine's time.
-func MoveClock(t testing.TB, url string) *DatabaseClock {
+// MoveClock lets the test move the clock of the database at databaseURL, whose role is a superuser. Until then it shows the machine's time.
+func MoveClock(t testing.TB, databaseURL string) *DatabaseClock {
 	t.Helper()
-	c := &DatabaseClock{t, url}
-	c.exec(`CREATE SCHEMA moved;
-		CREATE TABLE moved.clock (one integer PRIMARY KEY, ahead interval NOT NULL);
-		INSERT INTO moved.clock VALUES (1, '0')`)
+	c := &DatabaseClock{t, []string{databaseURL}}
 	if OnCitus() {
-		c.exec("SELECT create_reference_table('moved.clock')")
+		c.nodes = nodesOf(t, databaseURL)
 	}
-	c.exec(`CREATE FUNCTION moved.clock_timestamp() RETURNS timestamptz VOLATILE LANGUAGE sql
-			AS 'SELECT pg_catalog.clock_timestamp() + ahead FROM moved.clock';
-		GRANT USAGE ON SCHEMA moved TO PUBLIC; GRANT SELECT ON moved.clock TO PUBLIC`)
-	c.onNodes("ALTER DATABASE %I SET search_path = " + movedPath)
+	// Each node has a table of its own, which Citus does not know: what a node executes for another one must not ask others. timeofday, because Citus
+	// passes on pg_catalog.clock_timestamp() without its schema, and the node would find moved.clock_timestamp() again.
+	c.exec(`CREATE SCHEMA moved;
+		CREATE TABLE moved.clock (ahead interval NOT NULL);
+		INSERT INTO moved.clock VALUES ('0');
+		CREATE FUNCTION moved.clock_timestamp() RETURNS timestamptz VOLATILE LANGUAGE sql
+			AS 'SELECT timeofday()::timestamptz + ahead FROM moved.clock';
+		GRANT USAGE ON SCHEMA moved TO PUBLIC; GRANT SELECT ON moved.clock TO PUBLIC;
+		DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET search_path = moved, pg_catalog, public', current_database()); END $$`)
 	return c
+}
+
+// nodesOf returns the URLs of the database on all nodes of a Citus cluster.
+func nodesOf(t testing.TB, databaseURL string) (nodes []string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), opTimeout)
+	defer cancel()
+	u, err := url.Parse(databaseURL)
+	if err != nil {
+		t.Fatal("testenv: nodes: ", err)
+	}
+	conn, err := pgx.Connect(ctx, databaseURL)
+	if err != nil {
+		t.Fatal("testenv: nodes: ", err)
+	}
+	defer conn.Close(ctx)
+	rows, err := conn.Query(ctx, "SELECT nodename, nodeport FROM pg_dist_node")
+	if err != nil {
+		t.Fatal("testenv: nodes: ", err)
+	}
+	var host string
+	var port int
+	_, err = pgx.ForEachRow(rows, []any{&host, &port}, func() error {
+		u.Host = net.JoinHostPort(host, strconv.Itoa(port))
+		nodes = append(nodes, u.String())
+		return nil
+	})
+	if err != nil {
+		t.Fatal("testenv: nodes: ", err)
+	}
+	return nodes
 }
 
 // Ahead sets the clock to the machine's time plus an interval of PostgreSQL, such as "-4 months".
@@ -56,30 +89,30 @@ func (c *DatabaseClock) Set(at time.Time) {
 // Remove leaves no trace of the clock in the database.
 func (c *DatabaseClock) Remove() {
 	c.t.Helper()
-	c.onNodes("ALTER DATABASE %I RESET search_path")
-	c.exec("DROP SCHEMA moved CASCADE")
+	c.exec(`DO $$ BEGIN EXECUTE format('ALTER DATABASE %I RESET search_path', current_database()); END $$;
+		DROP SCHEMA moved CASCADE`)
 }
 
-// onNodes executes a statement on each node; %I stands for the name of the database.
-func (c *DatabaseClock) onNodes(statement string) {
-	c.t.Helper()
-	if OnCitus() {
-		c.exec("SELECT run_command_on_all_nodes(format('" + statement + "', current_database()))")
-		return
-	}
-	c.exec("DO $$ BEGIN EXECUTE format('" + statement + "', current_database()); END $$")
-}
-
+// exec executes SQL on each node.
 func (c *DatabaseClock) exec(sql string, args ...any) {
 	c.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), opTimeout)
 	defer cancel()
-	conn, err := pgx.Connect(ctx, c.url)
-	if err != nil {
-		c.t.Fatal("testenv: move the clock: ", err)
-	}
-	defer conn.Close(ctx)
-	if _, err = conn.Exec(ctx, sql, args...); err != nil {
-		c.t.Fatal("testenv: move the clock: ", err)
+	for _, node := range c.nodes {
+		cfg, err := pgx.ParseConfig(node)
+		if err != nil {
+			c.t.Fatal("testenv: move the clock: ", err)
+		}
+		if OnCitus() {
+			cfg.RuntimeParams["citus.enable_ddl_propagation"] = "off"
+		}
+		conn, err := pgx.ConnectConfig(ctx, cfg)
+		if err != nil {
+			c.t.Fatal("testenv: move the clock: ", err)
+		}
+		if _, err := conn.Exec(ctx, sql, args...); err != nil {
+			c.t.Fatal("testenv: move the clock: ", err)
+		}
+		_ = conn.Close(ctx)
 	}
 }

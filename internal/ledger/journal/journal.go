@@ -273,13 +273,15 @@ func patiently(ctx context.Context, do func() error) error {
 	}
 }
 
+var shardOfEntries = regexp.MustCompile(`^entries(_\d+)?$`)
+
 var partitionKey = regexp.MustCompile(`\(month\) = \((\d{4}-\d{2})-\d{2}\)`)
 
 // MissingMonth returns the month whose partition is missing, if err says that entries could not be written for that.
 func MissingMonth(err error) (Month, bool) {
 	pgErr, ok := errors.AsType[*pgconn.PgError](err)
-	// Citus passes on the message of a shard, and not the table's name.
-	ofEntries := pgErr != nil && (pgErr.TableName == "entries" || pgErr.TableName == "" && strings.HasPrefix(pgErr.Message, `no partition of relation "entries`))
+	// On Citus the table is a shard such as entries_102062; its coordinator passes on the message alone.
+	ofEntries := pgErr != nil && (shardOfEntries.MatchString(pgErr.TableName) || pgErr.TableName == "" && strings.HasPrefix(pgErr.Message, `no partition of relation "entries`))
 	if !ok || pgErr.Code != "23514" || !ofEntries || pgErr.ConstraintName != "" {
 		return 0, false
 	}

@@ -52,6 +52,9 @@ func (b *bundle) reconnect() {
 }
 
 // openLedger opens one more ledger on url: another instance of the service.
+// throughCoordinator is for tests that lose what the URL's server answers: on Citus batches would go to other nodes.
+func throughCoordinator(c *Config) { c.ThroughCoordinator = true }
+
 func openLedger(t testing.TB, url string, change ...func(*Config)) *Ledger {
 	t.Helper()
 	cfg := Config{DatabaseURL: testenv.AsService(url), Readers: 2, Log: slog.New(slog.NewTextHandler(testLog{t}, nil)), Metrics: prometheus.NewRegistry()}

@@ -138,7 +138,7 @@ func TestBatch_LostCommitAnswers_ChargeOnce_NeverFail(t *testing.T) {
 	b := newBundle(t)
 	b.simple("acme", 100_000)
 	p, through := startProxy(t, b.url)
-	l := openLedger(t, through)
+	l := openLedger(t, through, throughCoordinator)
 	p.every.Store(3)
 	var wg sync.WaitGroup
 	for client := range 20 {
@@ -165,7 +165,7 @@ func TestBatch_DatabaseAwayAfterCommit_OutcomeUnknown(t *testing.T) {
 	b := newBundle(t)
 	b.simple("acme", 10)
 	p, through := startProxy(t, b.url)
-	l := openLedger(t, through)
+	l := openLedger(t, through, throughCoordinator)
 	if _, err := Do(t.Context(), l, debitOf("acme", "k0", 1)); err != nil {
 		t.Fatal(err)
 	}

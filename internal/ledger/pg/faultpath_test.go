@@ -141,7 +141,7 @@ func TestBatch_ServerKilled_AcknowledgedAnswersStay(t *testing.T) {
 	b.simple("tiny", 40)
 	p, through := startProxy(t, server.URL)
 	p.every.Store(5) // meanwhile answers to COMMIT are lost
-	ledgers := []*Ledger{b.Ledger, openLedger(t, through)}
+	ledgers := []*Ledger{b.Ledger, openLedger(t, through, throughCoordinator)}
 	var mu sync.Mutex
 	acknowledged := map[string]*ledger.DebitResult{}
 	denied := map[string]bool{}

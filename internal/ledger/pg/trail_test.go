@@ -133,7 +133,7 @@ func TestDo_AnswerToCommitLost_OneLine(t *testing.T) {
 	b := newBundle(t)
 	b.simple("acme", 100)
 	p, through := startProxy(t, b.url)
-	l := openLedger(t, through)
+	l := openLedger(t, through, throughCoordinator)
 	p.every.Store(2)
 	for wave := range 4 { // those of a wave may be one batch
 		var wg sync.WaitGroup

@@ -14,6 +14,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger/audit"
 	"github.com/quotasvc/quotasvc/internal/ledger/audit/seal"
 	"github.com/quotasvc/quotasvc/internal/ledger/pg"
+	"github.com/quotasvc/quotasvc/internal/namedsql"
 	"github.com/quotasvc/quotasvc/internal/testenv"
 	"github.com/quotasvc/quotasvc/internal/trail"
 )
@@ -73,7 +74,7 @@ func (b *bundle) openLedger() *pg.Ledger {
 // open opens one more verifier: that of another instance.
 func (b *bundle) open(change func(*Config)) *Verifier {
 	b.t.Helper()
-	cfg := Config{DatabaseURL: testenv.AsService(b.url), Log: b.logger(), Metrics: prometheus.NewRegistry()}
+	cfg := Config{DatabaseURL: testenv.AsService(b.url), Target: namedsql.Target(testenv.OnCitus()), Log: b.logger(), Metrics: prometheus.NewRegistry()}
 	if change != nil {
 		change(&cfg)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/ledger/audit"
 	"github.com/quotasvc/quotasvc/internal/ledger/pg"
+	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
 // history makes entries of tenant acme: two closed periods, expired allowances, a head that is not the only open grant, an exhausted,
@@ -131,7 +132,6 @@ func TestVerify_ChangedAmount_IsReported(t *testing.T) {
 		{"entry grant", entry("grant_id = 'paid'", "operation_id = 'd1'"), "grant"},
 		{"entry period", entry("period_start = period_start + interval '1 second'", "operation_id = 'd1'"), "period"},
 		{"entry time", entry("created_at = created_at - interval '9 hours'", "operation_id = 'd4'"), "time of entries"},
-		{"entry of another tenant", entry("tenant_id = 'ghost'", "operation_id = 'd1'"), "balance of existing entries"},
 		{"entry missing", "DELETE FROM entries WHERE operation_id = 'd1'", "numbering of entries"},
 		{"newest entry missing", "DELETE FROM entries WHERE operation_id = 'd6'", "newest entry"},
 		{"journal missing", "DELETE FROM entries WHERE meter = 'api_calls'", "newest entry"},
@@ -217,6 +217,9 @@ func TestVerify_ChangedAmount_IsReported(t *testing.T) {
 		{"hold line amount", "UPDATE hold_lines SET amount = amount + 1", "held of grant"},
 		{"hold line captured", "UPDATE hold_lines SET captured = captured + 1", "held of grant"},
 		{"hold line gone", "DELETE FROM hold_lines", "held of grant"},
+	}
+	if !testenv.OnCitus() { // Citus itself refuses to change the tenant of a row
+		cases = append(cases, damage{"entry of another tenant", entry("tenant_id = 'ghost'", "operation_id = 'd1'"), "balance of existing entries"})
 	}
 	b.uncheck()
 	for _, d := range cases {
