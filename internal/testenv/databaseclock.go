@@ -33,7 +33,7 @@ func MoveClock(t testing.TB, databaseURL string) *DatabaseClock {
 		CREATE FUNCTION moved.clock_timestamp() RETURNS timestamptz VOLATILE LANGUAGE sql
 			AS 'SELECT timeofday()::timestamptz + ahead FROM moved.clock';
 		GRANT USAGE ON SCHEMA moved TO PUBLIC; GRANT SELECT ON moved.clock TO PUBLIC;
-		DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET search_path = moved, pg_catalog, public', current_database()); END $$`)
+		DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET search_path = public, moved, pg_catalog', current_database()); END $$`)
 	return c
 }
 
