@@ -62,6 +62,7 @@ var mayImport = map[string][]string{
 	"internal/yamldoc":              {"internal/body"},
 	"internal/parts":                {},                                   // pure: a map in versions
 	"internal/route":                {"internal/bound", "internal/parts"}, // pure: patterns and spellings of routes
+	"internal/testclock":            {"internal/body", "internal/catalog", "internal/clock", "internal/ledger/pg", "internal/trail"},
 	"internal/httpapi/wire":         {},
 	"internal/httpapi/forwarded":    {"internal/body", "internal/bound", "internal/route"},
 	"internal/httpapi/limitheaders": {"internal/gate"},
@@ -123,7 +124,7 @@ var onlyIn = map[string][]string{
 	"github.com/labstack/echo":                    {"internal/httpapi", "internal/bench"},
 	"google.golang.org/grpc":                      {"internal/envoyrls"},
 	"github.com/envoyproxy/go-control-plane":      {"internal/envoyrls"},
-	"github.com/jackc/pgx":                        {"internal/citus", "internal/pgpool", "internal/bench", "internal/bench/past", "internal/drill", "internal/ledger/pg", "internal/ledger/history", "internal/ledger/audit", "internal/ledger/journal", "internal/ledger/archive", "internal/ledger/verifier", "internal/catalog", "internal/access", "internal/override", "internal/trail", "internal/localstack", "internal/testenv", "cmd/quotasvc"},
+	"github.com/jackc/pgx":                        {"internal/citus", "internal/pgpool", "internal/bench", "internal/bench/past", "internal/drill", "internal/ledger/pg", "internal/ledger/history", "internal/ledger/audit", "internal/ledger/journal", "internal/ledger/archive", "internal/ledger/verifier", "internal/catalog", "internal/access", "internal/override", "internal/trail", "internal/testclock", "internal/localstack", "internal/testenv", "cmd/quotasvc"},
 	"database/sql":                                {"internal/testenv", "cmd/quotasvc"}, // goose needs it
 	"github.com/pressly/goose":                    {"internal/testenv", "cmd/quotasvc"},
 	"github.com/redis/go-redis":                   {"internal/redisstore", "internal/testenv"},

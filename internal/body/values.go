@@ -2,8 +2,10 @@ package body
 
 import (
 	"fmt"
+	"math"
 	"net/netip"
 	"slices"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -104,6 +106,42 @@ func (d *Document) Word(words ...string) string {
 	}
 	d.fault(OneOf(words...))
 	return ""
+}
+
+// Duration reads a time such as 90s, 36h or 31d, from low to high.
+func (d *Document) Duration(low, high time.Duration) time.Duration {
+	if text, ok := d.text(); ok {
+		if by, ok := ParseDuration(text); ok && by >= low && by <= high {
+			return by
+		}
+	}
+	d.fault(fmt.Sprintf("must be a duration such as 90s, 36h or 31d, from %s to %dd", low, int64(high/day)))
+	return 0
+}
+
+// day is the day of ParseDuration, which knows no calendar.
+const day = 24 * time.Hour
+
+// ParseDuration reads a duration as time.ParseDuration does, after an optional number of days of 24 hours: 31d, 1d12h.
+func ParseDuration(text string) (time.Duration, bool) {
+	digits, rest, found := strings.Cut(text, "d")
+	if !found {
+		out, err := time.ParseDuration(text)
+		return out, err == nil
+	}
+	days, ok := ParseInteger(digits)
+	if !ok || days < 0 || days > int64(math.MaxInt64/day) {
+		return 0, false
+	}
+	out := time.Duration(days) * day
+	if rest == "" {
+		return out, true
+	}
+	more, err := time.ParseDuration(rest)
+	if err != nil || more < 0 || more > math.MaxInt64-out {
+		return 0, false
+	}
+	return out + more, true
 }
 
 // Amount reads an amount of units.

@@ -15,6 +15,8 @@ type Config struct {
 	// clock.
 	SkewMax time.Duration
 	Wall    func() time.Time // the instance's clock; nil: the system's
+	// Ahead is how far decisions are ahead of the clocks, at least 0. Only a test clock has one (package testclock).
+	Ahead time.Duration
 	// Changed is called when the clocks begin or cease to agree, with the skew. It must not block. nil: nobody is told.
 	Changed func(agree bool, skew time.Duration)
 }
@@ -24,6 +26,7 @@ type Clock struct {
 	cfg Config
 
 	mu       sync.Mutex
+	ahead    time.Duration
 	decision time.Time // at the newest reading, in UTC
 	read     time.Time // when that was, with the monotonic reading: setting the instance's clock does not move it
 	skew     time.Duration
@@ -35,7 +38,7 @@ func New(cfg Config) *Clock {
 	if cfg.SkewMax == 0 {
 		cfg.SkewMax = SkewMaxDefault
 	}
-	return &Clock{cfg: cfg}
+	return &Clock{cfg: cfg, ahead: cfg.Ahead}
 }
 
 // Begin returns the instance's clock, for Agree: call it before PostgreSQL is asked. It is without the monotonic reading, which hides steps.
@@ -57,6 +60,7 @@ func (c *Clock) Agree(began, database time.Time) time.Time {
 		decision = ended.UTC()
 	}
 	c.mu.Lock()
+	decision = decision.Add(c.ahead)
 	changed := c.disagree == agree
 	c.decision, c.read, c.skew, c.disagree = decision, time.Now(), skew, !agree
 	c.mu.Unlock()
@@ -90,9 +94,24 @@ func (c *Clock) Now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.read.IsZero() {
-		return c.Begin().UTC()
+		return c.Begin().UTC().Add(c.ahead)
 	}
 	return c.decision.Add(time.Since(c.read))
+}
+
+// Advance moves all decisions from now on ahead by a positive duration.
+func (c *Clock) Advance(by time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ahead += by
+	c.decision = c.decision.Add(by)
+}
+
+// Ahead returns how far decisions are ahead of the clocks.
+func (c *Clock) Ahead() time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.ahead
 }
 
 // State returns the skew of the newest reading, and whether the clocks agreed.

@@ -119,3 +119,29 @@ func TestClock_AnyReading_NoClockDecidesAlone(t *testing.T) {
 		}
 	})
 }
+
+// A test clock moves what is decided, and neither the skew nor what has been read.
+func TestClock_Advance_MovesDecisionsOnly(t *testing.T) {
+	t.Parallel()
+	const month, hour = 31 * 24 * time.Hour, time.Hour
+	c := New(Config{Ahead: hour, Wall: func() time.Time { return noon }})
+	if got := c.Now(); !got.Equal(noon.Add(hour)) {
+		t.Errorf("before the first reading: %s", got)
+	}
+	for range 2 {
+		want := noon.Add(c.Ahead())
+		if got := c.Agree(c.Begin(), noon); !got.Equal(want) {
+			t.Errorf("decided at %s, want %s", got, want)
+		}
+		if skew, agree := c.State(); skew != 0 || !agree {
+			t.Errorf("skew %s, agree %t", skew, agree)
+		}
+		c.Advance(month)
+		if got := c.Now(); got.Before(want.Add(month)) || got.After(want.Add(month+time.Minute)) {
+			t.Errorf("now %s, want %s", got, want.Add(month))
+		}
+	}
+	if got := c.Ahead(); got != hour+2*month {
+		t.Errorf("ahead by %s", got)
+	}
+}

@@ -105,6 +105,19 @@ func (l *Ledger) makePartitions(ctx context.Context, now time.Time) error {
 	return nil
 }
 
+// MakeMonths makes the missing partitions of the months around a later instant, before a test clock goes there.
+func (l *Ledger) MakeMonths(ctx context.Context, at time.Time) error {
+	conn, err := l.writers.Acquire(ctx)
+	if err != nil {
+		return unavailable("acquire a connection for partitions", err)
+	}
+	defer conn.Release()
+	if err := l.journal.MakeAhead(ctx, conn.Conn(), journal.MonthOf(at)); err != nil {
+		return unavailable("make the journal's partitions", err)
+	}
+	return nil
+}
+
 // noPartitionError reports that entries could not be written, as the journal has no partition for their month and this instance could not
 // make it.
 type noPartitionError struct {
