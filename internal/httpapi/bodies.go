@@ -33,6 +33,7 @@ type bodies struct {
 	reset                 []body.Member[gate.BucketRequest]
 	key                   []body.Member[access.New]
 	rotation              []body.Member[rotation]
+	clock                 []body.Member[time.Duration]
 }
 
 func newBodies() *bodies {
@@ -64,6 +65,7 @@ func newBodies() *bodies {
 		reset:        resetMembers(),
 		key:          keyMembers(),
 		rotation:     rotationMembers(),
+		clock:        clockMembers(),
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/bound"
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/gate"
+	"github.com/quotasvc/quotasvc/internal/httpapi/reference"
 	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/ledger/pg"
@@ -55,7 +56,7 @@ func TestRoutes_EqualContract(t *testing.T) {
 			written = append(written, o)
 		}
 	}
-	for _, r := range (&Server{}).routes() {
+	for _, r := range (&Server{reference: reference.New()}).routes() {
 		served = append(served, operation{r.method, r.path, r.query, r.public})
 	}
 	for _, list := range [][]operation{written, served} {
@@ -103,10 +104,10 @@ func TestBodies_FieldsEqualSchemas(t *testing.T) {
 		"VerificationRequest": fieldsOf(r.verification), "Item": fieldsOf(itemMembers()), "HoldRequest": fieldsOf(r.hold),
 		"CaptureRequest": fieldsOf(r.capture), "ReleaseRequest": fieldsOf(r.release), "ExtendRequest": fieldsOf(r.extend),
 		"RefundRequest": fieldsOf(r.refund), "VoidRequest": fieldsOf(r.void), "AdjustmentRequest": fieldsOf(r.adjustment),
-		"BatchDebit":   append(fieldsOf(r.debit), field{"idempotency_key", false}),
+		"BatchDebit":   append(fieldsOf(r.debit), field{"idempotency_key", true}), // a dry run may omit it, which the contract does not say
 		"LeaseRequest": fieldsOf(r.lease), "LeaseRenewal": fieldsOf(r.renewal), "ResetRequest": fieldsOf(r.reset),
 		"ChargeRequest": fieldsOf(r.charge), "ChargeRefundRequest": fieldsOf(r.chargeRefund),
-		"KeyRequest": fieldsOf(r.key), "KeyRotation": fieldsOf(r.rotation),
+		"KeyRequest": fieldsOf(r.key), "TestClockRequest": fieldsOf(r.clock), "KeyRotation": fieldsOf(r.rotation),
 		"MeterRequest": fieldsOfObject[catalog.Meter]("meter"), "PlanRequest": fieldsOfObject[catalog.Plan]("plan"),
 		"TenantRequest": fieldsOfObject[catalog.Tenant]("tenant"), "TenantPatch": fieldsOfObject[catalog.TenantPatch](),
 		"LimitRequest": fieldsOfObject[catalog.Limit]("rule"), "PlanLimit": fieldsOfObject[catalog.Limit](),
@@ -142,7 +143,7 @@ func TestBodies_FieldsEqualSchemas(t *testing.T) {
 		if diff := gocmp.Diff(want, table); diff != "" {
 			t.Errorf("%s: schema - / table +\n%s", name, diff)
 		}
-		if schema.AdditionalProperties.Has == nil || *schema.AdditionalProperties.Has {
+		if closed := schema.AdditionalProperties.Has; bodies[name] && (closed == nil || *closed) {
 			t.Errorf("%s allows other fields; the decoder does not", name)
 		}
 	}
@@ -233,11 +234,92 @@ func TestProblemKinds_EveryCodeHasContractStatus(t *testing.T) {
 	}
 }
 
-func TestGetSpec_NeedsNoKey(t *testing.T) {
+func TestReference_NeedsNoKey(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
-	a := s.call("GET", "/v1/openapi.yaml", "", "Authorization").want(http.StatusOK)
-	if string(a.body) != string(wire.Specification) || a.header.Get("Content-Type") != "application/yaml" {
-		t.Errorf("%s: %d bytes", a.header.Get("Content-Type"), len(a.body))
+	for path, mediaType := range map[string]string{
+		"/v1/openapi.yaml": "application/yaml", "/v1/openapi.json": "application/json", "/docs": "text/html; charset=utf-8",
+		reference.ViewerPath: "text/javascript; charset=utf-8",
+	} {
+		a := s.call("GET", path, "", "Authorization").want(http.StatusOK)
+		if got := a.header.Get("Content-Type"); got != mediaType || len(a.body) < 500 {
+			t.Errorf("%s: %s, %d bytes", path, got, len(a.body))
+		}
+		if b := s.call("GET", path, "", "If-None-Match", a.header.Get("ETag"), "Authorization").want(http.StatusNotModified); len(b.body) != 0 {
+			t.Errorf("%s: %d bytes with 304", path, len(b.body))
+		}
+		s.call("GET", path+"?x=1", "", "Authorization").problem(http.StatusBadRequest, "invalid_argument")
+	}
+	if a := s.call("GET", "/v1/openapi.yaml", "").want(http.StatusOK); string(a.body) != string(wire.Specification) {
+		t.Error("it is not the contract")
+	}
+}
+
+// The same answer without its body, refusals included.
+func TestHead_WhereGetIs_SameHeaders(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.materials()
+	for _, path := range []string{
+		"/v1/meters", "/v1/meters/calls", "/v1/tenants/acme", "/v1/tenants/acme/balances", "/v1/tenants/nobody", "/v1/meters?limit=x", "/v1/openapi.json", "/docs",
+	} {
+		// The client asks for gzip by itself in a GET, and not in a HEAD.
+		same := []string{"X-Request-Id", "one", "Accept-Encoding", "identity"}
+		get, head := s.call("GET", path, "", same...), s.call("HEAD", path, "", same...)
+		if head.status != get.status || len(head.body) != 0 {
+			t.Errorf("%s: %d with %d bytes, GET is %d", path, head.status, len(head.body), get.status)
+		}
+		for _, name := range []string{"Content-Type", "X-Request-Id", "ETag", "Cache-Control"} {
+			if head.header.Get(name) != get.header.Get(name) {
+				t.Errorf("%s: %s is %q, of GET %q", path, name, head.header.Get(name), get.header.Get(name))
+			}
+		}
+	}
+	if a := s.call("HEAD", "/v1/debits", ""); a.status != http.StatusMethodNotAllowed {
+		t.Errorf("HEAD of a POST: %d", a.status)
+	}
+	if a := s.call("DELETE", "/v1/tenants/acme/balances", "").problem(http.StatusMethodNotAllowed, "method_not_allowed"); a.Status != http.StatusMethodNotAllowed {
+		t.Error(a)
+	}
+}
+
+// A problem's code is one of the contract's, and each of them belongs to one alternative of Problem.
+func TestContract_ProblemCodes_EqualCode(t *testing.T) {
+	t.Parallel()
+	schemas := contract().Components.Schemas
+	var want, listed, divided []string
+	for code := range problemKinds() {
+		want = append(want, string(code))
+	}
+	for _, code := range schemas["ProblemCode"].Value.Enum {
+		listed = append(listed, code.(string))
+	}
+	for _, one := range schemas["Problem"].Value.OneOf {
+		for _, code := range one.Value.Properties["code"].Value.Enum {
+			divided = append(divided, code.(string))
+		}
+	}
+	slices.Sort(want)
+	slices.Sort(listed)
+	slices.Sort(divided)
+	if diff := gocmp.Diff(want, listed); diff != "" {
+		t.Errorf("code - / ProblemCode +\n%s", diff)
+	}
+	if diff := gocmp.Diff(want, divided); diff != "" {
+		t.Errorf("code - / alternatives of Problem +\n%s", diff)
+	}
+}
+
+func TestContract_EntryKinds_EqualCode(t *testing.T) {
+	t.Parallel()
+	var code, written []string
+	for _, kind := range ledger.EntryKinds() {
+		code = append(code, string(kind))
+	}
+	for _, kind := range contract().Components.Schemas["EntryKind"].Value.Enum {
+		written = append(written, kind.(string))
+	}
+	if diff := gocmp.Diff(code, written); diff != "" {
+		t.Errorf("code - / EntryKind +\n%s", diff)
 	}
 }

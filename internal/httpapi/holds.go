@@ -124,7 +124,7 @@ func (rc *request) sendHold(status int, r *ledger.HoldResult, dryRun bool) error
 	tight.write(h)
 	rc.markReplayed(r.Replayed)
 	return rc.send(status, wire.HoldAnswer{
-		OperationID: r.OperationID, HoldID: r.HoldID, Tenant: r.Tenant, Status: wire.HoldAnswerStatus(r.Status), ExpiresAt: r.ExpiresAt.UTC(),
+		OperationID: r.OperationID, HoldID: r.HoldID, Tenant: r.Tenant, Status: wire.HoldStatus(r.Status), ExpiresAt: r.ExpiresAt.UTC(),
 		AsOf: r.AsOf.UTC(), DryRun: dryRun,
 		Items: mapSlice(r.Items, func(it *ledger.HoldItem) wire.HeldItem {
 			return wire.HeldItem{

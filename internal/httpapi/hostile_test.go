@@ -146,7 +146,7 @@ func TestAnswers_BalancesRefusalsFiles_NotStoredNotGuessed(t *testing.T) {
 	s := newService(t)
 	s.catalogue()
 	for path, status := range map[string]int{
-		"/v1/tenants/acme/balances": 200, "/v1/tenants/acme/statements/calls/current?format=csv": 200, "/v1/openapi.yaml": 200, "/v1/none": 404, "/v1/tenants/none": 404,
+		"/v1/tenants/acme/balances": 200, "/v1/tenants/acme/statements/calls/current?format=csv": 200, "/v1/none": 404, "/v1/tenants/none": 404,
 	} {
 		a := s.call("GET", path, "").want(status)
 		if a.header.Get("X-Content-Type-Options") != "nosniff" || a.header.Get("Cache-Control") != "no-store" || a.header.Get("Access-Control-Allow-Origin") != "" {

@@ -7,7 +7,7 @@ import (
 
 	"github.com/quotasvc/quotasvc/internal/access"
 	"github.com/quotasvc/quotasvc/internal/httpapi/forwarded"
-	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
+	"github.com/quotasvc/quotasvc/internal/httpapi/reference"
 )
 
 // route is one operation of the contract.
@@ -18,6 +18,7 @@ type route struct {
 	scope        access.Scope
 	reach        reach
 	gateway      bool // for gateways, about forwarded requests
+	dev          bool // only where there is a test clock
 	handler      handler
 }
 
@@ -37,7 +38,7 @@ const methodAny = "any"
 
 // routes returns the operations in the order of openapi.yaml. A test compares the two.
 func (s *Server) routes() []route {
-	return []route{
+	return append([]route{
 		{method: http.MethodPost, path: "/v1/check", scope: access.Use, reach: oneTenant, handler: s.check},
 		{method: http.MethodPost, path: "/v1/check/batch", scope: access.Use, reach: oneTenant, handler: s.checkBatch},
 		{method: http.MethodPost, path: "/v1/consume", scope: access.Use, reach: oneTenant, handler: s.consume},
@@ -114,7 +115,24 @@ func (s *Server) routes() []route {
 		{method: http.MethodDelete, path: "/v1/keys/:key_id", scope: access.Admin, reach: oneTenant, handler: s.revokeKey},
 		{method: http.MethodPost, path: "/v1/keys/:key_id/rotate", scope: access.Admin, reach: oneTenant, handler: s.rotateKey},
 		{method: http.MethodGet, path: "/v1/audit", query: []string{"tenant", "actor", "action", "from", "to", "limit", "cursor"}, scope: access.Admin, reach: ownTenant, handler: s.listAudit},
-		{method: http.MethodGet, path: "/v1/openapi.yaml", public: true, handler: s.getSpec},
+	}, s.toolRoutes()...)
+}
+
+// toolRoutes returns the operations for those who write clients.
+func (s *Server) toolRoutes() []route {
+	return []route{
+		{method: http.MethodGet, path: "/v1/test/clock", dev: true, scope: access.Read, reach: noTenant, handler: s.getTestClock},
+		{method: http.MethodPost, path: "/v1/test/clock", dev: true, scope: access.Admin, handler: s.advanceTestClock},
+		{method: http.MethodGet, path: "/v1/openapi.yaml", public: true, handler: document(s.reference.YAML)},
+		{method: http.MethodGet, path: "/v1/openapi.json", public: true, handler: document(s.reference.JSON)},
+	}
+}
+
+// pages returns what is served beside the operations of the contract.
+func (s *Server) pages() []route {
+	return []route{
+		{method: http.MethodGet, path: "/docs", public: true, handler: document(s.reference.Page)},
+		{method: http.MethodGet, path: reference.ViewerPath, public: true, handler: document(s.reference.Viewer)},
 	}
 }
 
@@ -141,7 +159,7 @@ func (s *Server) guard(r route) echo.HandlerFunc {
 	}
 }
 
-// getSpec serves the contract.
-func (s *Server) getSpec(rc *request) error {
-	return rc.sendBytes(http.StatusOK, "application/yaml", wire.Specification)
+// document returns the handler of a document.
+func document(d *reference.Document) handler {
+	return func(rc *request) error { return d.Serve(rc.Response(), rc.Request()) }
 }

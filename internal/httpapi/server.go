@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
@@ -15,11 +16,13 @@ import (
 	"github.com/quotasvc/quotasvc/internal/gate"
 	"github.com/quotasvc/quotasvc/internal/httpapi/forwarded"
 	"github.com/quotasvc/quotasvc/internal/httpapi/limitheaders"
+	"github.com/quotasvc/quotasvc/internal/httpapi/reference"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/ledger/history"
 	"github.com/quotasvc/quotasvc/internal/ledger/pg"
 	"github.com/quotasvc/quotasvc/internal/ledger/verifier"
 	"github.com/quotasvc/quotasvc/internal/override"
+	"github.com/quotasvc/quotasvc/internal/testclock"
 )
 
 // DefaultRequestTimeout bounds a request: no caller waits longer than five seconds for a refusal. The rest is for what happens around the
@@ -47,6 +50,9 @@ type Config struct {
 	// Verifier runs the verifications that clients ask for. Required where there are backends.
 	Verifier *verifier.Verifier
 
+	// TestClock moves the ledger's time; nil except in `quotasvc dev`.
+	TestClock *testclock.Clock
+
 	// Traced says that requests may have a span in their context. It gets the route as its name, and exemplars and access lines its id.
 	Traced bool
 
@@ -69,6 +75,7 @@ type Server struct {
 	now     func() time.Time // for durations and for headers with a time of day
 	limits  *limitheaders.Writer
 
+	reference *reference.Reference
 	keys      *access.Directory
 	overrides *override.Store
 	gateways  map[string]*forwarded.Gateway
@@ -93,7 +100,7 @@ func New(g *gate.Gate, l *pg.Ledger, h *history.Reader, c *catalog.Catalog, cfg 
 	s := &Server{
 		gate: g, ledger: l, history: h, catalog: c, store: c.Store, cfg: cfg, log: cfg.Log, now: time.Now, limits: &limitheaders.Writer{Legacy: cfg.LegacyHeaders},
 		keys: cfg.Keys, overrides: cfg.Overrides, problems: problemKinds(), bodies: newBodies(), metrics: newMetrics(cfg.Registry),
-		gateways: forwarded.Gateways(), proxies: forwarded.NewProxies(cfg.TrustedProxies, cfg.Log),
+		reference: reference.New(), gateways: forwarded.Gateways(), proxies: forwarded.NewProxies(cfg.TrustedProxies, cfg.Log),
 	}
 	s.pool.New = newRequest
 	s.echo = s.router()
@@ -115,13 +122,20 @@ func (s *Server) router() *echo.Echo {
 		// serve answers every error itself. This handler is for errors that escape it.
 		s.log.Error("request not served", "error", err, "path", c.Path())
 	}
-	for _, r := range s.routes() {
-		if r.method == methodAny {
+	for _, r := range slices.Concat(s.routes(), s.pages()) {
+		if r.dev && s.cfg.TestClock == nil {
+			continue // as if there were no such endpoint
+		}
+		switch r.method {
+		case methodAny:
 			// Echo calls RouteNotFound for any method on a path without routes, unknown methods included.
 			e.RouteNotFound(r.path, s.guard(r))
-			continue
+		case http.MethodGet:
+			e.Add(http.MethodHead, r.path, s.guard(r)) // net/http sends the headers only
+			fallthrough
+		default:
+			e.Add(r.method, r.path, s.guard(r))
 		}
-		e.Add(r.method, r.path, s.guard(r))
 	}
 	return e
 }

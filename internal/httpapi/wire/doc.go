@@ -2,7 +2,7 @@
 //
 // # Terms
 //
-//   - contract: openapi.yaml. The service serves it at /v1/openapi.yaml.
+//   - contract: openapi.yaml. The service serves it at /v1/openapi.yaml (package reference).
 //   - overlay: overlay.yaml, what the generator must know about Go and a reader of the contract need not. The contract names no
 //     Go types.
 //

@@ -54,14 +54,6 @@ const (
 	GrantStatusVoided    GrantStatus = "voided"
 )
 
-// Defines values for HoldAnswerStatus.
-const (
-	HoldAnswerStatusActive   HoldAnswerStatus = "active"
-	HoldAnswerStatusCaptured HoldAnswerStatus = "captured"
-	HoldAnswerStatusExpired  HoldAnswerStatus = "expired"
-	HoldAnswerStatusReleased HoldAnswerStatus = "released"
-)
-
 // Defines values for HoldStatus.
 const (
 	HoldStatusActive   HoldStatus = "active"
@@ -216,18 +208,22 @@ const (
 	VerificationStatusRunning   VerificationStatus = "running"
 )
 
-// Allowance defines model for Allowance.
+// Allowance What a plan grants of a meter per period.
 type Allowance struct {
 	// Amount The units of each period; 0 for a meter that only grants pay for.
 	Amount int64 `json:"amount"`
 
 	// Anchor `calendar`: periods begin with those of the calendar in the tenant's zone. `tenant`: they begin at the tenant's anchor instant and after each interval, on the last day of a month that is too short.
 	Anchor AllowanceAnchor `json:"anchor"`
-	Every  AllowanceEvery  `json:"every"`
+
+	// Every How often it is granted.
+	Every AllowanceEvery `json:"every"`
 
 	// ExpiresInDays A trial: how long the units last after they are granted, in days of 24 hours; for ever by default. Only if `every` is `once`.
 	ExpiresInDays *int64 `json:"expires_in_days,omitempty"`
-	Meter         ID     `json:"meter"`
+
+	// Meter An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
+	Meter ID `json:"meter"`
 
 	// Overage Whether use may exceed the remainder; by default it may not.
 	Overage *Overage `json:"overage,omitempty"`
@@ -245,63 +241,86 @@ type Allowance struct {
 // AllowanceAnchor `calendar`: periods begin with those of the calendar in the tenant's zone. `tenant`: they begin at the tenant's anchor instant and after each interval, on the last day of a month that is too short.
 type AllowanceAnchor string
 
-// AllowanceEvery defines model for Allowance.Every.
+// AllowanceEvery How often it is granted.
 type AllowanceEvery string
 
 // Amount In the meter's smallest unit.
 type Amount = int64
 
-// AuditActor defines model for AuditActor.
+// AuditActor Who made the change.
 type AuditActor struct {
 	// KeyID Of the key; `bootstrap` for the one of the configuration, `command` for a command on the database.
 	KeyID string `json:"key_id"`
-	Name  string `json:"name"`
+
+	// Name The name of the key.
+	Name string `json:"name"`
 }
 
 // AuditLine One change by an administrator.
 type AuditLine struct {
-	// Action Example: limit.put
-	Action string     `json:"action"`
-	Actor  AuditActor `json:"actor"`
+	// Action The kind of object and what was done with it.
+	//
+	// Examples: limit.put
+	Action string `json:"action"`
+
+	// Actor Who made the change.
+	Actor AuditActor `json:"actor"`
 
 	// After The object after; null - it does not exist any more.
-	After   *jsontext.Value `json:"after"`
-	At      time.Time       `json:"at"`
-	AuditID string          `json:"audit_id"`
+	After *jsontext.Value `json:"after"`
+
+	// At When the change was made.
+	At time.Time `json:"at"`
+
+	// AuditID The id of the line.
+	AuditID string `json:"audit_id"`
 
 	// Before The object before; null - it did not exist.
 	Before *jsontext.Value `json:"before"`
 
 	// IP The client's address. Empty for a command on the database.
-	IP     string      `json:"ip"`
+	IP string `json:"ip"`
+
+	// Object What was changed.
 	Object AuditObject `json:"object"`
-	Reason string      `json:"reason,omitempty,omitzero"`
+
+	// Reason The reason that was given.
+	Reason string `json:"reason,omitempty,omitzero"`
 
 	// RequestID Empty for a command on the database.
 	RequestID string `json:"request_id"`
 }
 
-// AuditList defines model for AuditList.
+// AuditList A page of the audit log.
 type AuditList struct {
+	// Items The page.
 	Items []AuditLine `json:"items"`
 
 	// NextCursor null on the last page.
 	NextCursor NextCursor `json:"next_cursor"`
 }
 
-// AuditObject defines model for AuditObject.
+// AuditObject What was changed.
 type AuditObject struct {
+	// ID The id of the object.
 	ID string `json:"id"`
 
-	// Kind Example: limit
-	Kind   string `json:"kind"`
+	// Kind The kind of object.
+	//
+	// Examples: limit
+	Kind string `json:"kind"`
+
+	// Tenant The tenant that it belongs to; absent if none.
 	Tenant string `json:"tenant,omitempty,omitzero"`
 }
 
-// Balance defines model for Balance.
+// Balance What a tenant or a subject has of a meter in the open period.
 type Balance struct {
-	Adjusted int64     `json:"adjusted"`
-	AsOf     time.Time `json:"as_of"`
+	// Adjusted The sum of corrections; negative if more was taken than given.
+	Adjusted int64 `json:"adjusted"`
+
+	// AsOf The instant that the answer is about.
+	AsOf time.Time `json:"as_of"`
 
 	// Carried Units of allowances that were used before the change of plan that opened the period. Its allowance was granted without them. null with as_of in a period that has closed.
 	Carried *int64 `json:"carried"`
@@ -320,18 +339,24 @@ type Balance struct {
 
 	// Limit used + held + remaining, the total for the open period.
 	Limit int64 `json:"limit"`
-	Meter ID    `json:"meter"`
+
+	// Meter An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
+	Meter ID `json:"meter"`
 
 	// Opening In the meter's smallest unit.
 	Opening Count `json:"opening"`
 
 	// Overage In the meter's smallest unit.
-	Overage Count         `json:"overage"`
-	Period  BalancePeriod `json:"period"`
+	Overage Count `json:"overage"`
+
+	// Period A period, from its start until before its end.
+	Period BalancePeriod `json:"period"`
 
 	// Plan The plan that the open period was opened with; absent if the plan lacks the meter.
-	Plan        string `json:"plan,omitempty,omitzero"`
-	PlanVersion int32  `json:"plan_version,omitempty,omitzero"`
+	Plan string `json:"plan,omitempty,omitzero"`
+
+	// PlanVersion The version of that plan.
+	PlanVersion int32 `json:"plan_version,omitempty,omitzero"`
 
 	// Refunded In the meter's smallest unit.
 	Refunded Count `json:"refunded"`
@@ -349,15 +374,16 @@ type Balance struct {
 	Used Count `json:"used"`
 }
 
-// BalanceList defines model for BalanceList.
+// BalanceList A page of balances.
 type BalanceList struct {
+	// Items The page.
 	Items []Balance `json:"items"`
 
 	// NextCursor null on the last page.
 	NextCursor NextCursor `json:"next_cursor"`
 }
 
-// BalancePeriod defines model for BalancePeriod.
+// BalancePeriod A period, from its start until before its end.
 type BalancePeriod struct {
 	// End null if the period has no end.
 	End *time.Time `json:"end"`
@@ -366,42 +392,60 @@ type BalancePeriod struct {
 	Start *time.Time `json:"start"`
 }
 
-// BatchResult The status and the body that POST /v1/debits would return, in one object.
+// BatchResult The status and the body that POST /v1/debits would return, in one object. `status` 200 or a `code` tells which it is.
 type BatchResult struct {
-	AsOf      time.Time     `json:"as_of,omitempty,omitzero"`
-	Available *int64        `json:"available,omitempty"`
-	Code      string        `json:"code,omitempty,omitzero"`
-	Detail    string        `json:"detail,omitempty,omitzero"`
-	DryRun    bool          `json:"dry_run,omitempty,omitzero"`
-	Errors    []FieldError  `json:"errors,omitempty,omitzero"`
-	Items     []DebitedItem `json:"items,omitempty,omitzero"`
+	AsOf      time.Time `json:"as_of,omitempty,omitzero"`
+	Available *int64    `json:"available,omitempty"`
+
+	// Blocked On `forbidden`, the blocked tenant, subject or address.
+	Blocked Blocked `json:"blocked,omitempty,omitzero"`
+
+	// Code Why a request was refused. The guide has a section for each code, with what helps. New codes may be added; treat one that you do not know by its status.
+	Code   ProblemCode   `json:"code,omitempty,omitzero"`
+	Detail string        `json:"detail,omitempty,omitzero"`
+	DryRun bool          `json:"dry_run,omitempty,omitzero"`
+	Errors []FieldError  `json:"errors,omitempty,omitzero"`
+	Items  []DebitedItem `json:"items,omitempty,omitzero"`
 
 	// Limiting What prevents the request.
-	Limiting         Limiting   `json:"limiting,omitempty,omitzero"`
-	OperationID      string     `json:"operation_id,omitempty,omitzero"`
-	Replayed         bool       `json:"replayed"`
-	Required         *int64     `json:"required,omitempty"`
-	ResetAt          *time.Time `json:"reset_at,omitempty"`
-	RetryAfterMs     int64      `json:"retry_after_ms,omitempty,omitzero"`
-	Status           int        `json:"status"`
-	Tenant           ID         `json:"tenant,omitempty,omitzero"`
-	Title            string     `json:"title,omitempty,omitzero"`
-	Type             string     `json:"type,omitempty,omitzero"`
-	ViolatedPolicies []string   `json:"violated-policies,omitempty,omitzero"`
-	WouldSucceedAt   time.Time  `json:"would_succeed_at,omitempty,omitzero"`
+	Limiting     Limiting   `json:"limiting,omitempty,omitzero"`
+	Oldest       time.Time  `json:"oldest,omitempty,omitzero"`
+	OperationID  string     `json:"operation_id,omitempty,omitzero"`
+	Replayed     bool       `json:"replayed"`
+	Required     *int64     `json:"required,omitempty"`
+	ResetAt      *time.Time `json:"reset_at,omitempty"`
+	RetryAfterMs int64      `json:"retry_after_ms,omitempty,omitzero"`
+	Status       int        `json:"status"`
+
+	// Tenant An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
+	Tenant           ID        `json:"tenant,omitempty,omitzero"`
+	Title            string    `json:"title,omitempty,omitzero"`
+	Type             string    `json:"type,omitempty,omitzero"`
+	ViolatedPolicies []string  `json:"violated-policies,omitempty,omitzero"`
+	WouldSucceedAt   time.Time `json:"would_succeed_at,omitempty,omitzero"`
 }
 
-// Block defines model for Block.
+// Block A block, or an exemption from rate limits.
 type Block struct {
 	// Action `block` refuses every check and consume with `forbidden`. `allow` exempts from rate limits; balances still count. A block takes precedence over an allow of another kind. Of the prefixes that contain an address, the longest counts. `block` by default.
-	Action    BlockAction `json:"action"`
-	CreatedAt time.Time   `json:"created_at"`
-	ExpiresAt time.Time   `json:"expires_at,omitempty,omitzero"`
-	Kind      BlockKind   `json:"kind"`
-	Reason    string      `json:"reason,omitempty,omitzero"`
+	Action BlockAction `json:"action"`
+
+	// CreatedAt When it was made.
+	CreatedAt time.Time `json:"created_at"`
+
+	// ExpiresAt When it ends; absent if never.
+	ExpiresAt time.Time `json:"expires_at,omitempty,omitzero"`
+
+	// Kind What is blocked or exempt.
+	Kind BlockKind `json:"kind"`
+
+	// Reason The reason that was given.
+	Reason string `json:"reason,omitempty,omitzero"`
 
 	// Tenant The tenant of the subject.
-	Tenant    string    `json:"tenant,omitempty,omitzero"`
+	Tenant string `json:"tenant,omitempty,omitzero"`
+
+	// UpdatedAt When it last changed.
 	UpdatedAt time.Time `json:"updated_at"`
 
 	// Value The id; or the address or prefix in normal form.
@@ -411,11 +455,12 @@ type Block struct {
 // BlockAction `block` refuses every check and consume with `forbidden`. `allow` exempts from rate limits; balances still count. A block takes precedence over an allow of another kind. Of the prefixes that contain an address, the longest counts. `block` by default.
 type BlockAction string
 
-// BlockKind defines model for BlockKind.
+// BlockKind What is blocked or exempt.
 type BlockKind string
 
-// BlockList defines model for BlockList.
+// BlockList A page of blocks.
 type BlockList struct {
+	// Items The page.
 	Items []Block `json:"items"`
 
 	// NextCursor null on the last page.
@@ -424,19 +469,26 @@ type BlockList struct {
 
 // Blocked On `forbidden`, the blocked tenant, subject or address.
 type Blocked struct {
+	// ExpiresAt When the block ends; absent if never.
 	ExpiresAt time.Time `json:"expires_at,omitempty,omitzero"`
-	Kind      BlockKind `json:"kind"`
-	Reason    string    `json:"reason,omitempty,omitzero"`
+
+	// Kind What is blocked or exempt.
+	Kind BlockKind `json:"kind"`
+
+	// Reason The reason that was given.
+	Reason string `json:"reason,omitempty,omitzero"`
 
 	// Value The id, or the prefix that contains the address.
 	Value string `json:"value"`
 }
 
-// ChangeAnswer defines model for ChangeAnswer.
+// ChangeAnswer A balance before and after a change.
 type ChangeAnswer struct {
 	// Amount The change of remaining.
-	Amount int64     `json:"amount"`
-	AsOf   time.Time `json:"as_of"`
+	Amount int64 `json:"amount"`
+
+	// AsOf The instant that the answer is about.
+	AsOf time.Time `json:"as_of"`
 
 	// Before Remaining before the change.
 	Before int64 `json:"before"`
@@ -446,7 +498,9 @@ type ChangeAnswer struct {
 
 	// Grant The grant that was voided, or issued by an adjustment.
 	Grant string `json:"grant,omitempty,omitzero"`
-	Meter ID     `json:"meter"`
+
+	// Meter An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
+	Meter ID `json:"meter"`
 
 	// OperationID The idempotency key; `dry-run` on a dry run without one.
 	OperationID string `json:"operation_id"`
@@ -459,21 +513,27 @@ type ChangeAnswer struct {
 
 	// Subject Empty for the tenant itself.
 	Subject string `json:"subject"`
-	Tenant  ID     `json:"tenant"`
+
+	// Tenant An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
+	Tenant ID `json:"tenant"`
 }
 
-// ChargeAnswer defines model for ChargeAnswer.
+// ChargeAnswer What was charged.
 type ChargeAnswer struct {
 	// Allowed Always true. A denial is a problem.
 	Allowed bool `json:"allowed"`
 
 	// ChargeID Names the charge in a refund. Absent if no limit was charged.
-	ChargeID string         `json:"charge_id,omitempty,omitzero"`
-	DryRun   bool           `json:"dry_run,omitempty,omitzero"`
-	Limits   []LimitVerdict `json:"limits"`
+	ChargeID string `json:"charge_id,omitempty,omitzero"`
+
+	// DryRun Present and true when nothing was done.
+	DryRun bool `json:"dry_run,omitempty,omitzero"`
+
+	// Limits The verdicts of the limits, after the charge.
+	Limits []LimitVerdict `json:"limits"`
 }
 
-// ChargeRefundAnswer defines model for ChargeRefundAnswer.
+// ChargeRefundAnswer What came of a refund of a charge.
 type ChargeRefundAnswer struct {
 	// Limits The limits after the refund.
 	Limits []LimitVerdict `json:"limits"`
@@ -482,33 +542,40 @@ type ChargeRefundAnswer struct {
 	Refunded bool `json:"refunded"`
 }
 
-// CheckAnswer defines model for CheckAnswer.
+// CheckAnswer The answer of a check. `allowed` tells which one it is.
 type CheckAnswer struct {
-	Allowed bool      `json:"allowed"`
-	AsOf    time.Time `json:"as_of"`
+	// Allowed Whether a consume would be allowed.
+	Allowed bool `json:"allowed"`
+
+	// AsOf The instant of the oldest balance that was used.
+	AsOf time.Time `json:"as_of"`
 
 	// Blocked On `forbidden`, the blocked tenant, subject or address.
 	Blocked Blocked `json:"blocked,omitempty,omitzero"`
 
-	// Code The code that a consume would fail with; absent if allowed.
-	Code string `json:"code,omitempty,omitzero"`
+	// Code Why a request was refused. The guide has a section for each code, with what helps. New codes may be added; treat one that you do not know by its status.
+	Code ProblemCode `json:"code,omitempty,omitzero"`
 
 	// Degraded A backend was down; balances may be older than asked for, or limits were decided by one replica alone.
 	Degraded bool `json:"degraded,omitempty,omitzero"`
 
-	// Items Empty if the balances of a blocked request could not be read.
+	// Items The items of the request, in its order. Empty if the balances of a blocked request could not be read.
 	Items []CheckedItem `json:"items"`
 
 	// Limiting What prevents the request.
-	Limiting Limiting          `json:"limiting,omitempty,omitzero"`
-	Limits   []LimitVerdict    `json:"limits"`
-	Source   CheckAnswerSource `json:"source"`
+	Limiting Limiting `json:"limiting,omitempty,omitzero"`
+
+	// Limits The verdicts of the limits that apply.
+	Limits []LimitVerdict `json:"limits"`
+
+	// Source Where the balances come from.
+	Source CheckAnswerSource `json:"source"`
 }
 
-// CheckAnswerSource defines model for CheckAnswer.Source.
+// CheckAnswerSource Where the balances come from.
 type CheckAnswerSource string
 
-// CheckedItem defines model for CheckedItem.
+// CheckedItem How the balance of an item stands.
 type CheckedItem struct {
 	// Code What prevents this item; absent if nothing does.
 	Code string `json:"code,omitempty,omitzero"`
@@ -518,7 +585,9 @@ type CheckedItem struct {
 
 	// MaxAllowedNow The largest amount of this meter alone that would be allowed now.
 	MaxAllowedNow int64 `json:"max_allowed_now"`
-	Meter         ID    `json:"meter"`
+
+	// Meter An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
+	Meter ID `json:"meter"`
 
 	// Remaining In the meter's smallest unit.
 	Remaining Count `json:"remaining"`
@@ -533,35 +602,43 @@ type CheckedItem struct {
 // Count In the meter's smallest unit.
 type Count = int64
 
-// DebitAnswer defines model for DebitAnswer.
+// DebitAnswer What was debited.
 type DebitAnswer struct {
+	// AsOf The instant that the answer is about.
 	AsOf time.Time `json:"as_of"`
 
 	// DryRun Present and true when nothing was done.
-	DryRun bool          `json:"dry_run,omitempty,omitzero"`
-	Items  []DebitedItem `json:"items"`
+	DryRun bool `json:"dry_run,omitempty,omitzero"`
+
+	// Items What was charged, in the order of the request.
+	Items []DebitedItem `json:"items"`
 
 	// Limits The verdicts of the rate limits on a consume, after the charge. Absent if no limit applies, and on a replay, which charges none.
 	Limits []LimitVerdict `json:"limits,omitempty,omitzero"`
 
 	// OperationID The idempotency key; `dry-run` on a dry run without one.
 	OperationID string `json:"operation_id"`
-	Tenant      ID     `json:"tenant"`
+
+	// Tenant An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
+	Tenant ID `json:"tenant"`
 }
 
-// DebitBatchAnswer defines model for DebitBatchAnswer.
+// DebitBatchAnswer One result per debit, in the order of the request.
 type DebitBatchAnswer struct {
+	// Results The answer of each debit, or its problem.
 	Results []BatchResult `json:"results"`
 }
 
-// DebitedItem defines model for DebitedItem.
+// DebitedItem What was charged for an item.
 type DebitedItem struct {
 	// Charged In the meter's smallest unit.
 	Charged Count `json:"charged"`
 
 	// Draws The grants that paid, in burn order.
 	Draws []Draw `json:"draws"`
-	Meter ID     `json:"meter"`
+
+	// Meter An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
+	Meter ID `json:"meter"`
 
 	// Remaining In the meter's smallest unit.
 	Remaining Count `json:"remaining"`
@@ -575,15 +652,26 @@ type DebitedItem struct {
 
 // Difference Two records of one fact that differ.
 type Difference struct {
+	// Journal What the journal says.
 	Journal string `json:"journal"`
-	Meter   string `json:"meter"`
-	Stored  string `json:"stored"`
+
+	// Meter The meter.
+	Meter string `json:"meter"`
+
+	// Stored What is stored.
+	Stored string `json:"stored"`
+
+	// Subject The subject; empty for the tenant itself.
 	Subject string `json:"subject"`
-	Tenant  string `json:"tenant"`
-	What    string `json:"what"`
+
+	// Tenant The tenant.
+	Tenant string `json:"tenant"`
+
+	// What The fact that differs.
+	What string `json:"what"`
 }
 
-// Draw defines model for Draw.
+// Draw A part of an amount, taken from one grant.
 type Draw struct {
 	// Amount In the meter's smallest unit.
 	Amount Amount `json:"amount"`
@@ -598,13 +686,15 @@ type Draw struct {
 	Source Source `json:"source"`
 }
 
-// Entry defines model for Entry.
+// Entry A line of the journal. It never changes.
 type Entry struct {
 	// Actor The id of the key with which the operation was asked for. Absent in lines of the system, and in those of versions before.
 	Actor string `json:"actor,omitempty,omitzero"`
 
 	// Amount In the meter's smallest unit.
-	Amount    Count     `json:"amount"`
+	Amount Count `json:"amount"`
+
+	// CreatedAt When it was made.
 	CreatedAt time.Time `json:"created_at"`
 
 	// Detail Further facts of some kinds.
@@ -612,42 +702,63 @@ type Entry struct {
 
 	// EffectiveAt When a line of the system was due, if that was before it was written.
 	EffectiveAt time.Time `json:"effective_at,omitempty,omitzero"`
-	Grant       string    `json:"grant"`
+
+	// Grant The grant; empty if there is none.
+	Grant string `json:"grant"`
 
 	// Item The index of the item in the operation, from 0.
-	Item int32  `json:"item"`
-	Kind string `json:"kind"`
-	Line int32  `json:"line"`
+	Item int32 `json:"item"`
+
+	// Kind What an entry records. A grant takes effect (`grant`) or is issued for later (`schedule`), units are used (`debit`, `capture`, `overage`), reserved (`hold`, `extend`, `release`), given back (`refund`, `unoverage`, `unowe`, `unsettle`, `closed_refund`), expire (`expire`), are taken back (`void`), corrected (`adjust_up`, `adjust_down`) or moved into the next period (`rollover_out`, `rollover_in`); overage is forgiven (`forgive`), stays owed (`owe`) or is paid by the next allowance (`settle`); a denial is stored (`denial`).
+	Kind EntryKind `json:"kind"`
+
+	// Line The number of the line in its operation, from 1.
+	Line int32 `json:"line"`
 
 	// Metadata Your own JSON object, kept with the entries: at most 4096 bytes without blanks, 16 levels deep, without the character U+0000 and without numbers beyond 64 characters or an exponent beyond 3 digits.
-	Metadata    Metadata `json:"metadata,omitempty,omitzero"`
-	Meter       ID       `json:"meter"`
-	OperationID string   `json:"operation_id"`
+	Metadata Metadata `json:"metadata,omitempty,omitzero"`
+
+	// Meter An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
+	Meter ID `json:"meter"`
+
+	// OperationID The id of the operation.
+	OperationID string `json:"operation_id"`
 
 	// OperationSubject The subject of the request.
-	OperationSubject string    `json:"operation_subject,omitempty,omitzero"`
-	PeriodStart      time.Time `json:"period_start"`
+	OperationSubject string `json:"operation_subject,omitempty,omitzero"`
+
+	// PeriodStart The start of the period in which it counts.
+	PeriodStart time.Time `json:"period_start"`
 
 	// RemainingAfter In the meter's smallest unit.
 	RemainingAfter Count `json:"remaining_after"`
 
 	// Seq Counts the balance's entries from 1, without a gap.
-	Seq     int64  `json:"seq"`
-	Source  string `json:"source"`
+	Seq int64 `json:"seq"`
+
+	// Source The source of the grant; empty if there is none.
+	Source string `json:"source"`
+
+	// Subject The subject; empty for the tenant itself.
 	Subject string `json:"subject"`
 }
 
-// EntryList defines model for EntryList.
+// EntryKind What an entry records. A grant takes effect (`grant`) or is issued for later (`schedule`), units are used (`debit`, `capture`, `overage`), reserved (`hold`, `extend`, `release`), given back (`refund`, `unoverage`, `unowe`, `unsettle`, `closed_refund`), expire (`expire`), are taken back (`void`), corrected (`adjust_up`, `adjust_down`) or moved into the next period (`rollover_out`, `rollover_in`); overage is forgiven (`forgive`), stays owed (`owe`) or is paid by the next allowance (`settle`); a denial is stored (`denial`).
+type EntryKind = string
+
+// EntryList A page of entries.
 type EntryList struct {
 	// ArchivedBefore The list has no `from` and begins here; what happened before was archived. Absent if nothing was.
 	ArchivedBefore time.Time `json:"archived_before,omitempty,omitzero"`
-	Items          []Entry   `json:"items"`
+
+	// Items The page.
+	Items []Entry `json:"items"`
 
 	// NextCursor null on the last page.
 	NextCursor NextCursor `json:"next_cursor"`
 }
 
-// FieldError defines model for FieldError.
+// FieldError A fault of the request.
 type FieldError struct {
 	// Field A path such as items[0].amount, a header, a query parameter, or body.
 	Field string `json:"field"`
@@ -656,84 +767,127 @@ type FieldError struct {
 	Message string `json:"message"`
 }
 
-// Grant defines model for Grant.
+// Grant An amount that can be spent.
 type Grant struct {
 	// Amount In the meter's smallest unit.
-	Amount      Amount    `json:"amount"`
-	CostBasis   string    `json:"cost_basis,omitempty,omitzero"`
-	CreatedAt   time.Time `json:"created_at"`
+	Amount Amount `json:"amount"`
+
+	// CostBasis The cost of a unit, for your own accounts.
+	CostBasis string `json:"cost_basis,omitempty,omitzero"`
+
+	// CreatedAt When it was made.
+	CreatedAt time.Time `json:"created_at"`
+
+	// EffectiveAt No draws before this instant.
 	EffectiveAt time.Time `json:"effective_at"`
 
 	// ExpiresAt null for never.
 	ExpiresAt *time.Time `json:"expires_at"`
-	GrantID   string     `json:"grant_id"`
+
+	// GrantID The id of the grant.
+	GrantID string `json:"grant_id"`
 
 	// Held In the meter's smallest unit.
-	Held        Count  `json:"held"`
-	Meter       ID     `json:"meter"`
+	Held Count `json:"held"`
+
+	// Meter An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
+	Meter ID `json:"meter"`
+
+	// OperationID The id of the operation.
 	OperationID string `json:"operation_id"`
-	Priority    int32  `json:"priority"`
-	Reason      string `json:"reason,omitempty,omitzero"`
+
+	// Priority Lower burns first.
+	Priority int32 `json:"priority"`
+
+	// Reason The reason that was given.
+	Reason string `json:"reason,omitempty,omitzero"`
 
 	// Remaining In the meter's smallest unit.
 	Remaining Count `json:"remaining"`
 
 	// Source The source of a grant. overage is use that no grant paid.
-	Source  Source      `json:"source"`
-	Status  GrantStatus `json:"status"`
-	Subject string      `json:"subject"`
+	Source Source `json:"source"`
+
+	// Status pending - takes effect later; active - has units; exhausted - has none; expired; voided - taken back.
+	Status GrantStatus `json:"status"`
+
+	// Subject The subject; empty for the tenant itself.
+	Subject string `json:"subject"`
 }
 
-// GrantAnswer defines model for GrantAnswer.
+// GrantAnswer The grant, and the balance after it.
 type GrantAnswer struct {
 	// Amount In the meter's smallest unit.
-	Amount Amount    `json:"amount"`
-	AsOf   time.Time `json:"as_of"`
+	Amount Amount `json:"amount"`
+
+	// AsOf The instant that the answer is about.
+	AsOf time.Time `json:"as_of"`
 
 	// Balance The balance after the grant.
-	Balance   Position  `json:"balance"`
-	CostBasis string    `json:"cost_basis,omitempty,omitzero"`
+	Balance Position `json:"balance"`
+
+	// CostBasis The cost of a unit, for your own accounts.
+	CostBasis string `json:"cost_basis,omitempty,omitzero"`
+
+	// CreatedAt When it was made.
 	CreatedAt time.Time `json:"created_at"`
 
 	// DryRun Present and true when nothing was done.
-	DryRun      bool      `json:"dry_run,omitempty,omitzero"`
+	DryRun bool `json:"dry_run,omitempty,omitzero"`
+
+	// EffectiveAt No draws before this instant.
 	EffectiveAt time.Time `json:"effective_at"`
 
 	// ExpiresAt null for never.
 	ExpiresAt *time.Time `json:"expires_at"`
-	GrantID   string     `json:"grant_id"`
+
+	// GrantID The id of the grant.
+	GrantID string `json:"grant_id"`
 
 	// Held In the meter's smallest unit.
-	Held  Count `json:"held"`
-	Meter ID    `json:"meter"`
+	Held Count `json:"held"`
+
+	// Meter An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
+	Meter ID `json:"meter"`
 
 	// OperationID The idempotency key; `dry-run` on a dry run without one.
 	OperationID string `json:"operation_id"`
-	Priority    int32  `json:"priority"`
-	Reason      string `json:"reason,omitempty,omitzero"`
+
+	// Priority Lower burns first.
+	Priority int32 `json:"priority"`
+
+	// Reason The reason that was given.
+	Reason string `json:"reason,omitempty,omitzero"`
 
 	// Remaining In the meter's smallest unit.
 	Remaining Count `json:"remaining"`
 
 	// Source The source of a grant. overage is use that no grant paid.
-	Source  Source      `json:"source"`
-	Status  GrantStatus `json:"status"`
-	Subject string      `json:"subject"`
-	Tenant  ID          `json:"tenant"`
+	Source Source `json:"source"`
+
+	// Status pending - takes effect later; active - has units; exhausted - has none; expired; voided - taken back.
+	Status GrantStatus `json:"status"`
+
+	// Subject The subject; empty for the tenant itself.
+	Subject string `json:"subject"`
+
+	// Tenant An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
+	Tenant ID `json:"tenant"`
 }
 
-// GrantList defines model for GrantList.
+// GrantList A page of grants.
 type GrantList struct {
+	// Items The page.
 	Items []Grant `json:"items"`
 
 	// NextCursor null on the last page.
 	NextCursor NextCursor `json:"next_cursor"`
 }
 
-// GrantStatus defines model for GrantStatus.
+// GrantStatus pending - takes effect later; active - has units; exhausted - has none; expired; voided - taken back.
 type GrantStatus string
 
-// HeldItem defines model for HeldItem.
+// HeldItem What a hold has of a meter after a change.
 type HeldItem struct {
 	// Amount In the meter's smallest unit.
 	Amount Amount `json:"amount"`
@@ -745,53 +899,73 @@ type HeldItem struct {
 	Draws []Draw `json:"draws"`
 
 	// Held In the meter's smallest unit.
-	Held  Count `json:"held"`
-	Meter ID    `json:"meter"`
+	Held Count `json:"held"`
+
+	// Meter An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
+	Meter ID `json:"meter"`
 
 	// Remaining In the meter's smallest unit.
 	Remaining Count `json:"remaining"`
 }
 
-// Hold defines model for Hold.
+// Hold Units that are reserved.
 type Hold struct {
-	CreatedAt time.Time  `json:"created_at"`
-	ExpiresAt time.Time  `json:"expires_at"`
-	HoldID    ID         `json:"hold_id"`
-	Items     []HoldPart `json:"items"`
+	// CreatedAt When it was made.
+	CreatedAt time.Time `json:"created_at"`
+
+	// ExpiresAt When it expires unless it is captured or released.
+	ExpiresAt time.Time `json:"expires_at"`
+
+	// HoldID An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
+	HoldID ID `json:"hold_id"`
+
+	// Items The reserved amounts.
+	Items []HoldPart `json:"items"`
 
 	// Status A hold that was captured in part and then released counts as captured. One that was captured in part and then expired counts as expired.
-	Status  HoldStatus `json:"status"`
-	Subject string     `json:"subject"`
+	Status HoldStatus `json:"status"`
+
+	// Subject The subject; empty for the tenant itself.
+	Subject string `json:"subject"`
 }
 
-// HoldAnswer defines model for HoldAnswer.
+// HoldAnswer A hold after a change.
 type HoldAnswer struct {
+	// AsOf The instant that the answer is about.
 	AsOf time.Time `json:"as_of"`
 
 	// DryRun Present and true when nothing was done.
-	DryRun    bool       `json:"dry_run,omitempty,omitzero"`
-	ExpiresAt time.Time  `json:"expires_at"`
-	HoldID    ID         `json:"hold_id"`
-	Items     []HeldItem `json:"items"`
+	DryRun bool `json:"dry_run,omitempty,omitzero"`
+
+	// ExpiresAt When it expires unless it is captured or released.
+	ExpiresAt time.Time `json:"expires_at"`
+
+	// HoldID An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
+	HoldID ID `json:"hold_id"`
+
+	// Items The reserved amounts.
+	Items []HeldItem `json:"items"`
 
 	// OperationID The idempotency key; `dry-run` on a dry run without one.
-	OperationID string           `json:"operation_id"`
-	Status      HoldAnswerStatus `json:"status"`
-	Tenant      ID               `json:"tenant"`
+	OperationID string `json:"operation_id"`
+
+	// Status A hold that was captured in part and then released counts as captured. One that was captured in part and then expired counts as expired.
+	Status HoldStatus `json:"status"`
+
+	// Tenant An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
+	Tenant ID `json:"tenant"`
 }
 
-// HoldAnswerStatus defines model for HoldAnswer.Status.
-type HoldAnswerStatus string
-
-// HoldList defines model for HoldList.
+// HoldList A page of holds.
 type HoldList struct {
+	// Items The page.
 	Items []Hold `json:"items"`
 
 	// NextCursor null on the last page.
 	NextCursor NextCursor `json:"next_cursor"`
 }
 
-// HoldPart defines model for HoldPart.
+// HoldPart What a hold has of a meter.
 type HoldPart struct {
 	// Amount The reserved amount.
 	Amount int64 `json:"amount"`
@@ -800,44 +974,56 @@ type HoldPart struct {
 	Captured int64 `json:"captured"`
 
 	// Held The amount that is still reserved.
-	Held  int64 `json:"held"`
-	Meter ID    `json:"meter"`
+	Held int64 `json:"held"`
+
+	// Meter An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
+	Meter ID `json:"meter"`
 }
 
 // HoldStatus A hold that was captured in part and then released counts as captured. One that was captured in part and then expired counts as expired.
 type HoldStatus string
 
-// ID defines model for Id.
+// ID An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
 type ID = string
 
 // Key A key without its secret.
 type Key struct {
+	// CreatedAt When it was made.
 	CreatedAt time.Time `json:"created_at"`
 
 	// ExpiresAt null - never.
 	ExpiresAt *time.Time `json:"expires_at"`
-	KeyID     ID         `json:"key_id"`
+
+	// KeyID An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
+	KeyID ID `json:"key_id"`
 
 	// LastUsedAt A minute late if it was used on another instance; null - never used.
 	LastUsedAt *time.Time `json:"last_used_at"`
-	Name       string     `json:"name"`
+
+	// Name For people.
+	Name string `json:"name"`
 
 	// Prefix The first characters of its newest secret.
 	//
-	// Example: qk_4jJx8aQm
-	Prefix string     `json:"prefix"`
+	// Examples: qk_4jJx8aQm
+	Prefix string `json:"prefix"`
+
+	// Scopes What it may do.
 	Scopes []KeyScope `json:"scopes"`
-	Status KeyStatus  `json:"status"`
+
+	// Status Only an active key works.
+	Status KeyStatus `json:"status"`
 
 	// Tenant The only tenant that it reaches; null - all.
 	Tenant *string `json:"tenant"`
 }
 
-// KeyStatus defines model for Key.Status.
+// KeyStatus Only an active key works.
 type KeyStatus string
 
-// KeyList defines model for KeyList.
+// KeyList A page of keys.
 type KeyList struct {
+	// Items The page.
 	Items []Key `json:"items"`
 
 	// NextCursor null on the last page.
@@ -847,11 +1033,13 @@ type KeyList struct {
 // KeyScope What a key may do. `admin` includes both others.
 type KeyScope string
 
-// LeaseAnswer defines model for LeaseAnswer.
+// LeaseAnswer A lease, or what a dry run found.
 type LeaseAnswer struct {
 	// Degraded Redis is down; decided by the limit's `on_backend_error`.
 	Degraded bool `json:"degraded,omitempty,omitzero"`
-	DryRun   bool `json:"dry_run,omitempty,omitzero"`
+
+	// DryRun Present and true when nothing was done.
+	DryRun bool `json:"dry_run,omitempty,omitzero"`
 
 	// ExpiresAt When the lease ends unless it is renewed, by the clock that decides. Absent after a dry run.
 	ExpiresAt time.Time `json:"expires_at,omitempty,omitzero"`
@@ -866,7 +1054,9 @@ type LeaseAnswer struct {
 	LeaseID string `json:"lease_id,omitempty,omitzero"`
 
 	// Limit The number of leases at a time
-	Limit     int64  `json:"limit"`
+	Limit int64 `json:"limit"`
+
+	// Remaining Leases that are free. Absent if unknown.
 	Remaining *int64 `json:"remaining,omitempty"`
 
 	// Replaces The limit that it replaces
@@ -879,12 +1069,16 @@ type LeaseAnswer struct {
 	Shadow bool `json:"shadow,omitempty,omitzero"`
 }
 
-// Limit defines model for Limit.
+// Limit A rate limit.
 type Limit struct {
 	// Ban After so many denials by a bucket, all of them less than `within` old, the bucket denies everything for the time `for`. The denial that completes the number begins the ban. Denials while it lasts do not count, nor do checks. Times are as in 90s, 10m or 24h, 1ms to 8784h. Absent: no ban. Not for leases.
-	Ban   LimitBan `json:"ban,omitempty,omitzero"`
-	Burst int64    `json:"burst"`
-	Cost  int64    `json:"cost"`
+	Ban LimitBan `json:"ban,omitempty,omitzero"`
+
+	// Burst The capacity of the bucket.
+	Burst int64 `json:"burst"`
+
+	// Cost Tokens per request.
+	Cost int64 `json:"cost"`
 
 	// CostBy `amount` takes the cost for each unit of `match.meter`, which it requires. `request` by default.
 	CostBy LimitCostBy `json:"cost_by"`
@@ -893,8 +1087,10 @@ type Limit struct {
 	Costs LimitCosts `json:"costs,omitempty,omitzero"`
 
 	// Counts `attempts`: every request costs tokens, also one that is refused afterwards, unknown or a replay. `successes`: only a request that was granted. `attempts` by default if the limit is per ip, per route without tenant, or closed while Redis is down.
-	Counts    LimitCounts `json:"counts,omitempty,omitzero"`
-	CreatedAt time.Time   `json:"created_at"`
+	Counts LimitCounts `json:"counts,omitempty,omitzero"`
+
+	// CreatedAt When it was made.
+	CreatedAt time.Time `json:"created_at"`
 
 	// Debt How many tokens a charge after the fact may take beyond what is left; 0 by default. While a bucket owes tokens, nothing passes. Together with the capacity it has the capacity's bound. Not for leases.
 	Debt LimitDebt `json:"debt,omitempty,omitzero"`
@@ -919,8 +1115,12 @@ type Limit struct {
 
 	// OnBackendError What to do while Redis is down; `local_share` by default.
 	OnBackendError OnBackendError `json:"on_backend_error"`
-	Per            []LimitPer     `json:"per"`
-	Rate           string         `json:"rate,omitempty,omitzero"`
+
+	// Per What has a bucket of its own.
+	Per []LimitPer `json:"per"`
+
+	// Rate Tokens per period; absent for a concurrency limit without one.
+	Rate string `json:"rate,omitempty,omitzero"`
 
 	// RegionShare The percentage of rate and burst that the Redis of this region has; 100 by default.
 	RegionShare LimitRegionShare `json:"region_share"`
@@ -930,22 +1130,32 @@ type Limit struct {
 
 	// RouteKey Of a limit per route: `pattern` has one bucket for all routes that match `match.route`, `path` one for each route. `pattern` by default; without `match.route` each route has its own bucket.
 	RouteKey LimitRouteKey `json:"route_key,omitempty,omitzero"`
-	Rule     ID            `json:"rule"`
+
+	// Rule An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
+	Rule ID `json:"rule"`
 
 	// Timezone The IANA zone of a fixed window's calendar, or `tenant` for the zone of each tenant; UTC by default.
-	Timezone  LimitTimezone `json:"timezone,omitempty,omitzero"`
-	UpdatedAt time.Time     `json:"updated_at"`
+	Timezone LimitTimezone `json:"timezone,omitempty,omitzero"`
+
+	// UpdatedAt When it last changed.
+	UpdatedAt time.Time `json:"updated_at"`
 }
 
 // LimitBan After so many denials by a bucket, all of them less than `within` old, the bucket denies everything for the time `for`. The denial that completes the number begins the ban. Denials while it lasts do not count, nor do checks. Times are as in 90s, 10m or 24h, 1ms to 8784h. Absent: no ban. Not for leases.
 type LimitBan struct {
-	After  int64  `json:"after"`
-	For    string `json:"for"`
+	// After How many denials.
+	After int64 `json:"after"`
+
+	// For How long the ban lasts.
+	For string `json:"for"`
+
+	// Within How old they may be.
 	Within string `json:"within"`
 }
 
-// LimitCost defines model for LimitCost.
+// LimitCost The cost of requests to a route.
 type LimitCost struct {
+	// Cost Tokens per request.
 	Cost int64 `json:"cost"`
 
 	// Route A route in which `*` matches one or more characters without a slash, and `**` at the end matches any rest.
@@ -1007,6 +1217,8 @@ type LimitExplanation struct {
 		// Replicas The number of instances that share the limit then, as this one counts them.
 		Replicas int64 `json:"replicas"`
 	} `json:"redis_away"`
+
+	// Summary The limit in words.
 	Summary string `json:"summary"`
 
 	// UnitsPerMicrosecond The units that return per microsecond.
@@ -1017,22 +1229,29 @@ type LimitExplanation struct {
 
 	// Window For kind fixed_window, the current window.
 	Window struct {
-		End   time.Time `json:"end"`
+		// End Exclusive.
+		End time.Time `json:"end"`
+
+		// Start Inclusive.
 		Start time.Time `json:"start"`
 	} `json:"window,omitempty,omitzero"`
 }
 
 // LimitIPPrefix Bits of an address that name a bucket of a limit per ip; 32 and 64 by default.
 type LimitIPPrefix struct {
+	// V4 Of IPv4 addresses.
 	V4 int64 `json:"v4,omitempty,omitzero"`
+
+	// V6 Of IPv6 addresses.
 	V6 int64 `json:"v6,omitempty,omitzero"`
 }
 
 // LimitKind `token_bucket` refills continuously. `fixed_window` counts per period of the calendar. `sliding_window` counts back from now, with a weighted estimate. `sliding_log` counts back from now exactly, for small counts. `leaky_bucket` spaces requests: admitted requests wait for their turn. `concurrency` limits leases; check and consume do not use it.
 type LimitKind string
 
-// LimitList defines model for LimitList.
+// LimitList A page of limits.
 type LimitList struct {
+	// Items The page.
 	Items []Limit `json:"items"`
 
 	// NextCursor null on the last page.
@@ -1041,15 +1260,20 @@ type LimitList struct {
 
 // LimitMatch The limit applies to requests that match all of these; to every request by default.
 type LimitMatch struct {
+	// Meter An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
 	Meter ID `json:"meter,omitempty,omitzero"`
 
 	// Method The HTTP method, in upper case. The limit does not apply to a request without a method.
 	Method string `json:"method,omitempty,omitzero"`
-	Plan   ID     `json:"plan,omitempty,omitzero"`
+
+	// Plan An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
+	Plan ID `json:"plan,omitempty,omitzero"`
 
 	// Route A route in which `*` matches one or more characters without a slash, and `**` at the end matches any rest.
-	Route  RoutePattern `json:"route,omitempty,omitzero"`
-	Tenant ID           `json:"tenant,omitempty,omitzero"`
+	Route RoutePattern `json:"route,omitempty,omitzero"`
+
+	// Tenant An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
+	Tenant ID `json:"tenant,omitempty,omitzero"`
 }
 
 // LimitMode `shadow` counts what it would deny and denies nothing. `enforce` by default.
@@ -1058,29 +1282,43 @@ type LimitMode string
 // LimitNormalize Spellings that count as one route: `case`: upper and lower case; `trailing_slash`: with and without slashes, blanks and control characters at the end; `matrix`: with and without parameters after a semicolon; `encoded_slash`: %2f and a slash. Absent: all of them for requests of gateways, none for others. An empty list: none.
 type LimitNormalize = []string
 
-// LimitOverride defines model for LimitOverride.
+// LimitOverride Other numbers of a limit, for a tenant or a subject.
 type LimitOverride struct {
-	Burst     int64     `json:"burst,omitempty,omitzero"`
+	// Burst Instead of the burst of the limit.
+	Burst int64 `json:"burst,omitempty,omitzero"`
+
+	// CreatedAt When it was made.
 	CreatedAt time.Time `json:"created_at"`
+
+	// ExpiresAt When it ends; absent if never.
 	ExpiresAt time.Time `json:"expires_at,omitempty,omitzero"`
-	Rate      string    `json:"rate,omitempty,omitzero"`
-	Rule      string    `json:"rule"`
+
+	// Rate Instead of the rate of the limit.
+	Rate string `json:"rate,omitempty,omitzero"`
+
+	// Rule The limit.
+	Rule string `json:"rule"`
 
 	// Subject Absent for the override of all subjects.
-	Subject   string    `json:"subject,omitempty,omitzero"`
-	Tenant    string    `json:"tenant"`
+	Subject string `json:"subject,omitempty,omitzero"`
+
+	// Tenant The tenant.
+	Tenant string `json:"tenant"`
+
+	// UpdatedAt When it last changed.
 	UpdatedAt time.Time `json:"updated_at"`
 }
 
-// LimitOverrideList defines model for LimitOverrideList.
+// LimitOverrideList A page of overrides.
 type LimitOverrideList struct {
+	// Items The page.
 	Items []LimitOverride `json:"items"`
 
 	// NextCursor null on the last page.
 	NextCursor NextCursor `json:"next_cursor"`
 }
 
-// LimitPer defines model for LimitPer.
+// LimitPer What has a bucket of its own.
 type LimitPer string
 
 // LimitRegionShare The percentage of rate and burst that the Redis of this region has; 100 by default.
@@ -1092,7 +1330,7 @@ type LimitReplaces = string
 // LimitRouteKey Of a limit per route: `pattern` has one bucket for all routes that match `match.route`, `path` one for each route. `pattern` by default; without `match.route` each route has its own bucket.
 type LimitRouteKey string
 
-// LimitState defines model for LimitState.
+// LimitState How full a bucket is.
 type LimitState struct {
 	// BannedMs The time until the bucket's ban ends; absent if it is not banned.
 	BannedMs int64 `json:"banned_ms,omitempty,omitzero"`
@@ -1117,21 +1355,27 @@ type LimitState struct {
 
 	// ResetAfterMs The time until the bucket is full; 0 if it is, and for leases.
 	ResetAfterMs int64 `json:"reset_after_ms"`
-	Rule         ID    `json:"rule"`
+
+	// Rule An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
+	Rule ID `json:"rule"`
 }
 
 // LimitTimezone The IANA zone of a fixed window's calendar, or `tenant` for the zone of each tenant; UTC by default.
 type LimitTimezone = string
 
-// LimitTop defines model for LimitTop.
+// LimitTop The fullest buckets of a limit.
 type LimitTop struct {
 	// Incomplete Not all buckets could be looked at within 3 s, or some moved between servers. There may be fuller ones.
-	Incomplete bool           `json:"incomplete,omitempty,omitzero"`
-	Items      []LimitTopItem `json:"items"`
-	Rule       ID             `json:"rule"`
+	Incomplete bool `json:"incomplete,omitempty,omitzero"`
+
+	// Items The fullest first.
+	Items []LimitTopItem `json:"items"`
+
+	// Rule An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
+	Rule ID `json:"rule"`
 }
 
-// LimitTopItem defines model for LimitTopItem.
+// LimitTopItem A bucket of a limit.
 type LimitTopItem struct {
 	// Bucket For limits per subject, route or ip: the hash by which Redis knows them. It stays the same for the same subject, route and network.
 	Bucket string `json:"bucket,omitempty,omitzero"`
@@ -1143,7 +1387,9 @@ type LimitTopItem struct {
 	Limit int64 `json:"limit"`
 
 	// Route The limit's pattern, if one bucket is for all routes that match it.
-	Route   string `json:"route,omitempty,omitzero"`
+	Route string `json:"route,omitempty,omitzero"`
+
+	// Subject Absent if the limit is not per subject.
 	Subject string `json:"subject,omitempty,omitzero"`
 
 	// Tenant Absent for a bucket that all tenants share.
@@ -1153,8 +1399,9 @@ type LimitTopItem struct {
 	Used int64 `json:"used"`
 }
 
-// LimitVerdict defines model for LimitVerdict.
+// LimitVerdict What a limit decided.
 type LimitVerdict struct {
+	// Allowed Whether the limit lets the request pass.
 	Allowed bool `json:"allowed"`
 
 	// BannedMs The time until the bucket's ban ends; absent if it is not banned.
@@ -1183,7 +1430,9 @@ type LimitVerdict struct {
 
 	// RetryAfterMs When the same cost would pass; 0 if it passed, null if it never will.
 	RetryAfterMs *int64 `json:"retry_after_ms"`
-	Rule         ID     `json:"rule"`
+
+	// Rule An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
+	Rule ID `json:"rule"`
 
 	// Shadow The limit counts and denies nothing.
 	Shadow bool `json:"shadow"`
@@ -1195,9 +1444,13 @@ type LimitVerdict struct {
 // Limiting What prevents the request.
 type Limiting struct {
 	// Kind allowance: the next period adds more. credit: only a grant helps.
-	Kind  LimitingKind  `json:"kind"`
+	Kind LimitingKind `json:"kind"`
+
+	// Level Whether the tenant's balance or the subject's cap prevents it.
 	Level LimitingLevel `json:"level"`
-	Meter ID            `json:"meter"`
+
+	// Meter An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
+	Meter ID `json:"meter"`
 
 	// Subject Empty for the tenant itself.
 	Subject string `json:"subject"`
@@ -1206,24 +1459,36 @@ type Limiting struct {
 // LimitingKind allowance: the next period adds more. credit: only a grant helps.
 type LimitingKind string
 
-// LimitingLevel defines model for Limiting.Level.
+// LimitingLevel Whether the tenant's balance or the subject's cap prevents it.
 type LimitingLevel string
 
 // Metadata Your own JSON object, kept with the entries: at most 4096 bytes without blanks, 16 levels deep, without the character U+0000 and without numbers beyond 64 characters or an exponent beyond 3 digits.
 type Metadata = jsontext.Value
 
-// Meter defines model for Meter.
+// Meter What is counted, in its smallest unit.
 type Meter struct {
-	CreatedAt    time.Time `json:"created_at"`
-	DenialReplay bool      `json:"denial_replay"`
-	Description  string    `json:"description"`
-	Meter        ID        `json:"meter"`
-	Unit         string    `json:"unit"`
-	UpdatedAt    time.Time `json:"updated_at"`
+	// CreatedAt When it was made.
+	CreatedAt time.Time `json:"created_at"`
+
+	// DenialReplay Whether denials are stored and replayed.
+	DenialReplay bool `json:"denial_replay"`
+
+	// Description For people.
+	Description string `json:"description"`
+
+	// Meter An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
+	Meter ID `json:"meter"`
+
+	// Unit The unit of which amounts are integers.
+	Unit string `json:"unit"`
+
+	// UpdatedAt When it last changed.
+	UpdatedAt time.Time `json:"updated_at"`
 }
 
-// MeterList defines model for MeterList.
+// MeterList A page of meters.
 type MeterList struct {
+	// Items The page.
 	Items []Meter `json:"items"`
 
 	// NextCursor null on the last page.
@@ -1232,15 +1497,28 @@ type MeterList struct {
 
 // NewKey A key with its secret, which is shown this once.
 type NewKey struct {
-	CreatedAt time.Time  `json:"created_at"`
+	// CreatedAt When it was made.
+	CreatedAt time.Time `json:"created_at"`
+
+	// ExpiresAt When it ends; null for never.
 	ExpiresAt *time.Time `json:"expires_at"`
-	KeyID     ID         `json:"key_id"`
-	Name      string     `json:"name"`
-	Prefix    string     `json:"prefix"`
-	Scopes    []KeyScope `json:"scopes"`
+
+	// KeyID An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
+	KeyID ID `json:"key_id"`
+
+	// Name For people.
+	Name string `json:"name"`
+
+	// Prefix The first characters of the secret.
+	Prefix string `json:"prefix"`
+
+	// Scopes What it may do.
+	Scopes []KeyScope `json:"scopes"`
 
 	// Secret To be sent as `Authorization: Bearer <secret>`.
-	Secret string  `json:"secret"`
+	Secret string `json:"secret"`
+
+	// Tenant The only tenant that it reaches; null for all.
 	Tenant *string `json:"tenant"`
 }
 
@@ -1250,13 +1528,22 @@ type NextCursor = *string
 // OnBackendError What to do while Redis is down; `local_share` by default.
 type OnBackendError string
 
-// Operation defines model for Operation.
+// Operation What one request did.
 type Operation struct {
-	CreatedAt   time.Time `json:"created_at"`
-	Entries     []Entry   `json:"entries"`
-	Kind        string    `json:"kind"`
-	OperationID string    `json:"operation_id"`
-	Tenant      ID        `json:"tenant"`
+	// CreatedAt When it was made.
+	CreatedAt time.Time `json:"created_at"`
+
+	// Entries Its lines in the journal.
+	Entries []Entry `json:"entries"`
+
+	// Kind What an entry records. A grant takes effect (`grant`) or is issued for later (`schedule`), units are used (`debit`, `capture`, `overage`), reserved (`hold`, `extend`, `release`), given back (`refund`, `unoverage`, `unowe`, `unsettle`, `closed_refund`), expire (`expire`), are taken back (`void`), corrected (`adjust_up`, `adjust_down`) or moved into the next period (`rollover_out`, `rollover_in`); overage is forgiven (`forgive`), stays owed (`owe`) or is paid by the next allowance (`settle`); a denial is stored (`denial`).
+	Kind EntryKind `json:"kind"`
+
+	// OperationID The id of the operation.
+	OperationID string `json:"operation_id"`
+
+	// Tenant An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
+	Tenant ID `json:"tenant"`
 }
 
 // Overage Whether use may exceed the remainder; by default it may not.
@@ -1265,62 +1552,79 @@ type Overage struct {
 	AtPeriodEnd OverageAtPeriodEnd `json:"at_period_end,omitempty,omitzero"`
 
 	// Cap The most overage that may be owed at a time, only with `allow`; no cap by default.
-	Cap    *int64        `json:"cap,omitempty"`
+	Cap *int64 `json:"cap,omitempty"`
+
+	// Policy `allow` lets use exceed the remainder.
 	Policy OveragePolicy `json:"policy"`
 }
 
 // OverageAtPeriodEnd What happens to the overage of a period, drains included. `forgive`, the default: the next period begins without it. `preserve`: it stays owed, and the next allowance pays it first. Not if `every` is `once`.
 type OverageAtPeriodEnd string
 
-// OveragePolicy defines model for Overage.Policy.
+// OveragePolicy `allow` lets use exceed the remainder.
 type OveragePolicy string
 
 // Overflow The meter that pays after this one is used up, before overage. It must be a different meter without an overflow in this plan.
 type Overflow struct {
+	// Meter An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
 	Meter ID `json:"meter"`
 
 	// Price The price of one unit, in units of that meter.
 	Price int64 `json:"price"`
 }
 
-// OverrideAmount defines model for OverrideAmount.
+// OverrideAmount Units per period.
 type OverrideAmount = int64
 
 // Overrides Amounts that this tenant gets per period instead of those of its plan, by meter. The plan must have the meters. A once-only allowance is granted with the plan, so a later override of it has no effect until terms apply now.
 type Overrides map[string]OverrideAmount
 
-// Period defines model for Period.
+// Period A period of a meter, past or to come.
 type Period struct {
 	// Allowance In the meter's smallest unit.
 	Allowance Count `json:"allowance"`
 
 	// End Exclusive; null if the period has no end.
-	End      *time.Time `json:"end"`
-	LocalEnd *string    `json:"local_end"`
+	End *time.Time `json:"end"`
+
+	// LocalEnd The end in the tenant's time zone.
+	LocalEnd *string `json:"local_end"`
 
 	// LocalStart The same instant in the tenant's time zone.
-	LocalStart string    `json:"local_start"`
-	Start      time.Time `json:"start"`
+	LocalStart string `json:"local_start"`
+
+	// Start Inclusive.
+	Start time.Time `json:"start"`
 }
 
-// PeriodList defines model for PeriodList.
+// PeriodList The coming periods.
 type PeriodList struct {
+	// Items The page.
 	Items []Period `json:"items"`
 
 	// NextCursor null on the last page.
 	NextCursor NextCursor `json:"next_cursor"`
 }
 
-// Plan defines model for Plan.
+// Plan A version of a plan.
 type Plan struct {
+	// Allowances Each meter once.
 	Allowances []Allowance `json:"allowances"`
-	CreatedAt  time.Time   `json:"created_at"`
-	Limits     []PlanLimit `json:"limits"`
-	Plan       ID          `json:"plan"`
-	Version    int32       `json:"version"`
+
+	// CreatedAt When it was made.
+	CreatedAt time.Time `json:"created_at"`
+
+	// Limits Rate limits for the tenants of this plan.
+	Limits []PlanLimit `json:"limits"`
+
+	// Plan An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
+	Plan ID `json:"plan"`
+
+	// Version 1 at first, one more with every change.
+	Version int32 `json:"version"`
 }
 
-// PlanLimit defines model for PlanLimit.
+// PlanLimit A rate limit of a plan.
 type PlanLimit struct {
 	// Ban After so many denials by a bucket, all of them less than `within` old, the bucket denies everything for the time `for`. The denial that completes the number begins the ban. Denials while it lasts do not count, nor do checks. Times are as in 90s, 10m or 24h, 1ms to 8784h. Absent: no ban. Not for leases.
 	Ban LimitBan `json:"ban,omitempty,omitzero"`
@@ -1375,14 +1679,17 @@ type PlanLimit struct {
 
 	// RouteKey Of a limit per route: `pattern` has one bucket for all routes that match `match.route`, `path` one for each route. `pattern` by default; without `match.route` each route has its own bucket.
 	RouteKey LimitRouteKey `json:"route_key,omitempty,omitzero"`
-	Rule     ID            `json:"rule"`
+
+	// Rule An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
+	Rule ID `json:"rule"`
 
 	// Timezone The IANA zone of a fixed window's calendar, or `tenant` for the zone of each tenant; UTC by default.
 	Timezone LimitTimezone `json:"timezone,omitempty,omitzero"`
 }
 
-// PlanList defines model for PlanList.
+// PlanList A page of plans.
 type PlanList struct {
+	// Items The page.
 	Items []Plan `json:"items"`
 
 	// NextCursor null on the last page.
@@ -1395,72 +1702,90 @@ type Position struct {
 	Limit Count `json:"limit"`
 
 	// Remaining In the meter's smallest unit.
-	Remaining Count      `json:"remaining"`
-	ResetAt   *time.Time `json:"reset_at"`
+	Remaining Count `json:"remaining"`
+
+	// ResetAt The end of the period; null if it has none.
+	ResetAt *time.Time `json:"reset_at"`
 }
 
-// Problem RFC 9457. The fields after request_id depend on the code.
+// Problem RFC 9457. The members after `errors` depend on `code`.
 type Problem struct {
 	Available *int64 `json:"available,omitempty"`
 
 	// Blocked On `forbidden`, the blocked tenant, subject or address.
 	Blocked Blocked `json:"blocked,omitempty,omitzero"`
-	Code    string  `json:"code"`
-	Detail  string  `json:"detail"`
+
+	// Code Why a request was refused. The guide has a section for each code, with what helps. New codes may be added; treat one that you do not know by its status.
+	Code ProblemCode `json:"code"`
+
+	// Detail What happened to this request, for people. Its text may change.
+	Detail string `json:"detail"`
 
 	// Errors The faults of the request, by field.
 	Errors []FieldError `json:"errors,omitempty,omitzero"`
 
 	// Limiting What prevents the request.
-	Limiting Limiting `json:"limiting,omitempty,omitzero"`
+	Limiting Limiting  `json:"limiting,omitempty,omitzero"`
+	Oldest   time.Time `json:"oldest,omitempty,omitzero"`
 
-	// Oldest For archived, the oldest instant that can be asked about.
-	Oldest    time.Time `json:"oldest,omitempty,omitzero"`
-	RequestID string    `json:"request_id"`
-	Required  *int64    `json:"required,omitempty"`
-
-	// ResetAt The end of the period; null if it brings nothing back.
+	// RequestID The id of the request, as in X-Request-Id.
+	RequestID    string     `json:"request_id"`
+	Required     *int64     `json:"required,omitempty"`
 	ResetAt      *time.Time `json:"reset_at,omitempty"`
 	RetryAfterMs int64      `json:"retry_after_ms,omitempty,omitzero"`
-	Status       int        `json:"status"`
-	Title        string     `json:"title"`
-	Type         string     `json:"type"`
 
-	// ViolatedPolicies The limits that denied; for too_many_limits, all that apply.
-	ViolatedPolicies []string `json:"violated-policies,omitempty,omitzero"`
+	// Status The status of the answer.
+	Status int `json:"status"`
 
-	// WouldSucceedAt When it would be allowed if nothing else happens; absent if no known event helps.
-	WouldSucceedAt time.Time `json:"would_succeed_at,omitempty,omitzero"`
+	// Title The code in words.
+	Title string `json:"title"`
+
+	// Type The page that describes the code, or a registered type.
+	Type             string    `json:"type"`
+	ViolatedPolicies []string  `json:"violated-policies,omitempty,omitzero"`
+	WouldSucceedAt   time.Time `json:"would_succeed_at,omitempty,omitzero"`
 }
+
+// ProblemCode Why a request was refused. The guide has a section for each code, with what helps. New codes may be added; treat one that you do not know by its status.
+type ProblemCode = string
 
 // Reason The reason, for the records. At most 500 bytes of UTF-8.
 type Reason = string
 
-// RefundAnswer defines model for RefundAnswer.
+// RefundAnswer What was refunded.
 type RefundAnswer struct {
+	// AsOf The instant that the answer is about.
 	AsOf time.Time `json:"as_of"`
 
 	// DryRun Present and true when nothing was done.
-	DryRun bool           `json:"dry_run,omitempty,omitzero"`
-	Items  []RefundedItem `json:"items"`
+	DryRun bool `json:"dry_run,omitempty,omitzero"`
+
+	// Items What was refunded, by item.
+	Items []RefundedItem `json:"items"`
 
 	// OperationID The idempotency key; `dry-run` on a dry run without one.
 	OperationID string `json:"operation_id"`
-	RefundOf    string `json:"refund_of"`
+
+	// RefundOf The operation that was refunded.
+	RefundOf string `json:"refund_of"`
 
 	// RefundOfAt When the refunded operation was made; absent in replays of answers of earlier versions.
 	RefundOfAt time.Time `json:"refund_of_at,omitempty,omitzero"`
-	Tenant     ID        `json:"tenant"`
+
+	// Tenant An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
+	Tenant ID `json:"tenant"`
 }
 
-// RefundedItem defines model for RefundedItem.
+// RefundedItem What was refunded of an item.
 type RefundedItem struct {
 	// Draws The grants that got the units.
 	Draws []Draw `json:"draws"`
 
 	// Forfeited The part of the draws that expired at once because its grant had ended.
 	Forfeited int64 `json:"forfeited"`
-	Meter     ID    `json:"meter"`
+
+	// Meter An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
+	Meter ID `json:"meter"`
 
 	// Refunded In the meter's smallest unit.
 	Refunded Amount `json:"refunded"`
@@ -1469,23 +1794,36 @@ type RefundedItem struct {
 	Remaining Count `json:"remaining"`
 }
 
-// ResetAnswer defines model for ResetAnswer.
+// ResetAnswer What came of a reset.
 type ResetAnswer struct {
 	// Existed Whether the bucket had been charged.
 	Existed bool `json:"existed"`
-	Rule    ID   `json:"rule"`
+
+	// Rule An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
+	Rule ID `json:"rule"`
 }
 
-// Roll defines model for Roll.
+// Roll Closes due periods of balances that nobody uses.
 type Roll struct {
-	AsOf       time.Time  `json:"as_of"`
-	Error      string     `json:"error,omitempty,omitzero"`
+	// AsOf What was due at this instant is closed.
+	AsOf time.Time `json:"as_of"`
+
+	// Error Why it failed.
+	Error string `json:"error,omitempty,omitzero"`
+
+	// FinishedAt When it ended; null while it runs.
 	FinishedAt *time.Time `json:"finished_at"`
-	Processed  int64      `json:"processed"`
-	RollID     ID         `json:"roll_id"`
+
+	// Processed The balances that were closed so far.
+	Processed int64 `json:"processed"`
+
+	// RollID An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
+	RollID ID `json:"roll_id"`
 
 	// SetAside The balances that could not be written. The service's log names each. They stay due for the next roll.
-	SetAside  int64     `json:"set_aside"`
+	SetAside int64 `json:"set_aside"`
+
+	// StartedAt When it started.
 	StartedAt time.Time `json:"started_at"`
 
 	// Status The process of an abandoned roll has died. Another roll continues where it stopped.
@@ -1502,7 +1840,9 @@ type RollStatus string
 type Rollover struct {
 	// Max In the meter's smallest unit.
 	Max Amount `json:"max"`
-	Min int64  `json:"min,omitempty,omitzero"`
+
+	// Min The least that is carried, if that much is left; 0 by default.
+	Min int64 `json:"min,omitempty,omitzero"`
 }
 
 // RoutePattern A route in which `*` matches one or more characters without a slash, and `**` at the end matches any rest.
@@ -1511,8 +1851,9 @@ type RoutePattern = string
 // SealHash SHA-256 of a Merkle tree, in base64.
 type SealHash = string
 
-// SealList defines model for SealList.
+// SealList A page of seals.
 type SealList struct {
+	// Items The page.
 	Items []SealSummary `json:"items"`
 
 	// NextCursor null on the last page.
@@ -1523,7 +1864,7 @@ type SealList struct {
 type SealSummary struct {
 	// Day In UTC.
 	//
-	// Example: 2026-11-22
+	// Examples: 2026-11-22
 	Day string `json:"day"`
 
 	// Heads Balances that had new entries.
@@ -1533,17 +1874,22 @@ type SealSummary struct {
 	Position int64 `json:"position"`
 
 	// Root SHA-256 of a Merkle tree, in base64.
-	Root     SealHash  `json:"root"`
+	Root SealHash `json:"root"`
+
+	// SealedAt When it was sealed.
 	SealedAt time.Time `json:"sealed_at"`
 }
 
 // Source The source of a grant. overage is use that no grant paid.
 type Source string
 
-// Statement defines model for Statement.
+// Statement The account of a period. It adds up: opening + granted + refunded - used - expired + adjusted = closing.
 type Statement struct {
-	Adjusted int64     `json:"adjusted"`
-	AsOf     time.Time `json:"as_of"`
+	// Adjusted The sum of corrections; negative if more was taken than given.
+	Adjusted int64 `json:"adjusted"`
+
+	// AsOf The instant that the answer is about.
+	AsOf time.Time `json:"as_of"`
 
 	// Closed False while the period is open; the figures are then those of as_of.
 	Closed bool `json:"closed"`
@@ -1562,49 +1908,69 @@ type Statement struct {
 
 	// Lines The sums of entries, per kind and source of grants.
 	Lines []StatementLine `json:"lines"`
-	Meter ID              `json:"meter"`
+
+	// Meter An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
+	Meter ID `json:"meter"`
 
 	// Opening In the meter's smallest unit.
 	Opening Count `json:"opening"`
 
 	// Overage Use that no grant paid. Not part of the sum.
-	Overage     int64         `json:"overage"`
-	Period      BalancePeriod `json:"period"`
-	Plan        string        `json:"plan,omitempty,omitzero"`
-	PlanVersion int32         `json:"plan_version,omitempty,omitzero"`
+	Overage int64 `json:"overage"`
+
+	// Period A period, from its start until before its end.
+	Period BalancePeriod `json:"period"`
+
+	// Plan The plan of the period; absent if it lacks the meter.
+	Plan string `json:"plan,omitempty,omitzero"`
+
+	// PlanVersion The version of that plan.
+	PlanVersion int32 `json:"plan_version,omitempty,omitzero"`
 
 	// Refunded In the meter's smallest unit.
 	Refunded Count `json:"refunded"`
 
 	// Subject Empty for the tenant itself.
 	Subject string `json:"subject"`
-	Tenant  ID     `json:"tenant"`
+
+	// Tenant An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
+	Tenant ID `json:"tenant"`
 
 	// Used In the meter's smallest unit.
 	Used Count `json:"used"`
 }
 
-// StatementLine defines model for StatementLine.
+// StatementLine The sum of the entries of one kind and source.
 type StatementLine struct {
 	// Amount A sum of many entries, in the meter's smallest unit. It may exceed 2^53-1, which single amounts do not. 2^63-1 stands for any larger sum.
-	Amount  Sum    `json:"amount"`
-	Entries int64  `json:"entries"`
-	Kind    string `json:"kind"`
-	Source  string `json:"source"`
+	Amount Sum `json:"amount"`
+
+	// Entries How many entries.
+	Entries int64 `json:"entries"`
+
+	// Kind What an entry records. A grant takes effect (`grant`) or is issued for later (`schedule`), units are used (`debit`, `capture`, `overage`), reserved (`hold`, `extend`, `release`), given back (`refund`, `unoverage`, `unowe`, `unsettle`, `closed_refund`), expire (`expire`), are taken back (`void`), corrected (`adjust_up`, `adjust_down`) or moved into the next period (`rollover_out`, `rollover_in`); overage is forgiven (`forgive`), stays owed (`owe`) or is paid by the next allowance (`settle`); a denial is stored (`denial`).
+	Kind EntryKind `json:"kind"`
+
+	// Source The source of the grants; empty if there is none.
+	Source string `json:"source"`
 }
 
-// StatementList defines model for StatementList.
+// StatementList A page of statements.
 type StatementList struct {
+	// Items The page.
 	Items []StatementSummary `json:"items"`
 
 	// NextCursor null on the last page.
 	NextCursor NextCursor `json:"next_cursor"`
 }
 
-// StatementSummary defines model for StatementSummary.
+// StatementSummary A statement without its lines.
 type StatementSummary struct {
+	// Adjusted The sum of corrections; negative if more was taken than given.
 	Adjusted int64 `json:"adjusted"`
-	Closed   bool  `json:"closed"`
+
+	// Closed False while the period is open.
+	Closed bool `json:"closed"`
 
 	// Closing In the meter's smallest unit.
 	Closing Count `json:"closing"`
@@ -1616,8 +1982,10 @@ type StatementSummary struct {
 	Granted Count `json:"granted"`
 
 	// Held In the meter's smallest unit.
-	Held  Count `json:"held"`
-	Meter ID    `json:"meter"`
+	Held Count `json:"held"`
+
+	// Meter An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
+	Meter ID `json:"meter"`
 
 	// Opening In the meter's smallest unit.
 	Opening Count `json:"opening"`
@@ -1626,10 +1994,16 @@ type StatementSummary struct {
 	Overage Count `json:"overage"`
 
 	// PeriodEnd Null if the period has no end.
-	PeriodEnd   *time.Time `json:"period_end"`
-	PeriodStart time.Time  `json:"period_start"`
-	Plan        string     `json:"plan,omitempty,omitzero"`
-	PlanVersion int32      `json:"plan_version,omitempty,omitzero"`
+	PeriodEnd *time.Time `json:"period_end"`
+
+	// PeriodStart The start of the period.
+	PeriodStart time.Time `json:"period_start"`
+
+	// Plan The plan of the period; absent if it lacks the meter.
+	Plan string `json:"plan,omitempty,omitzero"`
+
+	// PlanVersion The version of that plan.
+	PlanVersion int32 `json:"plan_version,omitempty,omitzero"`
 
 	// Refunded In the meter's smallest unit.
 	Refunded Count `json:"refunded"`
@@ -1644,9 +2018,12 @@ type StatementSummary struct {
 // Sum A sum of many entries, in the meter's smallest unit. It may exceed 2^53-1, which single amounts do not. 2^63-1 stands for any larger sum.
 type Sum = int64
 
-// Tenant defines model for Tenant.
+// Tenant The billed party.
 type Tenant struct {
-	Anchor    time.Time `json:"anchor"`
+	// Anchor The start of the tenant's periods.
+	Anchor time.Time `json:"anchor"`
+
+	// CreatedAt When it was made.
 	CreatedAt time.Time `json:"created_at"`
 
 	// Metadata Your own JSON object, kept with the entries: at most 4096 bytes without blanks, 16 levels deep, without the character U+0000 and without numbers beyond 64 characters or an exponent beyond 3 digits.
@@ -1654,13 +2031,21 @@ type Tenant struct {
 
 	// Overrides Amounts that this tenant gets per period instead of those of its plan, by meter. The plan must have the meters. A once-only allowance is granted with the plan, so a later override of it has no effect until terms apply now.
 	Overrides Overrides `json:"overrides"`
-	Plan      ID        `json:"plan"`
+
+	// Plan An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
+	Plan ID `json:"plan"`
 
 	// Status Requests of a suspended tenant are refused with 403. It keeps its balances.
-	Status    TenantStatus `json:"status"`
-	Tenant    ID           `json:"tenant"`
-	Timezone  string       `json:"timezone"`
-	UpdatedAt time.Time    `json:"updated_at"`
+	Status TenantStatus `json:"status"`
+
+	// Tenant An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
+	Tenant ID `json:"tenant"`
+
+	// Timezone The IANA zone of its calendar.
+	Timezone string `json:"timezone"`
+
+	// UpdatedAt When it last changed.
+	UpdatedAt time.Time `json:"updated_at"`
 
 	// Version 1 at first, one more with every change. If-Match compares it.
 	Version TenantVersion `json:"version"`
@@ -1668,12 +2053,17 @@ type Tenant struct {
 
 // TenantChange The stored tenant; after a dry run, what would be stored.
 type TenantChange struct {
+	// Anchor The start of the tenant's periods.
 	Anchor time.Time `json:"anchor"`
 
 	// Apply When the terms of the request take effect, the default included. `apply`, `prorate` and `usage` are absent when the request names no terms.
-	Apply     TenantChangeApply `json:"apply,omitempty,omitzero"`
-	Before    Tenant            `json:"before"`
-	CreatedAt time.Time         `json:"created_at"`
+	Apply TenantChangeApply `json:"apply,omitempty,omitzero"`
+
+	// Before The billed party.
+	Before Tenant `json:"before"`
+
+	// CreatedAt When it was made.
+	CreatedAt time.Time `json:"created_at"`
 
 	// DryRun Present and true when nothing was done.
 	DryRun bool `json:"dry_run,omitempty,omitzero"`
@@ -1683,16 +2073,24 @@ type TenantChange struct {
 
 	// Overrides Amounts that this tenant gets per period instead of those of its plan, by meter. The plan must have the meters. A once-only allowance is granted with the plan, so a later override of it has no effect until terms apply now.
 	Overrides Overrides `json:"overrides"`
-	Plan      ID        `json:"plan"`
+
+	// Plan An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
+	Plan ID `json:"plan"`
 
 	// Prorate Whether periods that this change opens at once get their share of the allowance only.
 	Prorate *bool `json:"prorate,omitempty"`
 
 	// Status Requests of a suspended tenant are refused with 403. It keeps its balances.
-	Status    TenantStatus `json:"status"`
-	Tenant    ID           `json:"tenant"`
-	Timezone  string       `json:"timezone"`
-	UpdatedAt time.Time    `json:"updated_at"`
+	Status TenantStatus `json:"status"`
+
+	// Tenant An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
+	Tenant ID `json:"tenant"`
+
+	// Timezone The IANA zone of its calendar.
+	Timezone string `json:"timezone"`
+
+	// UpdatedAt When it last changed.
+	UpdatedAt time.Time `json:"updated_at"`
 
 	// Usage Whether what was used before makes allowances that this change opens at once smaller.
 	Usage TenantChangeUsage `json:"usage,omitempty,omitzero"`
@@ -1707,8 +2105,9 @@ type TenantChangeApply string
 // TenantChangeUsage Whether what was used before makes allowances that this change opens at once smaller.
 type TenantChangeUsage string
 
-// TenantList defines model for TenantList.
+// TenantList A page of tenants.
 type TenantList struct {
+	// Items The page.
 	Items []Tenant `json:"items"`
 
 	// NextCursor null on the last page.
@@ -1723,19 +2122,28 @@ type TenantVersion = int64
 
 // Terms The terms of a tenant from an instant until its next terms.
 type Terms struct {
+	// Anchor The start of the tenant's periods.
 	Anchor time.Time `json:"anchor"`
 
 	// Apply Whether they took effect now, like the first terms, or at the next period of each meter.
-	Apply       TermsApply `json:"apply"`
-	EffectiveAt time.Time  `json:"effective_at"`
+	Apply TermsApply `json:"apply"`
+
+	// EffectiveAt From when on they are in force.
+	EffectiveAt time.Time `json:"effective_at"`
 
 	// Overrides Amounts that this tenant gets per period instead of those of its plan, by meter. The plan must have the meters. A once-only allowance is granted with the plan, so a later override of it has no effect until terms apply now.
 	Overrides Overrides `json:"overrides"`
-	Plan      ID        `json:"plan"`
-	Prorate   bool      `json:"prorate"`
+
+	// Plan An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
+	Plan ID `json:"plan"`
+
+	// Prorate Whether periods that they opened at once got their share of the allowance only.
+	Prorate bool `json:"prorate"`
 
 	// Reason The reason, for the records. At most 500 bytes of UTF-8.
-	Reason   Reason `json:"reason,omitempty,omitzero"`
+	Reason Reason `json:"reason,omitempty,omitzero"`
+
+	// Timezone The IANA zone of its calendar.
 	Timezone string `json:"timezone"`
 
 	// Usage Whether allowances that they opened at once were smaller by what was used before. Terms from before version 1.1 of this API say reset.
@@ -1748,27 +2156,43 @@ type TermsApply string
 // TermsUsage Whether allowances that they opened at once were smaller by what was used before. Terms from before version 1.1 of this API say reset.
 type TermsUsage string
 
-// TermsList defines model for TermsList.
+// TermsList A page of terms.
 type TermsList struct {
+	// Items The page.
 	Items []Terms `json:"items"`
 
 	// NextCursor null on the last page.
 	NextCursor NextCursor `json:"next_cursor"`
 }
 
-// UnreadBalance defines model for UnreadBalance.
-type UnreadBalance struct {
-	// Meter Absent: the refunds and holds of the tenant.
-	Meter   string `json:"meter,omitempty,omitzero"`
-	Subject string `json:"subject,omitempty,omitzero"`
-	Tenant  ID     `json:"tenant"`
+// TestClock The ledger's time.
+type TestClock struct {
+	// Now The instant that decisions go by.
+	Now time.Time `json:"now"`
+
+	// OffsetSeconds How far that is ahead of real time.
+	OffsetSeconds int64 `json:"offset_seconds"`
 }
 
-// Usage defines model for Usage.
+// UnreadBalance A balance that could not be read.
+type UnreadBalance struct {
+	// Meter Absent: the refunds and holds of the tenant.
+	Meter string `json:"meter,omitempty,omitzero"`
+
+	// Subject The subject; empty for the tenant itself.
+	Subject string `json:"subject,omitempty,omitzero"`
+
+	// Tenant An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
+	Tenant ID `json:"tenant"`
+}
+
+// Usage What was used in an hour, a day or a month.
 type Usage struct {
 	// Group With group_by. For example {"subject":"ann"}.
-	Group      map[string]string `json:"group,omitempty,omitzero"`
-	Operations int64             `json:"operations"`
+	Group map[string]string `json:"group,omitempty,omitzero"`
+
+	// Operations How many operations.
+	Operations int64 `json:"operations"`
 
 	// Overage A sum of many entries, in the meter's smallest unit. It may exceed 2^53-1, which single amounts do not. 2^63-1 stands for any larger sum.
 	Overage Sum `json:"overage"`
@@ -1783,15 +2207,16 @@ type Usage struct {
 	Used int64 `json:"used"`
 }
 
-// UsageList defines model for UsageList.
+// UsageList Use by time, oldest first.
 type UsageList struct {
+	// Items The page.
 	Items []Usage `json:"items"`
 
 	// NextCursor null on the last page.
 	NextCursor NextCursor `json:"next_cursor"`
 }
 
-// Verification defines model for Verification.
+// Verification Compares the journal with everything that is derived from it.
 type Verification struct {
 	// Balances The balances that were compared so far.
 	Balances int64 `json:"balances"`
@@ -1800,27 +2225,43 @@ type Verification struct {
 	Copies int64 `json:"copies"`
 
 	// CopiesCompared Whether cached copies were compared; false without Redis.
-	CopiesCompared  bool  `json:"copies_compared"`
+	CopiesCompared bool `json:"copies_compared"`
+
+	// DifferenceCount How many differences there are.
 	DifferenceCount int64 `json:"difference_count"`
 
 	// Differences The first 100 differences.
 	Differences []Difference `json:"differences"`
-	Entries     int64        `json:"entries"`
-	Error       string       `json:"error,omitempty,omitzero"`
-	FinishedAt  *time.Time   `json:"finished_at"`
-	Grants      int64        `json:"grants"`
+
+	// Entries The entries that were read so far.
+	Entries int64 `json:"entries"`
+
+	// Error Why it failed.
+	Error string `json:"error,omitempty,omitzero"`
+
+	// FinishedAt When it ended; null while it runs.
+	FinishedAt *time.Time `json:"finished_at"`
+
+	// Grants The grants that were compared so far.
+	Grants int64 `json:"grants"`
 
 	// Incremental Only what was entered since the last clean verification was read.
-	Incremental bool  `json:"incremental"`
-	Periods     int64 `json:"periods"`
+	Incremental bool `json:"incremental"`
+
+	// Periods The periods that were compared so far.
+	Periods int64 `json:"periods"`
 
 	// StaleCopies The copies that are older than their balance and will be renewed. They are no differences.
-	StaleCopies int64     `json:"stale_copies"`
-	StartedAt   time.Time `json:"started_at"`
+	StaleCopies int64 `json:"stale_copies"`
+
+	// StartedAt When it started.
+	StartedAt time.Time `json:"started_at"`
 
 	// Status `clean`: everything was read, and there are no differences. `drift`: there are differences. `failed`: it could not finish, or could not read everything; see `error`. `abandoned`: its process has died; start another.
 	Status VerificationStatus `json:"status"`
-	Tenant ID                 `json:"tenant,omitempty,omitzero"`
+
+	// Tenant An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
+	Tenant ID `json:"tenant,omitempty,omitzero"`
 
 	// Totals Sums over all balances, by meter: issued + refunded + adjusted = used + expired + remaining + held. 2^63-1 stands for any larger sum; the comparison is exact.
 	Totals []VerifiedMeter `json:"totals"`
@@ -1833,23 +2274,40 @@ type Verification struct {
 
 	// UnreadBalances The first 100 of them.
 	UnreadBalances []UnreadBalance `json:"unread_balances"`
-	VerificationID ID              `json:"verification_id"`
+
+	// VerificationID An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
+	VerificationID ID `json:"verification_id"`
 }
 
 // VerificationStatus `clean`: everything was read, and there are no differences. `drift`: there are differences. `failed`: it could not finish, or could not read everything; see `error`. `abandoned`: its process has died; start another.
 type VerificationStatus string
 
-// VerifiedMeter defines model for VerifiedMeter.
+// VerifiedMeter The sums of a meter.
 type VerifiedMeter struct {
+	// Adjusted The sum of corrections.
 	Adjusted int64 `json:"adjusted"`
-	Expired  int64 `json:"expired"`
-	Held     int64 `json:"held"`
-	Issued   int64 `json:"issued"`
-	Meter    ID    `json:"meter"`
+
+	// Expired Units that expired.
+	Expired int64 `json:"expired"`
+
+	// Held Units that are reserved.
+	Held int64 `json:"held"`
+
+	// Issued Units of grants.
+	Issued int64 `json:"issued"`
+
+	// Meter An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
+	Meter ID `json:"meter"`
 
 	// Partial Some balances could not be read. The sums lack them, and are not compared.
-	Partial   bool  `json:"partial"`
-	Refunded  int64 `json:"refunded"`
+	Partial bool `json:"partial"`
+
+	// Refunded Units that came back by refunds.
+	Refunded int64 `json:"refunded"`
+
+	// Remaining Units that remain.
 	Remaining int64 `json:"remaining"`
-	Used      int64 `json:"used"`
+
+	// Used Units that were used.
+	Used int64 `json:"used"`
 }

@@ -1,0 +1,189 @@
+package httpapi
+
+import (
+	"fmt"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
+	"github.com/quotasvc/quotasvc/internal/testclock"
+	"github.com/quotasvc/quotasvc/internal/testenv"
+)
+
+// newOwner returns a service that may make the journal's months, as in dev.
+func newOwner(t *testing.T) *service {
+	t.Helper()
+	s := &service{t: t, owner: true}
+	g, l, c := s.below(testenv.Postgres(t))
+	s.serve(g, l, c, nil)
+	return s
+}
+
+// advance moves the ledger's time.
+func (s *service) advance(by string) wire.TestClock {
+	s.t.Helper()
+	var c wire.TestClock
+	s.call("POST", "/v1/test/clock", fmt.Sprintf(`{"advance":%q}`, by)).want(http.StatusOK).into(&c)
+	return c
+}
+
+func (s *service) verifyClean() {
+	s.t.Helper()
+	var v wire.Verification
+	s.call("POST", "/v1/verifications", "").want(http.StatusAccepted).into(&v)
+	s.eventually("the verification ends", func() bool {
+		s.call("GET", "/v1/verifications/"+v.VerificationID, "").want(http.StatusOK).into(&v)
+		return v.Status != wire.VerificationStatusRunning
+	})
+	if v.Status != wire.VerificationStatusClean || v.Entries == 0 {
+		s.t.Errorf("the verification is %s after %d entries: %v", v.Status, v.Entries, v.Differences)
+	}
+}
+
+// clockCatalogue makes plan p: calls with 10 units a month, and a trial of 14 days with 100 credits; and tenant acme on it.
+func (s *service) clockCatalogue() {
+	s.t.Helper()
+	s.call("PUT", "/v1/meters/calls", `{"unit":"call"}`).want(201)
+	s.call("PUT", "/v1/meters/credits", `{"unit":"credit"}`).want(201)
+	s.call("PUT", "/v1/plans/p", `{"allowances":[{"meter":"calls","amount":10,"every":"month","anchor":"tenant"},
+		{"meter":"credits","amount":100,"every":"once","anchor":"tenant","expires_in_days":14}]}`).want(201)
+	s.call("PUT", "/v1/tenants/acme", `{"plan":"p"}`).want(201)
+}
+
+func TestClock_Advance_ClosesMonthsAndEndsTrialsAndGrants(t *testing.T) {
+	t.Parallel()
+	s := newOwner(t)
+	s.clockCatalogue()
+	s.debit("first", "acme", "calls", 7).want(200)
+	now := time.Now().UTC()
+	s.call("POST", "/v1/tenants/acme/grants", fmt.Sprintf(`{"meter":"calls","amount":5,"source":"promo","expires_at":%q}`, now.AddDate(0, 0, 20).Format(time.RFC3339)),
+		headerIdempotencyKey, "promo").want(201)
+	for _, step := range []struct {
+		by             string
+		calls, credits int64
+	}{
+		{"13d", 8, 100}, // nothing is due yet
+		{"36h", 8, 0},   // the trial of 14 days has ended
+		{"6d", 3, 0},    // so has the promo of 20 days: what is left is of the allowance
+		{"12d", 10, 0},  // the next month
+		{"365d", 10, 0}, // twelve months, none of which anybody used
+	} {
+		c := s.advance(step.by)
+		if calls, credits := s.remaining("acme", "calls"), s.remaining("acme", "credits"); calls != step.calls || credits != step.credits {
+			t.Errorf("%s further, at %s: %d calls and %d credits, want %d and %d", step.by, c.Now, calls, credits, step.calls, step.credits)
+		}
+	}
+	a := s.debit("second", "acme", "calls", 4).want(200)
+	if reset := a.header.Get("X-Quota-Reset"); reset == "" || len(reset) > len("2678400") {
+		t.Errorf("X-Quota-Reset is %q seconds", reset)
+	}
+	var check wire.CheckAnswer
+	s.call("POST", "/v1/check", `{"tenant":"acme","items":[{"meter":"calls","amount":7}]}`).want(200).into(&check)
+	if check.Allowed || check.Items[0].Remaining != 6 || check.Items[0].WouldSucceedAt.Before(now.AddDate(1, 0, 0)) {
+		t.Errorf("a check says %+v", check)
+	}
+	s.verifyClean()
+}
+
+func TestClock_Advance_ExpiresHoldsAndForgetsKeys(t *testing.T) {
+	t.Parallel()
+	s := newOwner(t)
+	s.clockCatalogue()
+	s.call("POST", "/v1/holds", `{"tenant":"acme","hold_id":"h","items":[{"meter":"calls","amount":6}],"ttl_seconds":3600}`, headerIdempotencyKey, "h").want(201)
+	s.debit("k", "acme", "calls", 1).want(200)
+	if got := s.remaining("acme", "calls"); got != 3 {
+		t.Errorf("%d remain beside the hold", got)
+	}
+	s.advance("59m")
+	if got := s.remaining("acme", "calls"); got != 3 {
+		t.Errorf("%d remain before the hold's end", got)
+	}
+	s.advance("2m")
+	if got := s.remaining("acme", "calls"); got != 9 {
+		t.Errorf("%d remain after the hold's end", got)
+	}
+	s.call("POST", "/v1/holds/h/capture", `{"tenant":"acme"}`, headerIdempotencyKey, "late").problem(http.StatusConflict, "hold_not_active")
+	if a := s.debit("k", "acme", "calls", 1).want(200); a.header.Get(headerReplayed) != "true" {
+		t.Error("the key is forgotten after an hour")
+	}
+	s.advance("70d")
+	if a := s.debit("k", "acme", "calls", 1).want(200); a.header.Get(headerReplayed) != "" {
+		t.Error("the key is known after 70 days")
+	}
+	s.verifyClean()
+}
+
+func TestClock_OutOfBounds_RefusedByField(t *testing.T) {
+	t.Parallel()
+	s := newOwner(t)
+	for _, body := range []string{
+		`{}`, `{"advance":""}`, `{"advance":"-1h"}`, `{"advance":"0s"}`, `{"advance":"999ms"}`, `{"advance":"3654d"}`, `{"advance":"31"}`, `{"advance":"d"}`, `{"advance":"1.5d"}`,
+		`{"advance":"1d-1h"}`, `{"advance":"-1d"}`, `{"advance":"1h1d"}`, `{"advance":"9999999999999999d"}`, `{"advance":"106751d24h"}`, `{"advance":"1y"}`, `{"advance":3600}`, `{"advance":null}`,
+		`{"advance":"2562047h47m16.854775807s"}`,
+	} {
+		p := s.call("POST", "/v1/test/clock", body).problem(http.StatusBadRequest, "invalid_argument")
+		if len(p.Errors) != 1 || p.Errors[0].Field != "advance" {
+			t.Errorf("%s: %+v", body, p.Errors)
+		}
+	}
+	var c wire.TestClock
+	s.call("GET", "/v1/test/clock", "").want(200).into(&c)
+	if c.OffsetSeconds != 0 {
+		t.Errorf("it has moved by %d s", c.OffsetSeconds)
+	}
+	c = s.advance("3652d")
+	if want := time.Now().Add(3652 * 24 * time.Hour); c.OffsetSeconds != 3652*24*3600 || c.Now.Before(want.Add(-time.Minute)) || c.Now.After(want) {
+		t.Errorf("%+v", c)
+	}
+	p := s.call("POST", "/v1/test/clock", `{"advance":"25h"}`).problem(http.StatusBadRequest, "invalid_argument")
+	if len(p.Errors) != 1 || p.Errors[0].Field != "advance" {
+		t.Errorf("%+v", p.Errors)
+	}
+	if c = s.advance("24h"); time.Duration(c.OffsetSeconds)*time.Second != testclock.Most {
+		t.Errorf("%+v", c)
+	}
+}
+
+func TestClock_SameKey_MovesOnce(t *testing.T) {
+	t.Parallel()
+	s := newOwner(t)
+	var c wire.TestClock
+	for i := range 2 {
+		a := s.call("POST", "/v1/test/clock", `{"advance":"2h"}`, headerIdempotencyKey, "once").want(200)
+		a.into(&c)
+		if replayed := a.header.Get(headerReplayed) == "true"; c.OffsetSeconds != 7200 || replayed != (i == 1) {
+			t.Errorf("%d: %+v, replayed %t", i, c, replayed)
+		}
+	}
+	if c = s.advance("1h"); c.OffsetSeconds != 10800 {
+		t.Errorf("%+v", c)
+	}
+	var audit wire.AuditList
+	s.call("GET", "/v1/audit?action=clock.advance", "").want(200).into(&audit)
+	if len(audit.Items) != 2 {
+		t.Errorf("%d lines in the audit log, want 2", len(audit.Items))
+	}
+}
+
+func TestClock_NotDev_IsNotFound(t *testing.T) {
+	t.Parallel()
+	s := newService(t, func(cfg *Config) { cfg.TestClock = nil })
+	for _, method := range []string{"GET", "POST", "HEAD"} {
+		if a := s.call(method, "/v1/test/clock", `{"advance":"1h"}`); a.status != http.StatusNotFound {
+			t.Errorf("%s: %d", method, a.status)
+		}
+	}
+}
+
+// Where the months of the journal cannot be made the time does not move: it could not go back.
+func TestClock_NoPartitions_DoesNotMove(t *testing.T) {
+	t.Parallel()
+	s := newService(t) // a role that may not make them
+	s.call("POST", "/v1/test/clock", `{"advance":"400d"}`).problem(http.StatusInternalServerError, "internal")
+	var c wire.TestClock
+	s.call("GET", "/v1/test/clock", "").want(200).into(&c)
+	if c.OffsetSeconds != 0 {
+		t.Errorf("%+v", c)
+	}
+}

@@ -1,0 +1,153 @@
+package httpapi
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/goccy/go-yaml"
+
+	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
+)
+
+// published returns the contract as it is served, which contract() is not.
+func published(t *testing.T) map[string]any {
+	t.Helper()
+	var doc map[string]any
+	if err := yaml.Unmarshal(wire.Specification, &doc); err != nil {
+		t.Fatal(err)
+	}
+	return doc
+}
+
+// walk calls visit with every object under v and its path.
+func walk(v any, path string, visit func(path string, object map[string]any)) {
+	switch v := v.(type) {
+	case map[string]any:
+		visit(path, v)
+		for name, part := range v {
+			walk(part, path+"/"+name, visit)
+		}
+	case []any:
+		for _, part := range v {
+			walk(part, path, visit)
+		}
+	}
+}
+
+// described are the paths of what needs a description of its own unless it refers to something that has one.
+var described = regexp.MustCompile(`^/tags$|` +
+	`^/paths/[^ ]+/(get|put|post|patch|delete)$|/parameters$|/responses/\d+$|/headers/[A-Za-z-]+$|` +
+	`^/components/(parameters|headers|responses|schemas|securitySchemes)/[A-Za-z]+$|/properties/[a-z0-9_-]+$`)
+
+func TestContract_Everything_IsDescribed(t *testing.T) {
+	t.Parallel()
+	seen := 0
+	walk(published(t), "", func(path string, object map[string]any) {
+		if !described.MatchString(path) || strings.Contains(path, "/example") || object["$ref"] != nil {
+			return
+		}
+		if strings.HasSuffix(path, "/parameters") && object["in"] == nil { // the list of components
+			return
+		}
+		seen++
+		text, _ := object["description"].(string)
+		if text == "" {
+			t.Errorf("%s %v has no description", path, object["name"])
+		}
+	})
+	if seen < 500 {
+		t.Errorf("only %d were looked at", seen)
+	}
+}
+
+func TestContract_Operations_HaveWhatToolsNeed(t *testing.T) {
+	t.Parallel()
+	ids, tags := map[string]bool{}, map[string]bool{}
+	doc := published(t)
+	for _, tag := range doc["tags"].([]any) {
+		tags[tag.(map[string]any)["name"].(string)] = true
+	}
+	for path, item := range doc["paths"].(map[string]any) {
+		for method, op := range item.(map[string]any) {
+			o, ok := op.(map[string]any)
+			if !ok { // the parameters of the path
+				continue
+			}
+			id, _ := o["operationId"].(string)
+			if id == "" || ids[id] {
+				t.Errorf("%s %s: operationId %q is missing or not alone", method, path, id)
+			}
+			ids[id] = true
+			if list, _ := o["tags"].([]any); len(list) != 1 || !tags[list[0].(string)] {
+				t.Errorf("%s: tags %v", id, list)
+			}
+			if summary, _ := o["summary"].(string); summary == "" {
+				t.Errorf("%s has no summary", id)
+			}
+			refused := false
+			for status := range o["responses"].(map[string]any) {
+				refused = refused || strings.HasPrefix(status, "4")
+			}
+			if !refused {
+				t.Errorf("%s is never refused", id)
+			}
+		}
+	}
+}
+
+// An answer may gain members: a client that checks answers strictly must not break then. Go's types are the overlay's business.
+func TestContract_Answers_AreOpenAndOfNoLanguage(t *testing.T) {
+	t.Parallel()
+	doc := published(t)
+	schemas := doc["components"].(map[string]any)["schemas"].(map[string]any)
+	reached := map[string]bool{}
+	var reach func(v any)
+	reach = func(v any) {
+		walk(v, "", func(_ string, object map[string]any) {
+			if ref, _ := object["$ref"].(string); ref != "" && !reached[ref] {
+				reached[ref] = true
+				var target any = doc
+				for _, name := range strings.Split(strings.TrimPrefix(ref, "#/"), "/") {
+					target = target.(map[string]any)[name]
+				}
+				reach(target)
+			}
+		})
+	}
+	walk(doc["paths"], "", func(path string, object map[string]any) {
+		if strings.HasSuffix(path, "/responses") {
+			reach(object)
+		}
+	})
+	for name, schema := range schemas {
+		walk(schema, name, func(path string, object map[string]any) {
+			if reached["#/components/schemas/"+name] && object["additionalProperties"] == false {
+				t.Errorf("%s is part of an answer and refuses other members", path)
+			}
+		})
+	}
+	if text := string(wire.Specification); strings.Contains(text, "x-go-") || strings.Contains(text, "nullable") || !strings.HasPrefix(text, "openapi: 3.1.") {
+		t.Error("it names Go's types, or is not OpenAPI 3.1")
+	}
+}
+
+// Types that are made from the contract do not let anybody forget the key of a request that moves amounts.
+func TestContract_IdempotencyKey_IsRequiredWhereAmountsMove(t *testing.T) {
+	t.Parallel()
+	required := map[string]bool{}
+	for _, item := range contract().Paths.Map() {
+		for _, op := range item.Operations() {
+			for _, p := range op.Parameters {
+				if p.Value.Name == headerIdempotencyKey && p.Value.Required {
+					required[op.OperationID] = true
+				}
+			}
+		}
+	}
+	for _, id := range []string{"consume", "debit", "hold", "captureHold", "releaseHold", "extendHold", "refund", "grant", "voidGrant", "adjust"} {
+		if !required[id] {
+			t.Errorf("%s does not require it", id)
+		}
+	}
+}

@@ -1,0 +1,46 @@
+package reference
+
+import (
+	_ "embed"
+	"fmt"
+
+	"github.com/goccy/go-yaml"
+
+	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
+)
+
+// ViewerPath is where the page looks for the viewer. The version is part of it, so that browsers may keep the script.
+const ViewerPath = "/docs/redoc-2.5.4.js"
+
+//go:embed page.html
+var page []byte
+
+//go:embed redoc.standalone.js.gz
+var viewer []byte
+
+// Reference holds the documents.
+type Reference struct {
+	YAML, JSON   *Document // the contract
+	Page, Viewer *Document // what shows it
+}
+
+// New returns the documents, which are made when they are first asked for.
+func New() *Reference {
+	return &Reference{
+		YAML: newDocument("application/yaml", nil, func() ([]byte, error) { return wire.Specification, nil }),
+		JSON: newDocument("application/json", nil, func() ([]byte, error) {
+			text, err := yaml.YAMLToJSON(wire.Specification)
+			if err != nil {
+				return nil, fmt.Errorf("write the contract as JSON: %w", err)
+			}
+			return text, nil
+		}),
+		Page: newDocument("text/html; charset=utf-8", map[string]string{
+			// The viewer makes style elements, and a worker for its search from a blob.
+			"Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'unsafe-inline'; connect-src 'self'; img-src 'self' data:; worker-src blob:; " +
+				"base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+			"Referrer-Policy": "no-referrer",
+		}, func() ([]byte, error) { return page, nil }),
+		Viewer: newZipped("text/javascript; charset=utf-8", map[string]string{"Cache-Control": "public, max-age=31536000, immutable"}, viewer),
+	}
+}

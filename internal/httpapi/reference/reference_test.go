@@ -1,0 +1,170 @@
+package reference
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"encoding/hex"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/go-json-experiment/json"
+	"github.com/goccy/go-yaml"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
+)
+
+// answer is what a document answers. Its body holds nothing open.
+type answer struct {
+	StatusCode int
+	Header     http.Header
+	Body       []byte
+}
+
+// get asks for d. Headers are pairs of name and value.
+func get(t *testing.T, d *Document, method string, headers ...string) answer {
+	t.Helper()
+	r := httptest.NewRequestWithContext(t.Context(), method, "/", nil)
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	w := httptest.NewRecorder()
+	if err := d.Serve(w, r); err != nil {
+		t.Fatal(err)
+	}
+	return answer{w.Code, w.Header(), w.Body.Bytes()}
+}
+
+func documents() map[string]*Document {
+	all := New()
+	return map[string]*Document{"yaml": all.YAML, "json": all.JSON, "page": all.Page, "viewer": all.Viewer}
+}
+
+func TestDocument_BothForms_AreTheSameText(t *testing.T) {
+	t.Parallel()
+	for name, d := range documents() {
+		plain, zipped := get(t, d, "GET"), get(t, d, "GET", "Accept-Encoding", "br, gzip")
+		if zipped.Header.Get("Content-Encoding") != "gzip" || plain.Header.Get("Content-Encoding") != "" {
+			t.Errorf("%s: encodings %q and %q", name, zipped.Header.Get("Content-Encoding"), plain.Header.Get("Content-Encoding"))
+		}
+		packed := zipped.Body
+		if zipped.Header.Get("Content-Length") != strconv.Itoa(len(packed)) {
+			t.Errorf("%s: length %s of %d", name, zipped.Header.Get("Content-Length"), len(packed))
+		}
+		r, err := gzip.NewReader(bytes.NewReader(packed))
+		if err != nil {
+			t.Fatal(err)
+		}
+		unpacked, err := io.ReadAll(r)
+		if want := plain.Body; err != nil || !bytes.Equal(unpacked, want) || len(want) == 0 {
+			t.Errorf("%s: %d and %d bytes (%v)", name, len(unpacked), len(want), err)
+		}
+		if a, b := plain.Header.Get("ETag"), zipped.Header.Get("ETag"); a == b || a == "" || b == "" {
+			t.Errorf("%s: ETags %s and %s", name, a, b)
+		}
+	}
+}
+
+func TestDocument_SameETag_Is304(t *testing.T) {
+	t.Parallel()
+	for name, d := range documents() {
+		for _, encoding := range []string{"gzip", "identity"} {
+			etag := get(t, d, "GET", "Accept-Encoding", encoding).Header.Get("ETag")
+			for _, asked := range []string{etag, `"other", ` + etag, "W/" + etag, "*"} {
+				a := get(t, d, "GET", "Accept-Encoding", encoding, "If-None-Match", asked)
+				if a.StatusCode != http.StatusNotModified || len(a.Body) != 0 || a.Header.Get("ETag") != etag || a.Header.Get("Content-Length") != "" {
+					t.Errorf("%s, %s: %d", name, asked, a.StatusCode)
+				}
+			}
+			if a := get(t, d, "GET", "Accept-Encoding", encoding, "If-None-Match", `"other"`); a.StatusCode != http.StatusOK {
+				t.Errorf("%s, another: %d", name, a.StatusCode)
+			}
+		}
+	}
+}
+
+func TestDocument_HeadAndRange_AreWhole(t *testing.T) {
+	t.Parallel()
+	for name, d := range documents() {
+		whole := get(t, d, "GET")
+		head := get(t, d, "HEAD")
+		if diff := cmp.Diff(whole.Header, head.Header); diff != "" || len(head.Body) != 0 {
+			t.Errorf("%s: GET - / HEAD +\n%s", name, diff)
+		}
+		part := get(t, d, "GET", "Range", "bytes=5-9")
+		if part.StatusCode != http.StatusOK || !bytes.Equal(part.Body, whole.Body) {
+			t.Errorf("%s: a range is %d", name, part.StatusCode)
+		}
+	}
+}
+
+func TestAcceptsGzip_ByWeight(t *testing.T) {
+	t.Parallel()
+	for header, want := range map[string]bool{
+		"": false, "gzip": true, "GZIP": true, "br, gzip;q=0.5": true, "gzip;q=0": false, "gzip; q=0.000": false, "*": true, "*;q=0": false,
+		"*, gzip;q=0": false, "gzip;q=0, *": false, "identity": false, "x-gzip": true, "gzip;q=x": true, "gzipped": false, ",,;": false,
+	} {
+		if acceptsGzip([]string{header}) != want {
+			t.Errorf("%q: %t", header, !want)
+		}
+	}
+}
+
+// The two say the same, in the same order.
+func TestReference_JSONEqualsYAML(t *testing.T) {
+	t.Parallel()
+	text := get(t, New().JSON, "GET").Body
+	var got, want map[string]any
+	if err := json.Unmarshal(text, &got); err != nil {
+		t.Fatal(err)
+	}
+	if err := yaml.Unmarshal(wire.Specification, &want); err != nil {
+		t.Fatal(err)
+	}
+	again, err := json.Marshal(want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	clear(want)
+	if err := json.Unmarshal(again, &want); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("YAML - / JSON +\n%s", diff)
+	}
+	if !bytes.HasPrefix(text, []byte(`{"openapi":`)) && !bytes.HasPrefix(text, []byte(`{"openapi": `)) {
+		t.Errorf("it begins with %.40s", text)
+	}
+}
+
+// The page loads what there is, and nothing from elsewhere.
+func TestReference_Page_LoadsItsOwnFilesOnly(t *testing.T) {
+	t.Parallel()
+	a := get(t, New().Page, "GET")
+	text := string(a.Body)
+	for _, want := range []string{`src="` + strings.TrimPrefix(ViewerPath, "/") + `"`, `spec-url="v1/openapi.json"`} {
+		if !strings.Contains(text, want) {
+			t.Errorf("it lacks %s", want)
+		}
+	}
+	if strings.Contains(text, "//") {
+		t.Error("it refers to another host")
+	}
+	policy := a.Header.Get("Content-Security-Policy")
+	if !strings.HasPrefix(policy, "default-src 'none'") || strings.Contains(policy, "http") || strings.Contains(policy, "'unsafe-eval'") || strings.Contains(policy, "*") {
+		t.Error(policy)
+	}
+}
+
+func TestReference_Viewer_IsThePublishedOne(t *testing.T) {
+	t.Parallel()
+	sum := sha256.Sum256(get(t, New().Viewer, "GET").Body)
+	if got := hex.EncodeToString(sum[:]); got != "dcaf76612bc4a3fbcc923a8966dee2f6146a5f32e5ce1b6f02dd60cbbf89500b" {
+		t.Errorf("the viewer's sum is %s; see doc.go", got)
+	}
+}
