@@ -45,7 +45,11 @@ func (c *applyCmd) Run(ctx context.Context, log *slog.Logger) error {
 	if err := checkSchema(ctx, string(c.DatabaseURL)); err != nil {
 		return err
 	}
-	diff, err := applyText(ctx, string(c.DatabaseURL), c.clock(log), text, c.DryRun)
+	agreed, err := c.clockOf(ctx, string(c.DatabaseURL), log)
+	if err != nil {
+		return err
+	}
+	diff, err := applyText(ctx, string(c.DatabaseURL), agreed, text, c.DryRun)
 	if err != nil {
 		return explainFile(c.File, err)
 	}

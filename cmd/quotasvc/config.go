@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -20,6 +21,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger/pg"
 	"github.com/quotasvc/quotasvc/internal/ratelimit/replica"
 	"github.com/quotasvc/quotasvc/internal/redisstore"
+	"github.com/quotasvc/quotasvc/internal/testclock"
 )
 
 const (
@@ -53,6 +55,17 @@ func (c *clockConfig) check(check *checker) {
 
 // clock returns a clock with this setting.
 func (c *clockConfig) clock(log *slog.Logger) *clock.Clock { return pg.NewClock(c.ClockSkewMax, log) }
+
+// clockOf returns the clock of a database, which is ahead if `quotasvc dev` has moved it.
+func (c *clockConfig) clockOf(ctx context.Context, databaseURL string, log *slog.Logger) (*clock.Clock, error) {
+	ahead, err := testclock.Ahead(ctx, databaseURL)
+	if err != nil {
+		return nil, err
+	}
+	agreed := c.clock(log)
+	agreed.Advance(ahead)
+	return agreed, nil
+}
 
 // serviceConfig is the configuration of `serve`. `dev` fills it in without flags.
 type serviceConfig struct {
@@ -97,6 +110,8 @@ type serviceConfig struct {
 	level   *slog.LevelVar   // of the log
 	lines   *flood           // of the log
 	hangups <-chan os.Signal // SIGHUP
+
+	testClock bool // dev: the ledger's time can be moved
 }
 
 // configError lists all problems of a configuration.

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/quotasvc/quotasvc/internal/localstack"
+	"github.com/quotasvc/quotasvc/internal/testclock"
 )
 
 // devCmd runs the service with its own servers on this machine, for a first trial and for development.
@@ -50,7 +51,7 @@ var devText string
 func (c *devCmd) Run(ctx context.Context, log *slog.Logger, level *slog.LevelVar, lines *flood) (err error) {
 	cfg := serviceConfig{
 		Listen: c.Listen, OpsListen: c.OpsListen, StopTimeout: devStop, Replicas: 1, LedgerLanes: 2, CheckReads: 8, Readers: 8, CacheFresh: 30 * time.Second,
-		clockConfig: c.clockConfig, StartTimeout: stackStop, Pprof: true, level: level, lines: lines,
+		clockConfig: c.clockConfig, StartTimeout: stackStop, Pprof: true, testClock: true, level: level, lines: lines,
 	}
 	lst, err := listen(ctx, &cfg)
 	if err != nil {
@@ -90,7 +91,14 @@ func (c *devCmd) Run(ctx context.Context, log *slog.Logger, level *slog.LevelVar
 	if err := migrateUp(ctx, string(cfg.DatabaseURL), log); err != nil {
 		return err
 	}
-	if _, err := applyText(ctx, string(cfg.DatabaseURL), cfg.clock(log), demoCatalog, false); err != nil {
+	if err := testclock.Install(ctx, string(cfg.DatabaseURL)); err != nil {
+		return err
+	}
+	agreed, err := cfg.clockOf(ctx, string(cfg.DatabaseURL), log)
+	if err != nil {
+		return err
+	}
+	if _, err := applyText(ctx, string(cfg.DatabaseURL), agreed, demoCatalog, false); err != nil {
 		return fmt.Errorf("store the demo catalogue: %w", err)
 	}
 	return runOnStack(ctx, stack, &cfg, lst, log)

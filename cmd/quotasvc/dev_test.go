@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"os"
 	"os/exec"
@@ -148,4 +149,93 @@ func TestDev_InterruptedStart_LeavesNothing(t *testing.T) {
 	again := launchDev(t, dir) // the directory is free, and unfinished data is created again
 	again.signal(syscall.SIGINT)
 	again.wait()
+}
+
+// databaseOfDev returns the URL of the running PostgreSQL of a dev in dir.
+func databaseOfDev(t *testing.T, dir string) string {
+	t.Helper()
+	read := func(path string) string {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.TrimSpace(string(text))
+	}
+	place := filepath.Join(dir, "postgres")
+	if _, err := os.Stat(place + ".path"); err == nil {
+		place = read(place + ".path")
+	}
+	port := strings.Split(read(filepath.Join(place, "data", "postmaster.pid")), "\n")[3]
+	return "postgres://quotasvc:" + read(filepath.Join(place, "password")) + "@127.0.0.1:" + port + "/quotasvc?sslmode=disable"
+}
+
+// The ledger's time survives a restart of dev, holds for commands on its database, and nobody else may serve that database.
+func TestDev_TestClock_KeepsItsTime(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "data")
+	if err := errors.Join(os.Mkdir(dir, 0o755), os.WriteFile(filepath.Join(dir, keyFile), []byte(testKey), 0o600)); err != nil { //nolint:gosec // PostgreSQL's user must enter it
+		t.Fatal(err)
+	}
+	first := launchDev(t, dir)
+	type moved struct {
+		Now    time.Time `json:"now"`
+		Offset int64     `json:"offset_seconds"`
+	}
+	on := func(in *introduction) *instance {
+		transport := &http.Transport{}
+		t.Cleanup(transport.CloseIdleConnections)
+		return &instance{process: in.process, api: in.api, http: &http.Client{Transport: transport, Timeout: soon}}
+	}
+	dev := on(first)
+	dev.do(t, http.StatusCreated, "POST", "/v1/tenants/demo/grants", "promo", object{
+		"meter": "ai_credits", "amount": 50, "source": "promo", "expires_at": time.Now().Add(30 * 24 * time.Hour).UTC().Format(time.RFC3339),
+	})
+	dev.do(t, http.StatusOK, "POST", "/v1/debits", "before", debitOf("demo", "api_calls", 5))
+	if got := dev.balance(t, "demo", "ai_credits").Remaining; got != 50 {
+		t.Errorf("%d credits before", got)
+	}
+	var c moved
+	dev.do(t, http.StatusOK, "POST", "/v1/test/clock", "", object{"advance": "800d"}).into(t, &c) // beyond the months that were made at the start
+	if got := dev.balance(t, "demo", "ai_credits").Remaining; got != 0 || c.Offset != 800*24*3600 {
+		t.Errorf("%d credits after %+v", got, c)
+	}
+	if got := dev.balance(t, "demo", "api_calls").Remaining; got != 5 {
+		t.Errorf("%d calls in a new hour", got)
+	}
+	dev.do(t, http.StatusOK, "POST", "/v1/debits", "after", debitOf("demo", "api_calls", 2))
+	database := databaseOfDev(t, dir)
+	if status, _, stderr := tool(t, []string{"QUOTASVC_DATABASE_URL=" + database}, "roll"); status != 0 {
+		t.Errorf("roll ended with %d: %s", status, stderr)
+	}
+	if status, _, stderr := tool(t, []string{"QUOTASVC_DATABASE_URL=" + database}, "verify"); status != 0 {
+		t.Errorf("verify ended with %d: %s", status, stderr)
+	}
+	status, _, stderr := tool(t, []string{"QUOTASVC_DATABASE_URL=" + database, "QUOTASVC_ADMIN_KEY=" + testKey}, "serve", "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0")
+	if status != 1 || !strings.Contains(stderr, "test clock") {
+		t.Errorf("serve on the database of dev ended with %d: %s", status, stderr)
+	}
+	first.signal(syscall.SIGINT)
+	first.wait()
+
+	second := launchDev(t, dir)
+	dev = on(second)
+	var again moved
+	dev.do(t, http.StatusOK, "GET", "/v1/test/clock", "", nil).into(t, &again)
+	if again.Offset != c.Offset || again.Now.Before(c.Now) || again.Now.After(c.Now.Add(soon)) {
+		t.Errorf("%+v after a restart, %+v before", again, c)
+	}
+	if got := dev.balance(t, "demo", "ai_credits").Remaining; got != 0 {
+		t.Errorf("%d credits after a restart", got)
+	}
+	dev.do(t, http.StatusOK, "POST", "/v1/debits", "again", debitOf("demo", "api_calls", 1))
+	second.signal(syscall.SIGINT)
+	second.wait()
+}
+
+// Nobody moves the time of a service.
+func TestServe_TestClock_IsNotFound(t *testing.T) {
+	t.Parallel()
+	in := serve(t, backends(t))
+	in.do(t, http.StatusNotFound, "POST", "/v1/test/clock", "", object{"advance": "31d"})
+	in.do(t, http.StatusNotFound, "GET", "/v1/test/clock", "", nil)
 }

@@ -40,7 +40,11 @@ func (c *rollCmd) Run(ctx context.Context, log *slog.Logger) error {
 	if err := checkSchema(ctx, string(c.DatabaseURL)); err != nil {
 		return err
 	}
-	return withLedger(ctx, string(c.DatabaseURL), c.clock(log), log, func(l *pg.Ledger) error {
+	agreed, err := c.clockOf(ctx, string(c.DatabaseURL), log)
+	if err != nil {
+		return err
+	}
+	return withLedger(ctx, string(c.DatabaseURL), agreed, log, func(l *pg.Ledger) error {
 		if c.Every == 0 {
 			return roll(ctx, l, c.AsOf, log)
 		}

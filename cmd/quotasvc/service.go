@@ -33,6 +33,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ratelimit"
 	"github.com/quotasvc/quotasvc/internal/ratelimit/replica"
 	"github.com/quotasvc/quotasvc/internal/redisstore"
+	"github.com/quotasvc/quotasvc/internal/testclock"
 	"github.com/quotasvc/quotasvc/internal/tracing"
 	"github.com/quotasvc/quotasvc/internal/transport"
 )
@@ -72,16 +73,41 @@ type stopper struct {
 	stop func(context.Context) error
 }
 
+// inspect fails if the service cannot run on its databases, and returns of which kind they are and what time it is there.
+func inspect(ctx context.Context, cfg *serviceConfig, log *slog.Logger) (namedsql.Target, *clock.Clock, error) {
+	var none namedsql.Target
+	if err := checkSchema(ctx, string(cfg.DatabaseURL)); err != nil {
+		return none, nil, err
+	}
+	if err := checkReportSessions(ctx, string(cfg.ReportDatabaseURL)); err != nil {
+		return none, nil, err
+	}
+	target, err := databaseTarget(ctx, string(cfg.DatabaseURL))
+	if err != nil {
+		return none, nil, err
+	}
+	agreed, err := cfg.clockOf(ctx, string(cfg.DatabaseURL), log)
+	if err != nil {
+		return none, nil, err
+	}
+	if ahead := agreed.Ahead(); ahead > 0 && !cfg.testClock {
+		return none, nil, fmt.Errorf("the test clock of `quotasvc dev` has moved this database's time %s ahead: only dev can serve it", ahead)
+	}
+	return target, agreed, nil
+}
+
+// movable returns what moves the ledger's time; nil except in dev.
+func (c *serviceConfig) movable(store *catalog.Store, l *pg.Ledger, agreed *clock.Clock) *testclock.Clock {
+	if !c.testClock {
+		return nil
+	}
+	return testclock.New(store, l, agreed)
+}
+
 // start builds and starts the service. If a part fails to start, start stops the others.
 func start(ctx context.Context, secrets *rotation, log *slog.Logger) (_ *service, err error) {
 	cfg := secrets.cfg
-	if err := checkSchema(ctx, string(cfg.DatabaseURL)); err != nil {
-		return nil, err
-	}
-	if err := checkReportSessions(ctx, string(cfg.ReportDatabaseURL)); err != nil {
-		return nil, err
-	}
-	target, err := databaseTarget(ctx, string(cfg.DatabaseURL))
+	target, agreed, err := inspect(ctx, cfg, log)
 	if err != nil {
 		return nil, err
 	}
@@ -96,7 +122,6 @@ func start(ctx context.Context, secrets *rotation, log *slog.Logger) (_ *service
 		return nil, err
 	}
 	s.onStop("tracing", m.traces.Stop)
-	agreed := cfg.clock(log)
 	store, limiter, cache, err := s.startRedis(ctx, cfg, agreed, m)
 	if err != nil {
 		return nil, err
@@ -139,7 +164,7 @@ func start(ctx context.Context, secrets *rotation, log *slog.Logger) (_ *service
 	}
 	api, err := httpapi.New(g, l, h, cat, httpapi.Config{
 		Keys: keys, Overrides: overrides.Store, TrustedProxies: proxies, Log: log, Registry: m.registry, LegacyHeaders: cfg.legacyHeaders(), Verifier: checks,
-		Traced: m.traces != nil,
+		Traced: m.traces != nil, TestClock: cfg.movable(cat.Store, l, agreed),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("make the server: %w", err)
