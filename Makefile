@@ -149,6 +149,14 @@ test-upgrade: servers ## Test the upgrade: old schemas with data, and the versio
 upgrade-snapshot: servers ## At a release: store its schema with data; see cmd/quotasvc/testdata/upgrade
 	program=$$(scripts/build-previous.sh) && QUOTASVC_UPGRADE_PROGRAM=$$program QUOTASVC_UPGRADE_SNAPSHOT=1 go test -count=1 -v -run '^TestUpgrade_Snapshot' ./cmd/quotasvc
 
+.PHONY: test-sdk test-sdk-python generate-sdk-python
+test-sdk: test-sdk-python ## Run the tests of all SDKs
+test-sdk-python: servers build ## Run the tests of the Python SDK with a real service (ARGS='-k webhook'); writes sdk/python/features.json
+	QUOTASVC_SDK_FEATURES=$(if $(ARGS),,write) sdk/python/scripts/test.sh $(ARGS)
+
+generate-sdk-python: ## Generate the Python SDK again (from openapi.yaml and from its asyncio modules)
+	/usr/bin/env python3 -B sdk/python/scripts/generate.py
+
 .PHONY: lint
 lint: ## Run go vet and golangci-lint, and check the formatting
 	go vet $(PACKAGES)

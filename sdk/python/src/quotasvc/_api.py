@@ -1,0 +1,1634 @@
+# Generated from _api_async.py by scripts/generate.py. Do not edit.
+"""One method for each operation of the contract."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any, Literal
+
+from quotasvc import models, params
+from quotasvc._call import Call, new_key
+from quotasvc._transport import Transport
+
+
+class Api:
+    """Every operation of the contract, with its fields as keyword arguments. None means that a field is left out."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    def check(
+        self,
+        *,
+        tenant: str,
+        items: Sequence[params.Item],
+        subject: str | None = None,
+        route: str | None = None,
+        ip: str | None = None,
+        method: str | None = None,
+        max_stale_ms: int | None = None,
+    ) -> models.CheckAnswer:
+        """Check whether a consume would be allowed.
+
+        Checks limits and balances and changes neither. The status is 200 even if `allowed` is false; `code` is then the code that
+        a consume would fail with.
+
+        Scope: use.
+        """
+        return self._transport.call(
+            Call("POST", "/v1/check", body={"tenant": tenant, "items": items, "subject": subject, "route": route, "ip": ip, "method": method, "max_stale_ms": max_stale_ms}),
+            models.CheckAnswer,
+        )
+
+    def check_batch(
+        self,
+        *,
+        checks: Sequence[params.CheckRequest],
+    ) -> models.CheckBatchAnswer:
+        """Up to 1000 independent checks.
+
+        Each result is the answer that POST /v1/check would return, or its problem, in the order of the checks. The limits of all
+        checks are asked together. A body with an invalid field is refused as a whole, as is one of more than 1048576 bytes.
+
+        Scope: use.
+        """
+        return self._transport.call(
+            Call("POST", "/v1/check/batch", body={"checks": checks}),
+            models.CheckBatchAnswer,
+        )
+
+    def consume(
+        self,
+        *,
+        tenant: str,
+        items: Sequence[params.Item],
+        subject: str | None = None,
+        route: str | None = None,
+        ip: str | None = None,
+        method: str | None = None,
+        mode: Literal["normal", "best_effort", "drain"] | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        dry_run: bool | None = None,
+        key: str | None = None,
+    ) -> models.DebitAnswer:
+        """Charge the rate limits and debit the balance, or neither.
+
+        All limits and all items must allow it; otherwise nothing is charged.
+
+        Scope: use. key: the Idempotency-Key; a new one if it is not given.
+        """
+        return self._transport.call(
+            Call("POST", "/v1/consume", body={"tenant": tenant, "items": items, "subject": subject, "route": route, "ip": ip, "method": method, "mode": mode, "metadata": metadata, "dry_run": dry_run}, key=key or new_key()),
+            models.DebitAnswer,
+        )
+
+    def debit(
+        self,
+        *,
+        tenant: str,
+        items: Sequence[params.Item],
+        subject: str | None = None,
+        mode: Literal["normal", "best_effort", "drain"] | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        dry_run: bool | None = None,
+        key: str | None = None,
+    ) -> models.DebitAnswer:
+        """Debit the balance.
+
+        All items succeed or none does. Rate limits are not charged.
+
+        Scope: use. key: the Idempotency-Key; a new one if it is not given.
+        """
+        return self._transport.call(
+            Call("POST", "/v1/debits", body={"tenant": tenant, "items": items, "subject": subject, "mode": mode, "metadata": metadata, "dry_run": dry_run}, key=key or new_key()),
+            models.DebitAnswer,
+        )
+
+    def debit_batch(
+        self,
+        *,
+        debits: Sequence[params.BatchDebit],
+        dry_run: bool | None = None,
+    ) -> models.DebitBatchAnswer:
+        """Up to 1000 independent debits.
+
+        Each debit succeeds or fails alone, under its own idempotency key. Results are in the order of the debits. A body with an
+        invalid field is refused as a whole, before anything is done. With `dry_run` each debit is decided as if it were the only
+        one.
+
+        Scope: use.
+        """
+        return self._transport.call(
+            Call("POST", "/v1/debits/batch", body={"debits": debits, "dry_run": dry_run}),
+            models.DebitBatchAnswer,
+        )
+
+    def hold(
+        self,
+        *,
+        tenant: str,
+        hold_id: str,
+        items: Sequence[params.Item],
+        subject: str | None = None,
+        ttl_seconds: int | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        dry_run: bool | None = None,
+        key: str | None = None,
+    ) -> models.HoldAnswer:
+        """Reserve units for work that is about to start.
+
+        Held units leave `remaining` at once. A capture uses them. A release or the expiry of the hold returns them to their
+        grants. All items are held or none is. Overage cannot be held.
+
+        Scope: use. key: the Idempotency-Key; a new one if it is not given.
+        """
+        return self._transport.call(
+            Call("POST", "/v1/holds", body={"tenant": tenant, "hold_id": hold_id, "items": items, "subject": subject, "ttl_seconds": ttl_seconds, "metadata": metadata, "dry_run": dry_run}, key=key or new_key()),
+            models.HoldAnswer,
+        )
+
+    def capture_hold(
+        self,
+        *,
+        hold_id: str,
+        tenant: str,
+        items: Sequence[params.Item] | None = None,
+        final: bool | None = None,
+        on_expired: Literal["forfeit", "regrant"] | None = None,
+        dry_run: bool | None = None,
+        key: str | None = None,
+    ) -> models.HoldAnswer:
+        """Use held units.
+
+        Without `items` the capture uses all held units. With `items` it uses those; the rest stays held unless `final` is true. A
+        capture of more than is held is decided like a debit. A hold without remaining units is `captured`.
+
+        Scope: use. key: the Idempotency-Key; a new one if it is not given.
+        """
+        return self._transport.call(
+            Call("POST", "/v1/holds/{hold_id}/capture", path={"hold_id": hold_id}, body={"tenant": tenant, "items": items, "final": final, "on_expired": on_expired, "dry_run": dry_run}, key=key or new_key()),
+            models.HoldAnswer,
+        )
+
+    def release_hold(
+        self,
+        *,
+        hold_id: str,
+        tenant: str,
+        on_expired: Literal["forfeit", "regrant"] | None = None,
+        dry_run: bool | None = None,
+        key: str | None = None,
+    ) -> models.HoldAnswer:
+        """Return held units.
+
+        Scope: use. key: the Idempotency-Key; a new one if it is not given.
+        """
+        return self._transport.call(
+            Call("POST", "/v1/holds/{hold_id}/release", path={"hold_id": hold_id}, body={"tenant": tenant, "on_expired": on_expired, "dry_run": dry_run}, key=key or new_key()),
+            models.HoldAnswer,
+        )
+
+    def extend_hold(
+        self,
+        *,
+        hold_id: str,
+        tenant: str,
+        ttl_seconds: int,
+        dry_run: bool | None = None,
+        key: str | None = None,
+    ) -> models.HoldAnswer:
+        """Extend a hold.
+
+        The hold expires `ttl_seconds` from now. An extension never shortens a hold.
+
+        Scope: use. key: the Idempotency-Key; a new one if it is not given.
+        """
+        return self._transport.call(
+            Call("POST", "/v1/holds/{hold_id}/extend", path={"hold_id": hold_id}, body={"tenant": tenant, "ttl_seconds": ttl_seconds, "dry_run": dry_run}, key=key or new_key()),
+            models.HoldAnswer,
+        )
+
+    def refund(
+        self,
+        *,
+        tenant: str,
+        operation_id: str,
+        at: datetime | str | None = None,
+        amount: int | None = None,
+        meter: str | None = None,
+        on_expired: Literal["forfeit", "regrant"] | None = None,
+        reason: str | None = None,
+        dry_run: bool | None = None,
+        key: str | None = None,
+    ) -> models.RefundAnswer:
+        """Refund a debit or a capture, in whole or in part.
+
+        Repeated refunds add up to at most the debit. Units return to their grants, the last drawn first.
+
+        Scope: use. key: the Idempotency-Key; a new one if it is not given.
+        """
+        return self._transport.call(
+            Call("POST", "/v1/refunds", body={"tenant": tenant, "operation_id": operation_id, "at": at, "amount": amount, "meter": meter, "on_expired": on_expired, "reason": reason, "dry_run": dry_run}, key=key or new_key()),
+            models.RefundAnswer,
+        )
+
+    def charge_limits(
+        self,
+        *,
+        tenant: str,
+        subject: str | None = None,
+        route: str | None = None,
+        ip: str | None = None,
+        method: str | None = None,
+        cost: int | None = None,
+        after_the_fact: bool | None = None,
+        rules: Sequence[str] | None = None,
+        dry_run: bool | None = None,
+        key: str | None = None,
+    ) -> models.ChargeAnswer:
+        """Charge limits without a debit.
+
+        Charges the limits that apply, all or none, and writes nothing to the ledger. `cost` multiplies what each limit takes of a
+        request. `rules` names the limits to charge; a limit that replaces one of them is charged in its place. A limit of them
+        that does not apply is not charged. A limit with `match.meter` does not apply. With `after_the_fact` nothing is denied:
+        the limits are charged down to their `debt` below zero. With an `Idempotency-Key` a repetition within 10 minutes charges
+        nothing and shows the limits as they are; while Redis is down, only the instance that has charged knows the key.
+
+        Scope: use. key: the Idempotency-Key; a new one if it is not given.
+        """
+        return self._transport.call(
+            Call("POST", "/v1/limits/charge", body={"tenant": tenant, "subject": subject, "route": route, "ip": ip, "method": method, "cost": cost, "after_the_fact": after_the_fact, "rules": rules, "dry_run": dry_run}, key=key or new_key()),
+            models.ChargeAnswer,
+        )
+
+    def refund_charge(
+        self,
+        *,
+        charge_id: str,
+    ) -> models.ChargeRefundAnswer:
+        """Give back the tokens of a charge.
+
+        Gives back what the charge took and what has not come back by itself. A second refund of a charge gives nothing back. An
+        id that was not issued is 404. After 503 the refund may have been made.
+
+        Scope: use.
+        """
+        return self._transport.call(
+            Call("POST", "/v1/limits/charge/refund", body={"charge_id": charge_id}),
+            models.ChargeRefundAnswer,
+        )
+
+    def acquire_lease(
+        self,
+        *,
+        rule: str,
+        tenant: str,
+        subject: str | None = None,
+        route: str | None = None,
+        ip: str | None = None,
+        ttl_seconds: int | None = None,
+        dry_run: bool | None = None,
+        key: str | None = None,
+    ) -> models.LeaseAnswer:
+        """Acquire one of a limited number of leases.
+
+        Returns a lease of a limit of kind `concurrency`, if fewer are held than the limit allows. The holder releases it after
+        its work, and renews it during long work. Other leases expire, so that those of a dead holder become available again. If
+        limits replace the named one, the most specific that applies decides. The same `Idempotency-Key` returns the same lease
+        while it lasts, so a retry takes no second one.
+
+        Scope: use. key: the Idempotency-Key; a new one if it is not given.
+        """
+        return self._transport.call(
+            Call("POST", "/v1/leases", body={"rule": rule, "tenant": tenant, "subject": subject, "route": route, "ip": ip, "ttl_seconds": ttl_seconds, "dry_run": dry_run}, key=key or new_key()),
+            models.LeaseAnswer,
+        )
+
+    def renew_lease(
+        self,
+        *,
+        lease_id: str,
+        ttl_seconds: int | None = None,
+    ) -> models.LeaseAnswer:
+        """Renew a lease.
+
+        The lease ends `ttl_seconds` from now, even if it would have lasted longer. A lease that has ended is `lease_not_found`:
+        someone else may hold that place by now. Renew after a third of the time, which leaves time for retries. If the tenant,
+        the subject or the address is blocked by now, or the tenant is suspended, the lease ends: `forbidden` or
+        `tenant_suspended`.
+
+        Scope: use.
+        """
+        return self._transport.call(
+            Call("POST", "/v1/leases/{lease_id}/renew", path={"lease_id": lease_id}, body={"ttl_seconds": ttl_seconds}),
+            models.LeaseAnswer,
+        )
+
+    def release_lease(
+        self,
+        *,
+        lease_id: str,
+    ) -> None:
+        """Release a lease.
+
+        A release of a lease that has ended succeeds, so it can be repeated. After `unavailable` the lease ends at its time,
+        unless a repetition releases it earlier.
+
+        Scope: use.
+        """
+        self._transport.call_empty(
+            Call("DELETE", "/v1/leases/{lease_id}", path={"lease_id": lease_id}),
+        )
+
+    def list_balances(
+        self,
+        *,
+        tenant: str,
+        subject: str | None = None,
+        as_of: datetime | str | None = None,
+    ) -> models.BalanceList:
+        """The balances of a tenant.
+
+        One for each meter of the plan, used or not, and one for each other meter with a grant; with `as_of`, those that existed
+        then. Not paged.
+
+        Scope: read.
+        """
+        return self._transport.call(
+            Call("GET", "/v1/tenants/{tenant}/balances", path={"tenant": tenant}, query={"subject": subject, "as_of": as_of}),
+            models.BalanceList,
+        )
+
+    def get_balance(
+        self,
+        *,
+        tenant: str,
+        meter: str,
+        subject: str | None = None,
+        as_of: datetime | str | None = None,
+    ) -> models.Balance:
+        """One balance with its open grants.
+
+        Scope: read.
+        """
+        return self._transport.call(
+            Call("GET", "/v1/tenants/{tenant}/balances/{meter}", path={"tenant": tenant, "meter": meter}, query={"subject": subject, "as_of": as_of}),
+            models.Balance,
+        )
+
+    def list_entries(
+        self,
+        *,
+        tenant: str,
+        meter: str | None = None,
+        subject: str | None = None,
+        kind: Literal["grant", "debit", "overage", "refund", "unoverage", "forgive", "owe", "settle", "unowe", "unsettle", "closed_refund", "expire", "void", "adjust_up", "adjust_down", "hold", "capture", "release", "rollover_out", "rollover_in", "schedule", "extend", "denial"] | None = None,
+        from_: datetime | str | None = None,
+        to: datetime | str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> models.EntryList:
+        """Journal entries of a tenant, by meter and in the order in which they were written.
+
+        Scope: read.
+        """
+        return self._transport.call(
+            Call("GET", "/v1/tenants/{tenant}/entries", path={"tenant": tenant}, query={"meter": meter, "subject": subject, "kind": kind, "from": from_, "to": to, "order": order, "limit": limit, "cursor": cursor}),
+            models.EntryList,
+        )
+
+    def all_entries(
+        self,
+        *,
+        tenant: str,
+        meter: str | None = None,
+        subject: str | None = None,
+        kind: Literal["grant", "debit", "overage", "refund", "unoverage", "forgive", "owe", "settle", "unowe", "unsettle", "closed_refund", "expire", "void", "adjust_up", "adjust_down", "hold", "capture", "release", "rollover_out", "rollover_in", "schedule", "extend", "denial"] | None = None,
+        from_: datetime | str | None = None,
+        to: datetime | str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        limit: int | None = None,
+    ) -> Iterator[models.Entry]:
+        """Journal entries of a tenant, by meter and in the order in which they were written. Asks for one page after the other;
+        `limit` is the size of a page.
+        """
+        cursor: str | None = None
+        while True:
+            page = self.list_entries(tenant=tenant, meter=meter, subject=subject, kind=kind, from_=from_, to=to, order=order, limit=limit, cursor=cursor)
+            for item in page.items:
+                yield item
+            if not page.next_cursor or page.next_cursor == cursor:
+                return
+            cursor = page.next_cursor
+
+    def get_operation(
+        self,
+        *,
+        tenant: str,
+        operation_id: str,
+        at: datetime | str | None = None,
+    ) -> models.Operation:
+        """One operation with its entries.
+
+        A key that is used again after its memory has ended names another operation. The answer is one of them.
+
+        Scope: read.
+        """
+        return self._transport.call(
+            Call("GET", "/v1/tenants/{tenant}/operations/{operation_id}", path={"tenant": tenant, "operation_id": operation_id}, query={"at": at}),
+            models.Operation,
+        )
+
+    def list_periods(
+        self,
+        *,
+        tenant: str,
+        meter: str,
+        next: int | None = None,
+    ) -> models.PeriodList:
+        """The open period and the following ones.
+
+        According to the tenant's present terms.
+
+        Scope: read.
+        """
+        return self._transport.call(
+            Call("GET", "/v1/tenants/{tenant}/periods", path={"tenant": tenant}, query={"meter": meter, "next": next}),
+            models.PeriodList,
+        )
+
+    def list_statements(
+        self,
+        *,
+        tenant: str,
+        meter: str | None = None,
+        subject: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> models.StatementList:
+        """The closed and open periods, those that began last first.
+
+        Without the lines of the statements. Periods that began together are in the order of their meters.
+
+        Scope: read.
+        """
+        return self._transport.call(
+            Call("GET", "/v1/tenants/{tenant}/statements", path={"tenant": tenant}, query={"meter": meter, "subject": subject, "limit": limit, "cursor": cursor}),
+            models.StatementList,
+        )
+
+    def all_statements(
+        self,
+        *,
+        tenant: str,
+        meter: str | None = None,
+        subject: str | None = None,
+        limit: int | None = None,
+    ) -> Iterator[models.StatementSummary]:
+        """The closed and open periods, those that began last first. Asks for one page after the other; `limit` is the size of a
+        page.
+        """
+        cursor: str | None = None
+        while True:
+            page = self.list_statements(tenant=tenant, meter=meter, subject=subject, limit=limit, cursor=cursor)
+            for item in page.items:
+                yield item
+            if not page.next_cursor or page.next_cursor == cursor:
+                return
+            cursor = page.next_cursor
+
+    def get_statement(
+        self,
+        *,
+        tenant: str,
+        meter: str,
+        period_start: str,
+        subject: str | None = None,
+    ) -> models.Statement:
+        """The statement of one period.
+
+        The figures add up: opening + granted + refunded - used - expired + adjusted = closing. As CSV, with `format=csv` or
+        `Accept: text/csv`, it has a header row, a row per kind of entry and source of grants, and a row of source `total` for
+        each figure of the sum.
+
+        Scope: read.
+        """
+        return self._transport.call(
+            Call("GET", "/v1/tenants/{tenant}/statements/{meter}/{period_start}", path={"tenant": tenant, "meter": meter, "period_start": period_start}, query={"subject": subject}),
+            models.Statement,
+        )
+
+    def list_usage(
+        self,
+        *,
+        tenant: str,
+        meter: str,
+        from_: datetime | str,
+        to: datetime | str,
+        subject: str | None = None,
+        by: Literal["hour", "day", "month"] | None = None,
+        group_by: Literal["subject"] | None = None,
+        timezone: str | None = None,
+    ) -> models.UsageList:
+        """Use per hour, day or month.
+
+        The hours, days or months of [from, to) with any use, oldest first. At most 31 days by hour, 366 days by day and 3660 days
+        by month. Not paged.
+
+        Scope: read.
+        """
+        return self._transport.call(
+            Call("GET", "/v1/tenants/{tenant}/usage", path={"tenant": tenant}, query={"meter": meter, "subject": subject, "from": from_, "to": to, "by": by, "group_by": group_by, "timezone": timezone}),
+            models.UsageList,
+        )
+
+    def list_holds(
+        self,
+        *,
+        tenant: str,
+        status: Literal["active", "captured", "released", "expired"] | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> models.HoldList:
+        """The holds of a tenant.
+
+        Scope: read.
+        """
+        return self._transport.call(
+            Call("GET", "/v1/tenants/{tenant}/holds", path={"tenant": tenant}, query={"status": status, "limit": limit, "cursor": cursor}),
+            models.HoldList,
+        )
+
+    def all_holds(
+        self,
+        *,
+        tenant: str,
+        status: Literal["active", "captured", "released", "expired"] | None = None,
+        limit: int | None = None,
+    ) -> Iterator[models.Hold]:
+        """The holds of a tenant. Asks for one page after the other; `limit` is the size of a page."""
+        cursor: str | None = None
+        while True:
+            page = self.list_holds(tenant=tenant, status=status, limit=limit, cursor=cursor)
+            for item in page.items:
+                yield item
+            if not page.next_cursor or page.next_cursor == cursor:
+                return
+            cursor = page.next_cursor
+
+    def get_hold(
+        self,
+        *,
+        tenant: str,
+        hold_id: str,
+    ) -> models.Hold:
+        """One hold.
+
+        Scope: read.
+        """
+        return self._transport.call(
+            Call("GET", "/v1/tenants/{tenant}/holds/{hold_id}", path={"tenant": tenant, "hold_id": hold_id}),
+            models.Hold,
+        )
+
+    def list_grants(
+        self,
+        *,
+        tenant: str,
+        meter: str | None = None,
+        status: Literal["open", "pending", "active", "exhausted", "expired", "voided"] | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> models.GrantList:
+        """The grants of a tenant.
+
+        Scope: read.
+        """
+        return self._transport.call(
+            Call("GET", "/v1/tenants/{tenant}/grants", path={"tenant": tenant}, query={"meter": meter, "status": status, "limit": limit, "cursor": cursor}),
+            models.GrantList,
+        )
+
+    def all_grants(
+        self,
+        *,
+        tenant: str,
+        meter: str | None = None,
+        status: Literal["open", "pending", "active", "exhausted", "expired", "voided"] | None = None,
+        limit: int | None = None,
+    ) -> Iterator[models.Grant]:
+        """The grants of a tenant. Asks for one page after the other; `limit` is the size of a page."""
+        cursor: str | None = None
+        while True:
+            page = self.list_grants(tenant=tenant, meter=meter, status=status, limit=limit, cursor=cursor)
+            for item in page.items:
+                yield item
+            if not page.next_cursor or page.next_cursor == cursor:
+                return
+            cursor = page.next_cursor
+
+    def grant(
+        self,
+        *,
+        tenant: str,
+        meter: str,
+        amount: int,
+        source: Literal["topup", "promo", "adjustment"],
+        subject: str | None = None,
+        grant_id: str | None = None,
+        priority: int | None = None,
+        effective_at: datetime | str | None = None,
+        expires_at: datetime | str | None = None,
+        cost_basis: str | None = None,
+        reason: str | None = None,
+        dry_run: bool | None = None,
+        key: str | None = None,
+    ) -> models.GrantAnswer:
+        """Issue a grant.
+
+        Scope: admin. key: the Idempotency-Key; a new one if it is not given.
+        """
+        return self._transport.call(
+            Call("POST", "/v1/tenants/{tenant}/grants", path={"tenant": tenant}, body={"meter": meter, "amount": amount, "source": source, "subject": subject, "grant_id": grant_id, "priority": priority, "effective_at": effective_at, "expires_at": expires_at, "cost_basis": cost_basis, "reason": reason, "dry_run": dry_run}, key=key or new_key()),
+            models.GrantAnswer,
+        )
+
+    def void_grant(
+        self,
+        *,
+        tenant: str,
+        grant_id: str,
+        reason: str,
+        meter: str | None = None,
+        dry_run: bool | None = None,
+        key: str | None = None,
+    ) -> models.ChangeAnswer:
+        """Void the remainder of a grant.
+
+        Units that were drawn or are held stay so.
+
+        Scope: admin. key: the Idempotency-Key; a new one if it is not given.
+        """
+        return self._transport.call(
+            Call("POST", "/v1/tenants/{tenant}/grants/{grant_id}/void", path={"tenant": tenant, "grant_id": grant_id}, body={"reason": reason, "meter": meter, "dry_run": dry_run}, key=key or new_key()),
+            models.ChangeAnswer,
+        )
+
+    def adjust(
+        self,
+        *,
+        tenant: str,
+        meter: str,
+        amount: int,
+        reason: str,
+        if_match: str | None = None,
+        subject: str | None = None,
+        dry_run: bool | None = None,
+        key: str | None = None,
+    ) -> models.ChangeAnswer:
+        """Correct a balance.
+
+        A positive amount adds a grant of source adjustment that does not expire. A negative amount draws from the grants in burn
+        order.
+
+        Scope: admin. key: the Idempotency-Key; a new one if it is not given.
+        """
+        return self._transport.call(
+            Call("POST", "/v1/tenants/{tenant}/adjustments", path={"tenant": tenant}, headers={"If-Match": if_match}, body={"meter": meter, "amount": amount, "reason": reason, "subject": subject, "dry_run": dry_run}, key=key or new_key()),
+            models.ChangeAnswer,
+        )
+
+    def list_meters(
+        self,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> models.MeterList:
+        """All meters.
+
+        Scope: read.
+        """
+        return self._transport.call(
+            Call("GET", "/v1/meters", query={"limit": limit, "cursor": cursor}),
+            models.MeterList,
+        )
+
+    def all_meters(
+        self,
+        *,
+        limit: int | None = None,
+    ) -> Iterator[models.Meter]:
+        """All meters. Asks for one page after the other; `limit` is the size of a page."""
+        cursor: str | None = None
+        while True:
+            page = self.list_meters(limit=limit, cursor=cursor)
+            for item in page.items:
+                yield item
+            if not page.next_cursor or page.next_cursor == cursor:
+                return
+            cursor = page.next_cursor
+
+    def put_meter(
+        self,
+        *,
+        meter: str,
+        unit: str,
+        description: str | None = None,
+        denial_replay: bool | None = None,
+    ) -> models.Meter:
+        """Create or replace a meter.
+
+        Scope: admin.
+        """
+        return self._transport.call(
+            Call("PUT", "/v1/meters/{meter}", path={"meter": meter}, body={"unit": unit, "description": description, "denial_replay": denial_replay}),
+            models.Meter,
+        )
+
+    def get_meter(
+        self,
+        *,
+        meter: str,
+    ) -> models.Meter:
+        """One meter.
+
+        Scope: read.
+        """
+        return self._transport.call(
+            Call("GET", "/v1/meters/{meter}", path={"meter": meter}),
+            models.Meter,
+        )
+
+    def delete_meter(
+        self,
+        *,
+        meter: str,
+    ) -> None:
+        """Delete an unused meter.
+
+        Refused if a version of a plan, even an old one, a limit, or a balance with entries refers to it.
+
+        Scope: admin.
+        """
+        self._transport.call_empty(
+            Call("DELETE", "/v1/meters/{meter}", path={"meter": meter}),
+        )
+
+    def list_plans(
+        self,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> models.PlanList:
+        """All plans, each in its newest version.
+
+        Scope: read.
+        """
+        return self._transport.call(
+            Call("GET", "/v1/plans", query={"limit": limit, "cursor": cursor}),
+            models.PlanList,
+        )
+
+    def all_plans(
+        self,
+        *,
+        limit: int | None = None,
+    ) -> Iterator[models.Plan]:
+        """All plans, each in its newest version. Asks for one page after the other; `limit` is the size of a page."""
+        cursor: str | None = None
+        while True:
+            page = self.list_plans(limit=limit, cursor=cursor)
+            for item in page.items:
+                yield item
+            if not page.next_cursor or page.next_cursor == cursor:
+                return
+            cursor = page.next_cursor
+
+    def put_plan(
+        self,
+        *,
+        plan: str,
+        allowances: Sequence[params.Allowance],
+        limits: Sequence[params.PlanLimit] | None = None,
+    ) -> models.Plan:
+        """Create a new version of a plan.
+
+        Versions are immutable. Open periods keep the version that they were opened with; the next ones open with the newest. A
+        PUT that changes nothing creates no version.
+
+        Scope: admin.
+        """
+        return self._transport.call(
+            Call("PUT", "/v1/plans/{plan}", path={"plan": plan}, body={"allowances": allowances, "limits": limits}),
+            models.Plan,
+        )
+
+    def get_plan(
+        self,
+        *,
+        plan: str,
+    ) -> models.Plan:
+        """The newest version of a plan.
+
+        Scope: read.
+        """
+        return self._transport.call(
+            Call("GET", "/v1/plans/{plan}", path={"plan": plan}),
+            models.Plan,
+        )
+
+    def list_tenants(
+        self,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> models.TenantList:
+        """All tenants.
+
+        Scope: read.
+        """
+        return self._transport.call(
+            Call("GET", "/v1/tenants", query={"limit": limit, "cursor": cursor}),
+            models.TenantList,
+        )
+
+    def all_tenants(
+        self,
+        *,
+        limit: int | None = None,
+    ) -> Iterator[models.Tenant]:
+        """All tenants. Asks for one page after the other; `limit` is the size of a page."""
+        cursor: str | None = None
+        while True:
+            page = self.list_tenants(limit=limit, cursor=cursor)
+            for item in page.items:
+                yield item
+            if not page.next_cursor or page.next_cursor == cursor:
+                return
+            cursor = page.next_cursor
+
+    def put_tenant(
+        self,
+        *,
+        tenant: str,
+        plan: str,
+        if_match: str | None = None,
+        anchor: datetime | str | None = None,
+        timezone: str | None = None,
+        status: Literal["active", "suspended"] | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        overrides: Mapping[str, int] | None = None,
+    ) -> models.Tenant:
+        """Create or replace a tenant.
+
+        Open periods keep the terms that they were opened with; the next ones open under the new plan, anchor, zone and overrides.
+        Fields that the body omits get their defaults. With If-Match it replaces and never creates.
+
+        Scope: admin.
+        """
+        return self._transport.call(
+            Call("PUT", "/v1/tenants/{tenant}", path={"tenant": tenant}, headers={"If-Match": if_match}, body={"plan": plan, "anchor": anchor, "timezone": timezone, "status": status, "metadata": metadata, "overrides": overrides}),
+            models.Tenant,
+        )
+
+    def patch_tenant(
+        self,
+        *,
+        tenant: str,
+        if_match: str | None = None,
+        plan: str | None = None,
+        anchor: datetime | str | None = None,
+        timezone: str | None = None,
+        status: Literal["active", "suspended"] | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        apply: Literal["now", "next_period"] | None = None,
+        prorate: bool | None = None,
+        usage: Literal["carry", "reset"] | None = None,
+        overrides: Mapping[str, int | None] | None = None,
+        reason: str | None = None,
+        dry_run: bool | None = None,
+    ) -> models.TenantChange:
+        """Change the given fields of a tenant.
+
+        Scope: admin.
+        """
+        return self._transport.call(
+            Call("PATCH", "/v1/tenants/{tenant}", path={"tenant": tenant}, headers={"If-Match": if_match}, body={"plan": plan, "anchor": anchor, "timezone": timezone, "status": status, "metadata": metadata, "apply": apply, "prorate": prorate, "usage": usage, "overrides": overrides, "reason": reason, "dry_run": dry_run}, repeatable=False),
+            models.TenantChange,
+        )
+
+    def get_tenant(
+        self,
+        *,
+        tenant: str,
+    ) -> models.Tenant:
+        """One tenant.
+
+        Scope: read.
+        """
+        return self._transport.call(
+            Call("GET", "/v1/tenants/{tenant}", path={"tenant": tenant}),
+            models.Tenant,
+        )
+
+    def list_terms(
+        self,
+        *,
+        tenant: str,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> models.TermsList:
+        """The history of a tenant's plan, anchor, zone and overrides with their reasons, oldest first.
+
+        Scope: read.
+        """
+        return self._transport.call(
+            Call("GET", "/v1/tenants/{tenant}/terms", path={"tenant": tenant}, query={"limit": limit, "cursor": cursor}),
+            models.TermsList,
+        )
+
+    def all_terms(
+        self,
+        *,
+        tenant: str,
+        limit: int | None = None,
+    ) -> Iterator[models.Terms]:
+        """The history of a tenant's plan, anchor, zone and overrides with their reasons, oldest first. Asks for one page after the
+        other; `limit` is the size of a page.
+        """
+        cursor: str | None = None
+        while True:
+            page = self.list_terms(tenant=tenant, limit=limit, cursor=cursor)
+            for item in page.items:
+                yield item
+            if not page.next_cursor or page.next_cursor == cursor:
+                return
+            cursor = page.next_cursor
+
+    def list_limits(
+        self,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> models.LimitList:
+        """All rate limits.
+
+        Scope: read.
+        """
+        return self._transport.call(
+            Call("GET", "/v1/limits", query={"limit": limit, "cursor": cursor}),
+            models.LimitList,
+        )
+
+    def all_limits(
+        self,
+        *,
+        limit: int | None = None,
+    ) -> Iterator[models.Limit]:
+        """All rate limits. Asks for one page after the other; `limit` is the size of a page."""
+        cursor: str | None = None
+        while True:
+            page = self.list_limits(limit=limit, cursor=cursor)
+            for item in page.items:
+                yield item
+            if not page.next_cursor or page.next_cursor == cursor:
+                return
+            cursor = page.next_cursor
+
+    def put_limit(
+        self,
+        *,
+        rule: str,
+        per: Sequence[Literal["tenant", "subject", "route", "ip", "global"]],
+        kind: Literal["token_bucket", "fixed_window", "sliding_window", "sliding_log", "leaky_bucket", "concurrency"],
+        match: params.LimitMatch | None = None,
+        rate: str | None = None,
+        burst: int | None = None,
+        cost: int | None = None,
+        costs: Sequence[params.LimitCost] | None = None,
+        cost_by: Literal["request", "amount"] | None = None,
+        replaces: str | None = None,
+        timezone: str | None = None,
+        mode: Literal["enforce", "shadow"] | None = None,
+        on_backend_error: Literal["local_share", "open", "closed"] | None = None,
+        region_share: int | None = None,
+        debt: int | None = None,
+        ban: params.LimitBan | None = None,
+        counts: Literal["attempts", "successes"] | None = None,
+        route_key: Literal["pattern", "path"] | None = None,
+        normalize: Sequence[Literal["case", "trailing_slash", "matrix", "encoded_slash"]] | None = None,
+        ip_prefix: params.LimitIPPrefix | None = None,
+    ) -> models.Limit:
+        """Create or replace a rate limit.
+
+        Scope: admin.
+        """
+        return self._transport.call(
+            Call("PUT", "/v1/limits/{rule}", path={"rule": rule}, body={"per": per, "match": match, "kind": kind, "rate": rate, "burst": burst, "cost": cost, "costs": costs, "cost_by": cost_by, "replaces": replaces, "timezone": timezone, "mode": mode, "on_backend_error": on_backend_error, "region_share": region_share, "debt": debt, "ban": ban, "counts": counts, "route_key": route_key, "normalize": normalize, "ip_prefix": ip_prefix}),
+            models.Limit,
+        )
+
+    def get_limit(
+        self,
+        *,
+        rule: str,
+        explain: Literal["1"] | None = None,
+        tenant: str | None = None,
+        subject: str | None = None,
+        plan: str | None = None,
+    ) -> models.Limit:
+        """One rate limit.
+
+        Scope: read.
+        """
+        return self._transport.call(
+            Call("GET", "/v1/limits/{rule}", path={"rule": rule}, query={"explain": explain, "tenant": tenant, "subject": subject, "plan": plan}),
+            models.Limit,
+        )
+
+    def delete_limit(
+        self,
+        *,
+        rule: str,
+    ) -> None:
+        """Delete a rate limit.
+
+        Scope: admin.
+        """
+        self._transport.call_empty(
+            Call("DELETE", "/v1/limits/{rule}", path={"rule": rule}),
+        )
+
+    def reset_limit(
+        self,
+        *,
+        rule: str,
+        tenant: str | None = None,
+        subject: str | None = None,
+        route: str | None = None,
+        ip: str | None = None,
+    ) -> models.ResetAnswer:
+        """Reset a bucket.
+
+        The body names one bucket, by the dimensions that divide the limit's buckets and by nothing else. The bucket becomes as it
+        was before its first charge. For a limit of a plan, or one that a plan's limit replaces, the limit that applies to the
+        tenant counts. For kind concurrency all its leases end. A repetition changes nothing.
+
+        Scope: admin.
+        """
+        return self._transport.call(
+            Call("POST", "/v1/limits/{rule}/reset", path={"rule": rule}, body={"tenant": tenant, "subject": subject, "route": route, "ip": ip}),
+            models.ResetAnswer,
+        )
+
+    def get_limit_state(
+        self,
+        *,
+        rule: str,
+        tenant: str | None = None,
+        subject: str | None = None,
+        route: str | None = None,
+        ip: str | None = None,
+    ) -> models.LimitState:
+        """The state of a bucket.
+
+        The parameters name one bucket, by the dimensions that divide the limit's buckets, as for a reset. For a limit of a plan,
+        or one that a plan's limit replaces, the limit that applies to the tenant counts. Nothing is charged.
+
+        Scope: read.
+        """
+        return self._transport.call(
+            Call("GET", "/v1/limits/{rule}/state", path={"rule": rule}, query={"tenant": tenant, "subject": subject, "route": route, "ip": ip}),
+            models.LimitState,
+        )
+
+    def get_limit_top(
+        self,
+        *,
+        rule: str,
+        limit: int | None = None,
+    ) -> models.LimitTop:
+        """The fullest buckets of a limit.
+
+        Looks at all buckets of the limit as they are now, those of plans that have a limit of this id included, and answers with
+        the fullest: those of which the largest part is used. All requests are served meanwhile. An instance looks for one caller
+        at a time; another one waits up to a second, then it gets 503 `queue_full`. Keys that are bound to a tenant are refused.
+
+        Scope: read.
+        """
+        return self._transport.call(
+            Call("GET", "/v1/limits/{rule}/top", path={"rule": rule}, query={"limit": limit}),
+            models.LimitTop,
+        )
+
+    def list_limit_overrides(
+        self,
+        *,
+        rule: str,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> models.LimitOverrideList:
+        """The overrides of a limit.
+
+        Scope: read.
+        """
+        return self._transport.call(
+            Call("GET", "/v1/limits/{rule}/overrides", path={"rule": rule}, query={"limit": limit, "cursor": cursor}),
+            models.LimitOverrideList,
+        )
+
+    def all_limit_overrides(
+        self,
+        *,
+        rule: str,
+        limit: int | None = None,
+    ) -> Iterator[models.LimitOverride]:
+        """The overrides of a limit. Asks for one page after the other; `limit` is the size of a page."""
+        cursor: str | None = None
+        while True:
+            page = self.list_limit_overrides(rule=rule, limit=limit, cursor=cursor)
+            for item in page.items:
+                yield item
+            if not page.next_cursor or page.next_cursor == cursor:
+                return
+            cursor = page.next_cursor
+
+    def put_limit_override(
+        self,
+        *,
+        rule: str,
+        tenant: str,
+        rate: str | None = None,
+        burst: int | None = None,
+        expires_at: datetime | str | None = None,
+    ) -> models.LimitOverride:
+        """Change rate and burst of a limit for a tenant.
+
+        Scope: admin.
+        """
+        return self._transport.call(
+            Call("PUT", "/v1/limits/{rule}/overrides/{tenant}", path={"rule": rule, "tenant": tenant}, body={"rate": rate, "burst": burst, "expires_at": expires_at}),
+            models.LimitOverride,
+        )
+
+    def get_limit_override(
+        self,
+        *,
+        rule: str,
+        tenant: str,
+    ) -> models.LimitOverride:
+        """The override of a limit for a tenant.
+
+        Scope: read.
+        """
+        return self._transport.call(
+            Call("GET", "/v1/limits/{rule}/overrides/{tenant}", path={"rule": rule, "tenant": tenant}),
+            models.LimitOverride,
+        )
+
+    def delete_limit_override(
+        self,
+        *,
+        rule: str,
+        tenant: str,
+    ) -> None:
+        """Delete the override of a limit for a tenant.
+
+        Scope: admin.
+        """
+        self._transport.call_empty(
+            Call("DELETE", "/v1/limits/{rule}/overrides/{tenant}", path={"rule": rule, "tenant": tenant}),
+        )
+
+    def put_subject_limit_override(
+        self,
+        *,
+        rule: str,
+        tenant: str,
+        subject: str,
+        rate: str | None = None,
+        burst: int | None = None,
+        expires_at: datetime | str | None = None,
+    ) -> models.LimitOverride:
+        """Change rate and burst of a limit for a subject of a tenant.
+
+        Scope: admin.
+        """
+        return self._transport.call(
+            Call("PUT", "/v1/limits/{rule}/overrides/{tenant}/{subject}", path={"rule": rule, "tenant": tenant, "subject": subject}, body={"rate": rate, "burst": burst, "expires_at": expires_at}),
+            models.LimitOverride,
+        )
+
+    def get_subject_limit_override(
+        self,
+        *,
+        rule: str,
+        tenant: str,
+        subject: str,
+    ) -> models.LimitOverride:
+        """The override of a limit for a subject of a tenant.
+
+        Scope: read.
+        """
+        return self._transport.call(
+            Call("GET", "/v1/limits/{rule}/overrides/{tenant}/{subject}", path={"rule": rule, "tenant": tenant, "subject": subject}),
+            models.LimitOverride,
+        )
+
+    def delete_subject_limit_override(
+        self,
+        *,
+        rule: str,
+        tenant: str,
+        subject: str,
+    ) -> None:
+        """Delete the override of a limit for a subject of a tenant.
+
+        Scope: admin.
+        """
+        self._transport.call_empty(
+            Call("DELETE", "/v1/limits/{rule}/overrides/{tenant}/{subject}", path={"rule": rule, "tenant": tenant, "subject": subject}),
+        )
+
+    def list_blocks(
+        self,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> models.BlockList:
+        """All blocks in force.
+
+        Scope: admin.
+        """
+        return self._transport.call(
+            Call("GET", "/v1/blocks", query={"limit": limit, "cursor": cursor}),
+            models.BlockList,
+        )
+
+    def all_blocks(
+        self,
+        *,
+        limit: int | None = None,
+    ) -> Iterator[models.Block]:
+        """All blocks in force. Asks for one page after the other; `limit` is the size of a page."""
+        cursor: str | None = None
+        while True:
+            page = self.list_blocks(limit=limit, cursor=cursor)
+            for item in page.items:
+                yield item
+            if not page.next_cursor or page.next_cursor == cursor:
+                return
+            cursor = page.next_cursor
+
+    def put_block(
+        self,
+        *,
+        kind: Literal["tenant", "subject", "ip"],
+        value: str,
+        action: Literal["block", "allow"] | None = None,
+        tenant: str | None = None,
+        expires_at: datetime | str | None = None,
+        reason: str | None = None,
+    ) -> models.Block:
+        """Block or exempt a tenant, a subject or an address.
+
+        Scope: admin.
+        """
+        return self._transport.call(
+            Call("PUT", "/v1/blocks/{kind}/{value}", path={"kind": kind, "value": value}, body={"action": action, "tenant": tenant, "expires_at": expires_at, "reason": reason}),
+            models.Block,
+        )
+
+    def get_block(
+        self,
+        *,
+        kind: Literal["tenant", "subject", "ip"],
+        value: str,
+        tenant: str | None = None,
+    ) -> models.Block:
+        """One block of a tenant, a subject or an address.
+
+        Scope: admin.
+        """
+        return self._transport.call(
+            Call("GET", "/v1/blocks/{kind}/{value}", path={"kind": kind, "value": value}, query={"tenant": tenant}),
+            models.Block,
+        )
+
+    def delete_block(
+        self,
+        *,
+        kind: Literal["tenant", "subject", "ip"],
+        value: str,
+        tenant: str | None = None,
+    ) -> None:
+        """Delete a block of a tenant, a subject or an address.
+
+        Scope: admin.
+        """
+        self._transport.call_empty(
+            Call("DELETE", "/v1/blocks/{kind}/{value}", path={"kind": kind, "value": value}, query={"tenant": tenant}),
+        )
+
+    def put_block_prefix(
+        self,
+        *,
+        kind: Literal["tenant", "subject", "ip"],
+        value: str,
+        bits: int,
+        action: Literal["block", "allow"] | None = None,
+        expires_at: datetime | str | None = None,
+        reason: str | None = None,
+    ) -> models.Block:
+        """Block or exempt a prefix of addresses.
+
+        Scope: admin.
+        """
+        return self._transport.call(
+            Call("PUT", "/v1/blocks/{kind}/{value}/{bits}", path={"kind": kind, "value": value, "bits": bits}, body={"action": action, "expires_at": expires_at, "reason": reason}),
+            models.Block,
+        )
+
+    def get_block_prefix(
+        self,
+        *,
+        kind: Literal["tenant", "subject", "ip"],
+        value: str,
+        bits: int,
+        tenant: str | None = None,
+    ) -> models.Block:
+        """One block of a prefix of addresses.
+
+        Scope: admin.
+        """
+        return self._transport.call(
+            Call("GET", "/v1/blocks/{kind}/{value}/{bits}", path={"kind": kind, "value": value, "bits": bits}, query={"tenant": tenant}),
+            models.Block,
+        )
+
+    def delete_block_prefix(
+        self,
+        *,
+        kind: Literal["tenant", "subject", "ip"],
+        value: str,
+        bits: int,
+        tenant: str | None = None,
+    ) -> None:
+        """Delete a block of a prefix of addresses.
+
+        Scope: admin.
+        """
+        self._transport.call_empty(
+            Call("DELETE", "/v1/blocks/{kind}/{value}/{bits}", path={"kind": kind, "value": value, "bits": bits}, query={"tenant": tenant}),
+        )
+
+    def start_roll(
+        self,
+        *,
+        as_of: datetime | str | None = None,
+    ) -> models.Roll:
+        """Close due periods and open the next ones.
+
+        Balances are right without a roll: a period is closed and opened when its balance is next used. A roll does this in the
+        background for idle balances. A repetition changes nothing.
+
+        Scope: admin.
+        """
+        return self._transport.call(
+            Call("POST", "/v1/rolls", body={"as_of": as_of}, repeatable=False),
+            models.Roll,
+        )
+
+    def get_roll(
+        self,
+        *,
+        roll_id: str,
+    ) -> models.Roll:
+        """The progress of a roll.
+
+        Scope: admin.
+        """
+        return self._transport.call(
+            Call("GET", "/v1/rolls/{roll_id}", path={"roll_id": roll_id}),
+            models.Roll,
+        )
+
+    def start_verification(
+        self,
+        *,
+        tenant: str | None = None,
+    ) -> models.Verification:
+        """Verify that journal, balances, grants, periods and cached copies agree.
+
+        Compares every balance with sums over the journal, in the background, in chunks that do not slow down requests. The
+        service does this continuously at a low rate; this starts a pass now.
+
+        Scope: admin.
+        """
+        return self._transport.call(
+            Call("POST", "/v1/verifications", body={"tenant": tenant}),
+            models.Verification,
+        )
+
+    def get_verification(
+        self,
+        *,
+        verification_id: str,
+    ) -> models.Verification:
+        """The progress and the result of a verification.
+
+        Scope: admin.
+        """
+        return self._transport.call(
+            Call("GET", "/v1/verifications/{verification_id}", path={"verification_id": verification_id}),
+            models.Verification,
+        )
+
+    def list_seals(
+        self,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> models.SealList:
+        """The sealed days, newest first.
+
+        Scope: read.
+        """
+        return self._transport.call(
+            Call("GET", "/v1/seals", query={"limit": limit, "cursor": cursor}),
+            models.SealList,
+        )
+
+    def all_seals(
+        self,
+        *,
+        limit: int | None = None,
+    ) -> Iterator[models.SealSummary]:
+        """The sealed days, newest first. Asks for one page after the other; `limit` is the size of a page."""
+        cursor: str | None = None
+        while True:
+            page = self.list_seals(limit=limit, cursor=cursor)
+            for item in page.items:
+                yield item
+            if not page.next_cursor or page.next_cursor == cursor:
+                return
+            cursor = page.next_cursor
+
+    def get_seal(
+        self,
+        *,
+        day: str,
+    ) -> models.Seal:
+        """The seal of a day, to be held by somebody else.
+
+        The answer is the file that `quotasvc seal` writes. `quotasvc verify --seal FILE` proves later that the journal still is
+        what was sealed until that day.
+
+        Scope: read.
+        """
+        return self._transport.call(
+            Call("GET", "/v1/seals/{day}", path={"day": day}),
+            models.Seal,
+        )
+
+    def create_key(
+        self,
+        *,
+        name: str,
+        scopes: Sequence[Literal["use", "read", "admin"]],
+        tenant: str | None = None,
+        expires_at: datetime | str | None = None,
+    ) -> models.NewKey:
+        """Create a key.
+
+        The answer has the secret, which is shown this once. A key with a tenant is bound to it: it is refused for every other
+        tenant, and lists show it that tenant only. A bound admin key creates only keys bound to the same tenant. A retry creates
+        another key.
+
+        Scope: admin.
+        """
+        return self._transport.call(
+            Call("POST", "/v1/keys", body={"name": name, "scopes": scopes, "tenant": tenant, "expires_at": expires_at}, repeatable=False),
+            models.NewKey,
+        )
+
+    def list_keys(
+        self,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> models.KeyList:
+        """The keys, without secrets.
+
+        Scope: admin.
+        """
+        return self._transport.call(
+            Call("GET", "/v1/keys", query={"limit": limit, "cursor": cursor}),
+            models.KeyList,
+        )
+
+    def all_keys(
+        self,
+        *,
+        limit: int | None = None,
+    ) -> Iterator[models.Key]:
+        """The keys, without secrets. Asks for one page after the other; `limit` is the size of a page."""
+        cursor: str | None = None
+        while True:
+            page = self.list_keys(limit=limit, cursor=cursor)
+            for item in page.items:
+                yield item
+            if not page.next_cursor or page.next_cursor == cursor:
+                return
+            cursor = page.next_cursor
+
+    def get_key(
+        self,
+        *,
+        key_id: str,
+    ) -> models.Key:
+        """One key, without its secret.
+
+        Scope: admin.
+        """
+        return self._transport.call(
+            Call("GET", "/v1/keys/{key_id}", path={"key_id": key_id}),
+            models.Key,
+        )
+
+    def revoke_key(
+        self,
+        *,
+        key_id: str,
+    ) -> None:
+        """Revoke a key.
+
+        Every instance refuses the key within a second. Revoking it again changes nothing.
+
+        Scope: admin.
+        """
+        self._transport.call_empty(
+            Call("DELETE", "/v1/keys/{key_id}", path={"key_id": key_id}),
+        )
+
+    def rotate_key(
+        self,
+        *,
+        key_id: str,
+        overlap_seconds: int | None = None,
+    ) -> models.NewKey:
+        """Give a key a new secret.
+
+        The key keeps its id. Its secrets so far work for `overlap_seconds` more, at once no longer by default. The answer has the
+        new secret, which is shown this once. A retry makes another one.
+
+        Scope: admin.
+        """
+        return self._transport.call(
+            Call("POST", "/v1/keys/{key_id}/rotate", path={"key_id": key_id}, body={"overlap_seconds": overlap_seconds}, repeatable=False),
+            models.NewKey,
+        )
+
+    def list_audit(
+        self,
+        *,
+        tenant: str | None = None,
+        actor: str | None = None,
+        action: str | None = None,
+        from_: datetime | str | None = None,
+        to: datetime | str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> models.AuditList:
+        """What administrators changed, newest first.
+
+        A line is written in the transaction of its change. A key bound to a tenant sees the lines of that tenant.
+
+        Scope: admin.
+        """
+        return self._transport.call(
+            Call("GET", "/v1/audit", query={"tenant": tenant, "actor": actor, "action": action, "from": from_, "to": to, "limit": limit, "cursor": cursor}),
+            models.AuditList,
+        )
+
+    def all_audit(
+        self,
+        *,
+        tenant: str | None = None,
+        actor: str | None = None,
+        action: str | None = None,
+        from_: datetime | str | None = None,
+        to: datetime | str | None = None,
+        limit: int | None = None,
+    ) -> Iterator[models.AuditLine]:
+        """What administrators changed, newest first. Asks for one page after the other; `limit` is the size of a page."""
+        cursor: str | None = None
+        while True:
+            page = self.list_audit(tenant=tenant, actor=actor, action=action, from_=from_, to=to, limit=limit, cursor=cursor)
+            for item in page.items:
+                yield item
+            if not page.next_cursor or page.next_cursor == cursor:
+                return
+            cursor = page.next_cursor

@@ -1,0 +1,170 @@
+"""The SDK and the contract agree. ContractTransport holds every request and answer of the tests to openapi.yaml."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import uuid
+from datetime import datetime, timedelta, timezone
+
+import generate
+import pytest
+from conftest import ROOT, SDK, Service, eventually
+from contract import document
+
+from quotasvc import Api, AsyncApi, Quota, errors
+from quotasvc._decode import Meta, decode
+from quotasvc.models import CheckAnswer, CheckBatchAnswer, Problem
+
+
+def operations() -> set[str]:
+    found = [o for item in document()["paths"].values() for o in item.values() if isinstance(o, dict) and "operationId" in o]
+    return {o["operationId"] for o in found} - generate.LEFT_OUT
+
+
+def test_generated_modules_are_up_to_date() -> None:
+    stale = [path.name for path, text in generate.generate().items() if path.read_text() != text]
+    assert not stale, f"run `make generate-sdk-python`: {', '.join(stale)}"
+
+
+def test_every_operation_has_a_method() -> None:
+    for api in (Api, AsyncApi):
+        methods = {name for name, _ in inspect.getmembers(api, inspect.isfunction)}
+        assert {generate.snake(o) for o in operations()} <= methods
+
+
+@pytest.mark.feature("typed-errors")
+def test_every_code_has_a_class() -> None:
+    described = re.findall(r"(?m)^## (\w+)$", (ROOT / "docs" / "api.md").read_text().split("\n# Errors\n")[1])
+    problem = document()["components"]["schemas"]["Problem"]["properties"]["code"]
+    codes = set(described) | set(generate.Generator(document()).resolve(problem).get("enum", []))
+    assert len(codes) > 25 and codes <= set(errors.BY_CODE), f"add to errors.py: {sorted(codes - set(errors.BY_CODE))}"
+    for code, cls in errors.BY_CODE.items():
+        assert cls.code in (code, ""), code
+
+
+def test_answers_of_other_versions_are_understood() -> None:
+    answer = decode(CheckAnswer, b'{"allowed":true,"items":[],"limits":[],"new":{"a":1}}', Meta(200))
+    assert answer.allowed and answer.as_of is None and not answer.failed_open
+    for wrong in (b"", b"[]", b"null", b'{"items":[1]}', b'{"as_of":"soon"}'):
+        with pytest.raises(ValueError):
+            decode(CheckAnswer, wrong, Meta(200))
+
+
+def test_a_result_is_an_answer_or_a_problem(quota: Quota, tenant: str) -> None:
+    items = [{"meter": "api_calls", "amount": 1}]
+    answer = quota.api.check_batch(checks=[{"tenant": tenant, "items": items}, {"tenant": "nobody", "items": items}])  # type: ignore[typeddict-item, list-item]
+    assert isinstance(answer, CheckBatchAnswer)
+    good, bad = answer.results
+    assert isinstance(good, CheckAnswer) and good.allowed
+    assert isinstance(bad, Problem) and bad.code == "tenant_not_found" and bad.violated_policies is None
+
+
+def lease_or_none(quota: Quota, rule: str, tenant: str) -> str | None:
+    try:
+        return quota.api.acquire_lease(rule=rule, tenant=tenant, ttl_seconds=30).lease_id
+    except errors.NotFound:
+        return None
+
+
+def test_every_operation_works(service: Service) -> None:
+    """Calls each operation of the contract once; ContractTransport checks what is sent and what comes back."""
+    quota = service.quota()
+    api, run = quota.api, uuid.uuid4().hex[:8]
+    service.transport.used.clear()
+    tenant, meter, plan, rule = f"tour-{run}", f"tour-{run}", f"tour-{run}", f"tour-{run}"
+    now = datetime.now(timezone.utc)
+
+    api.put_meter(meter=meter, unit="call", description="for a tour")
+    api.put_meter(meter=f"unused-{run}", unit="call")
+    api.delete_meter(meter=f"unused-{run}")
+    assert api.get_meter(meter=meter).unit == "call"
+    assert meter in {m.meter for m in api.all_meters(limit=500)}
+    api.put_plan(plan=plan, allowances=[{"meter": meter, "amount": 1000, "every": "month", "anchor": "calendar", "rollover": {"max": 5}}])
+    assert api.get_plan(plan=plan).allowances[0].rollover
+    assert plan in {p.plan for p in api.all_plans()}
+    version = api.put_tenant(tenant=tenant, plan=plan, metadata={"region": "eu"}).version
+    api.patch_tenant(tenant=tenant, overrides={meter: 900}, reason="a tour", if_match=f'"{version}"')
+    assert api.get_tenant(tenant=tenant).overrides == {meter: 900}
+    assert tenant in {t.tenant for t in api.all_tenants(limit=500)}
+    assert len(list(api.all_terms(tenant=tenant))) == 2
+
+    api.put_limit(rule=rule, per=["tenant", "subject"], kind="token_bucket", rate="1000/s", ban={"after": 1000, "within": "1m", "for": "1m"})
+    assert api.get_limit(rule=rule, explain="1").explain
+    assert rule in {r.rule for r in api.all_limits(limit=500)}
+    api.put_limit_override(rule=rule, tenant=tenant, rate="2000/s")
+    api.put_subject_limit_override(rule=rule, tenant=tenant, subject="user-1", rate="3000/s")
+    assert api.get_limit_override(rule=rule, tenant=tenant).rate and api.get_subject_limit_override(rule=rule, tenant=tenant, subject="user-1").rate
+    assert len(list(api.all_limit_overrides(rule=rule))) == 2
+    items = [{"meter": meter, "amount": 5}]
+    assert api.check(tenant=tenant, items=items, subject="user-1").allowed  # type: ignore[arg-type]
+    assert api.check_batch(checks=[{"tenant": tenant, "items": items}]).results  # type: ignore[typeddict-item, list-item]
+    key = f"tour-{run}"
+    assert api.consume(tenant=tenant, items=items, subject="user-1", key=key).limits  # type: ignore[arg-type]
+    assert api.debit(tenant=tenant, items=items, mode="drain").items[0].charged == 5  # type: ignore[arg-type]
+    batch = api.debit_batch(debits=[{"idempotency_key": f"batch-{run}", "tenant": tenant, "items": items}])  # type: ignore[typeddict-item, list-item]
+    assert batch.results[0].status == 200
+    charge = api.charge_limits(tenant=tenant, subject="user-1", rules=[rule])
+    assert charge.charge_id and api.refund_charge(charge_id=charge.charge_id).refunded
+    assert api.get_limit_state(rule=rule, tenant=tenant, subject="user-1").limit
+    api.get_limit_top(rule=rule)
+    api.reset_limit(rule=rule, tenant=tenant, subject="user-1")
+    api.delete_subject_limit_override(rule=rule, tenant=tenant, subject="user-1")
+    api.delete_limit_override(rule=rule, tenant=tenant)
+    api.delete_limit(rule=rule)
+    api.put_limit(rule=f"jobs-{run}", per=["tenant"], kind="concurrency", burst=2)
+    eventually(lambda: bool(lease_or_none(service.quota(), f"jobs-{run}", tenant)))  # the service reads its catalogue again in the background
+    lease = lease_or_none(quota, f"jobs-{run}", tenant)
+    assert lease and api.renew_lease(lease_id=lease, ttl_seconds=30).lease_id
+    api.release_lease(lease_id=lease)
+    api.delete_limit(rule=f"jobs-{run}")
+
+    api.hold(tenant=tenant, hold_id=f"h1-{run}", items=items, ttl_seconds=60)  # type: ignore[arg-type]
+    api.extend_hold(hold_id=f"h1-{run}", tenant=tenant, ttl_seconds=90)
+    api.capture_hold(hold_id=f"h1-{run}", tenant=tenant, final=True)
+    api.hold(tenant=tenant, hold_id=f"h2-{run}", items=items)  # type: ignore[arg-type]
+    api.release_hold(hold_id=f"h2-{run}", tenant=tenant)
+    assert api.get_hold(tenant=tenant, hold_id=f"h2-{run}").status == "released" and len(list(api.all_holds(tenant=tenant))) == 2
+    assert api.refund(tenant=tenant, operation_id=key, amount=2).items[0].refunded == 2
+    assert api.get_operation(tenant=tenant, operation_id=key).entries
+    api.grant(tenant=tenant, meter=meter, amount=50, source="topup", grant_id=f"g-{run}", expires_at=now + timedelta(days=9))
+    assert f"g-{run}" in {g.grant_id for g in api.all_grants(tenant=tenant)}
+    api.void_grant(tenant=tenant, grant_id=f"g-{run}", reason="a tour")
+    assert api.adjust(tenant=tenant, meter=meter, amount=-1, reason="a tour").amount == -1
+    assert api.get_balance(tenant=tenant, meter=meter).used and len(api.list_balances(tenant=tenant).items) == 1
+    assert list(api.all_entries(tenant=tenant, order="desc", from_=now - timedelta(hours=1)))
+    assert len(api.list_periods(tenant=tenant, meter=meter, next=3).items) == 3
+    assert list(api.all_statements(tenant=tenant, meter=meter)) and api.get_statement(tenant=tenant, meter=meter, period_start="current").lines
+    assert api.list_usage(tenant=tenant, meter=meter, from_=now - timedelta(hours=1), to=now + timedelta(hours=1), by="hour").items
+
+    for put, get, delete in ((api.put_block, api.get_block, api.delete_block),):
+        put(kind="subject", value="bot-7", tenant=tenant, reason="a tour")
+        assert get(kind="subject", value="bot-7", tenant=tenant).reason
+        assert list(api.all_blocks())
+        delete(kind="subject", value="bot-7", tenant=tenant)
+    api.put_block_prefix(kind="ip", value="192.0.2.0", bits=28, reason="a tour")
+    assert api.get_block_prefix(kind="ip", value="192.0.2.0", bits=28).reason
+    api.delete_block_prefix(kind="ip", value="192.0.2.0", bits=28)
+
+    new = api.create_key(name="tour", scopes=["use"], tenant=tenant, expires_at=now + timedelta(days=1))
+    assert api.get_key(key_id=new.key_id).status == "active" and new.key_id in {k.key_id for k in api.all_keys()}
+    with Quota(service.url, api.rotate_key(key_id=new.key_id, overlap_seconds=0).secret) as bound:
+        assert bound.check(tenant, meter).allowed
+        with pytest.raises(errors.Forbidden):
+            bound.check("another", meter)
+    api.revoke_key(key_id=new.key_id)
+    assert next(iter(api.all_audit(limit=5) if hasattr(api, "all_audit") else api.list_audit(limit=5).items)).audit_id
+    api.list_seals()
+    api.get_roll(roll_id=api.start_roll().roll_id)
+    api.get_verification(verification_id=api.start_verification(tenant=tenant).verification_id)
+
+    # A seal of today does not exist before the day has ended.
+    missing = operations() - service.transport.used - {"getSeal"}
+    assert not missing, f"this test calls no {', '.join(sorted(missing))}"
+
+
+def test_the_version_is_the_same_everywhere() -> None:
+    import quotasvc
+
+    assert 'path = "src/quotasvc/__init__.py"' in (SDK / "pyproject.toml").read_text()
+    assert re.fullmatch(r"\d+\.\d+\.\d+", quotasvc.__version__)
