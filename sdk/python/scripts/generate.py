@@ -23,8 +23,8 @@ HERE = Path(__file__).resolve().parent.parent
 PACKAGE = HERE / "src" / "quotasvc"
 CONTRACT = HERE.parent.parent / "internal" / "httpapi" / "wire" / "openapi.yaml"
 
-# Operations that are for gateways or return no JSON object.
-LEFT_OUT = {"authorize", "authorizeEnvoy", "getSpec"}
+# Operations that are for gateways, or return the contract itself.
+LEFT_OUT = {"authorize", "authorizeEnvoy", "getSpec", "getSpecJSON"}
 
 # POSTs without an Idempotency-Key that take effect once however often they are sent: they read, carry keys in their body, set a state,
 # or can be done only once. All other POSTs without a key are sent once.
@@ -66,13 +66,37 @@ class Generator:
     def type_of(self, schema: dict[str, Any], name: str, answer: bool) -> str:
         """Returns the annotation of a schema. Objects become classes; name is that of an object without one."""
         ref = schema.get("$ref", "").rsplit("/", 1)[-1]
-        inner = self.resolve(schema)
+        inner = self.flat(self.resolve(schema), bool(ref))
         if len(inner.get("allOf", [])) == 1:
             return self.type_of({**inner["allOf"][0]}, name, answer)
         kinds = inner.get("type")
         kind = next((k for k in kinds if k != "null"), None) if isinstance(kinds, list) else kinds
         result = self.plain_type(inner, kind, ref or name, answer)
+        if ref and result.startswith("Literal["):
+            (self.answers if answer else self.params)[ref] = f"{ref} = {result}"
+            result = ref
         return f"{result} | None" if self.nullable(inner) and result != "Any" else result
+
+    def flat(self, schema: dict[str, Any], named: bool = True) -> dict[str, Any]:
+        """Returns a named schema of several objects, of which an answer is one, as one object: a member that not all have is optional.
+
+        So a program reads answer.code without asking first which kind of answer it has.
+        """
+        kinds = [self.flat(self.resolve(s)) for s in schema.get("oneOf", schema.get("anyOf", []))]
+        if not named or not kinds or not all("properties" in k for k in kinds):
+            return schema
+        properties = dict(schema.get("properties", {}))
+        for kind in kinds:
+            for name, member in kind["properties"].items():
+                if name not in properties:
+                    properties[name] = member
+                elif name not in schema.get("properties", {}) and properties[name] != member:  # other values in another kind
+                    one, other = self.resolve(properties[name]), self.resolve(member)
+                    assert one.get("type") == other.get("type"), name
+                    properties[name] = {n: v for n, v in one.items() if n != "enum"}
+        shared = set.intersection(*(set(k.get("required", [])) for k in kinds))
+        required = [n for n in properties if n in schema.get("required", []) or n in shared]
+        return {"type": "object", "description": schema.get("description"), "properties": properties, "required": required}
 
     def plain_type(self, inner: dict[str, Any], kind: str | None, name: str, answer: bool) -> str:
         for union in ("oneOf", "anyOf"):

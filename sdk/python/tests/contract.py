@@ -62,7 +62,9 @@ def operation(method: str, path: str) -> dict[str, Any]:
 
 def validate(schema: dict[str, Any], raw: bytes) -> None:
     resolver = jsonschema.RefResolver("", document())
-    jsonschema.Draft4Validator(schema, resolver=resolver).validate(json.loads(raw))
+    # OpenAPI 3.0 is near draft 4, and 3.1 is draft 2020-12.
+    validator = jsonschema.Draft4Validator if document()["openapi"].startswith("3.0") else jsonschema.Draft202012Validator
+    validator(schema, resolver=resolver).validate(json.loads(raw))
 
 
 class ContractTransport(httpx.BaseTransport):

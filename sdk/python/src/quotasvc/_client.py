@@ -22,9 +22,6 @@ from quotasvc._transport import Transport
 
 log = logging.getLogger("quotasvc")
 
-Mode = Literal["normal", "best_effort", "drain"]
-
-
 class Quota:
     """A client of quotasvc. Make one for the whole program: it has the connections and the retry budget. It is safe for concurrent use.
 
@@ -120,7 +117,7 @@ class Quota:
         route: str | None = None,
         ip: str | None = None,
         method: str | None = None,
-        mode: Mode | None = None,
+        mode: params.Mode | None = None,
         metadata: Mapping[str, Any] | None = None,
     ) -> models.DebitAnswer:
         """Charges the rate limits and debits the balance, or neither. A refusal raises `Denied`.
@@ -145,7 +142,7 @@ class Quota:
         *,
         key: str | None = None,
         subject: str | None = None,
-        mode: Mode | None = None,
+        mode: params.Mode | None = None,
         metadata: Mapping[str, Any] | None = None,
     ) -> models.DebitAnswer:
         """Debits the balance without asking rate limits. Otherwise it is like `consume`."""
@@ -173,7 +170,7 @@ class Quota:
         meter: str | None = None,
         key: str | None = None,
         reason: str | None = None,
-        on_expired: Literal["forfeit", "regrant"] | None = None,
+        on_expired: params.OnExpired | None = None,
     ) -> models.RefundAnswer:
         """Refunds a debit, a consume or a capture; without `amount` all that was not refunded yet."""
         return self.api.refund(

@@ -21,9 +21,6 @@ from quotasvc._transport_async import AsyncTransport
 
 log = logging.getLogger("quotasvc")
 
-Mode = Literal["normal", "best_effort", "drain"]
-
-
 class AsyncQuota:
     """A client of quotasvc. Make one for the whole program: it has the connections and the retry budget. It is safe for concurrent use.
 
@@ -119,7 +116,7 @@ class AsyncQuota:
         route: str | None = None,
         ip: str | None = None,
         method: str | None = None,
-        mode: Mode | None = None,
+        mode: params.Mode | None = None,
         metadata: Mapping[str, Any] | None = None,
     ) -> models.DebitAnswer:
         """Charges the rate limits and debits the balance, or neither. A refusal raises `Denied`.
@@ -144,7 +141,7 @@ class AsyncQuota:
         *,
         key: str | None = None,
         subject: str | None = None,
-        mode: Mode | None = None,
+        mode: params.Mode | None = None,
         metadata: Mapping[str, Any] | None = None,
     ) -> models.DebitAnswer:
         """Debits the balance without asking rate limits. Otherwise it is like `consume`."""
@@ -172,7 +169,7 @@ class AsyncQuota:
         meter: str | None = None,
         key: str | None = None,
         reason: str | None = None,
-        on_expired: Literal["forfeit", "regrant"] | None = None,
+        on_expired: params.OnExpired | None = None,
     ) -> models.RefundAnswer:
         """Refunds a debit, a consume or a capture; without `amount` all that was not refunded yet."""
         return await self.api.refund(

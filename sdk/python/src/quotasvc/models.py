@@ -19,10 +19,13 @@ class Limiting(Answer):
     level: Literal["tenant", "subject"]
 
 
+BlockKind = Literal["tenant", "subject", "ip"]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Blocked(Answer):
     """On `forbidden`, the blocked tenant, subject or address."""
-    kind: Literal["tenant", "subject", "ip"]
+    kind: BlockKind
     value: str
     expires_at: datetime | None = None
     reason: str | None = None
@@ -39,10 +42,13 @@ class CheckedItem(Answer):
     code: str | None = None
 
 
+LimitKind = Literal["token_bucket", "fixed_window", "sliding_window", "sliding_log", "leaky_bucket", "concurrency"]
+
+
 @dataclass(frozen=True, kw_only=True)
 class LimitVerdict(Answer):
     rule: str
-    kind: Literal["token_bucket", "fixed_window", "sliding_window", "sliding_log", "leaky_bucket", "concurrency"]
+    kind: LimitKind
     replaces: str | None = None
     allowed: bool
     remaining: int
@@ -101,10 +107,13 @@ class CheckBatchAnswer(Answer):
     results: list[CheckAnswer | Problem]
 
 
+Source = Literal["allowance", "topup", "promo", "rollover", "refund", "adjustment", "overage"]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Draw(Answer):
     grant: str
-    source: Literal["allowance", "topup", "promo", "rollover", "refund", "adjustment", "overage"]
+    source: Source
     meter: str
     amount: int
 
@@ -235,12 +244,15 @@ class BalancePeriod(Answer):
     end: datetime | None
 
 
+GrantStatus = Literal["pending", "active", "exhausted", "expired", "voided"]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Grant(Answer):
     grant_id: str
     meter: str
     subject: str
-    source: Literal["allowance", "topup", "promo", "rollover", "refund", "adjustment", "overage"]
+    source: Source
     amount: int
     remaining: int
     held: int
@@ -249,7 +261,7 @@ class Grant(Answer):
     expires_at: datetime | None
     cost_basis: str | None = None
     reason: str | None = None
-    status: Literal["pending", "active", "exhausted", "expired", "voided"]
+    status: GrantStatus
     operation_id: str
     created_at: datetime
 
@@ -408,6 +420,9 @@ class UsageList(Answer):
     next_cursor: str | None
 
 
+HoldStatus = Literal["active", "captured", "released", "expired"]
+
+
 @dataclass(frozen=True, kw_only=True)
 class HoldPart(Answer):
     meter: str
@@ -420,7 +435,7 @@ class HoldPart(Answer):
 class Hold(Answer):
     hold_id: str
     subject: str
-    status: Literal["active", "captured", "released", "expired"]
+    status: HoldStatus
     items: list[HoldPart]
     created_at: datetime
     expires_at: datetime
@@ -452,7 +467,7 @@ class GrantAnswer(Answer):
     grant_id: str
     meter: str
     subject: str
-    source: Literal["allowance", "topup", "promo", "rollover", "refund", "adjustment", "overage"]
+    source: Source
     amount: int
     remaining: int
     held: int
@@ -461,7 +476,7 @@ class GrantAnswer(Answer):
     expires_at: datetime | None
     cost_basis: str | None = None
     reason: str | None = None
-    status: Literal["pending", "active", "exhausted", "expired", "voided"]
+    status: GrantStatus
     operation_id: str
     created_at: datetime
     balance: Position
@@ -537,6 +552,9 @@ class Allowance(Answer):
     expires_in_days: int | None = None
 
 
+LimitPer = Literal["tenant", "subject", "route", "ip", "global"]
+
+
 @dataclass(frozen=True, kw_only=True)
 class LimitMatch(Answer):
     """The limit applies to requests that match all of these; to every request by default."""
@@ -553,6 +571,15 @@ class LimitCost(Answer):
     cost: int
 
 
+LimitCostBy = Literal["request", "amount"]
+
+
+LimitMode = Literal["enforce", "shadow"]
+
+
+OnBackendError = Literal["local_share", "open", "closed"]
+
+
 @dataclass(frozen=True, kw_only=True)
 class LimitBan(Answer):
     """After so many denials by a bucket, all of them less than `within` old, the bucket denies everything for the time `for`. The
@@ -562,6 +589,12 @@ class LimitBan(Answer):
     after: int
     within: str
     for_: str = renamed("for", True)
+
+
+LimitCounts = Literal["attempts", "successes"]
+
+
+LimitRouteKey = Literal["pattern", "path"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -574,23 +607,23 @@ class LimitIPPrefix(Answer):
 @dataclass(frozen=True, kw_only=True)
 class PlanLimit(Answer):
     rule: str
-    per: list[Literal["tenant", "subject", "route", "ip", "global"]]
+    per: list[LimitPer]
     match: LimitMatch | None = None
-    kind: Literal["token_bucket", "fixed_window", "sliding_window", "sliding_log", "leaky_bucket", "concurrency"]
+    kind: LimitKind
     rate: str | None = None
     burst: int | None = None
     cost: int | None = None
     costs: list[LimitCost] | None = None
-    cost_by: Literal["request", "amount"] | None = None
+    cost_by: LimitCostBy | None = None
     replaces: str | None = None
     timezone: str | None = None
-    mode: Literal["enforce", "shadow"] | None = None
-    on_backend_error: Literal["local_share", "open", "closed"] | None = None
+    mode: LimitMode | None = None
+    on_backend_error: OnBackendError | None = None
     region_share: int | None = None
     debt: int | None = None
     ban: LimitBan | None = None
-    counts: Literal["attempts", "successes"] | None = None
-    route_key: Literal["pattern", "path"] | None = None
+    counts: LimitCounts | None = None
+    route_key: LimitRouteKey | None = None
     normalize: list[Literal["case", "trailing_slash", "matrix", "encoded_slash"]] | None = None
     ip_prefix: LimitIPPrefix | None = None
 
@@ -610,13 +643,16 @@ class PlanList(Answer):
     next_cursor: str | None
 
 
+TenantStatus = Literal["active", "suspended"]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Tenant(Answer):
     tenant: str
     plan: str
     anchor: datetime
     timezone: str
-    status: Literal["active", "suspended"]
+    status: TenantStatus
     metadata: dict[str, Any]
     overrides: dict[str, int]
     version: int
@@ -637,7 +673,7 @@ class TenantChange(Answer):
     plan: str
     anchor: datetime
     timezone: str
-    status: Literal["active", "suspended"]
+    status: TenantStatus
     metadata: dict[str, Any]
     overrides: dict[str, int]
     version: int
@@ -692,7 +728,7 @@ class LimitOverride(Answer):
 @dataclass(frozen=True, kw_only=True)
 class LimitExplanationRedisAway(Answer):
     """What happens while Redis is down."""
-    on_backend_error: Literal["local_share", "open", "closed"]
+    on_backend_error: OnBackendError
     replicas: int
     holders: int | None = None
     capacity_each: int | None = None
@@ -720,23 +756,23 @@ class LimitExplanation(Answer):
 @dataclass(frozen=True, kw_only=True)
 class Limit(Answer):
     rule: str
-    per: list[Literal["tenant", "subject", "route", "ip", "global"]]
+    per: list[LimitPer]
     match: LimitMatch | None = None
-    kind: Literal["token_bucket", "fixed_window", "sliding_window", "sliding_log", "leaky_bucket", "concurrency"]
+    kind: LimitKind
     rate: str | None = None
     burst: int
     cost: int
     costs: list[LimitCost] | None = None
-    cost_by: Literal["request", "amount"]
+    cost_by: LimitCostBy
     replaces: str | None = None
     timezone: str | None = None
-    mode: Literal["enforce", "shadow"]
-    on_backend_error: Literal["local_share", "open", "closed"]
+    mode: LimitMode
+    on_backend_error: OnBackendError
     region_share: int
     debt: int | None = None
     ban: LimitBan | None = None
-    counts: Literal["attempts", "successes"] | None = None
-    route_key: Literal["pattern", "path"] | None = None
+    counts: LimitCounts | None = None
+    route_key: LimitRouteKey | None = None
     normalize: list[Literal["case", "trailing_slash", "matrix", "encoded_slash"]] | None = None
     ip_prefix: LimitIPPrefix | None = None
     explain: LimitExplanation | None = None
@@ -759,7 +795,7 @@ class ResetAnswer(Answer):
 @dataclass(frozen=True, kw_only=True)
 class LimitState(Answer):
     rule: str
-    kind: Literal["token_bucket", "fixed_window", "sliding_window", "sliding_log", "leaky_bucket", "concurrency"]
+    kind: LimitKind
     remaining: int
     owed: int | None = None
     limit: int
@@ -793,12 +829,15 @@ class LimitOverrideList(Answer):
     next_cursor: str | None
 
 
+BlockAction = Literal["block", "allow"]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Block(Answer):
-    kind: Literal["tenant", "subject", "ip"]
+    kind: BlockKind
     value: str
     tenant: str | None = None
-    action: Literal["block", "allow"]
+    action: BlockAction
     expires_at: datetime | None = None
     reason: str | None = None
     created_at: datetime
@@ -918,12 +957,15 @@ class Seal(Answer):
     consistency_proof: list[str]
 
 
+KeyScope = Literal["use", "read", "admin"]
+
+
 @dataclass(frozen=True, kw_only=True)
 class NewKey(Answer):
     """A key with its secret, which is shown this once."""
     key_id: str
     name: str
-    scopes: list[Literal["use", "read", "admin"]]
+    scopes: list[KeyScope]
     tenant: str | None
     prefix: str
     secret: str
@@ -936,7 +978,7 @@ class Key(Answer):
     """A key without its secret."""
     key_id: str
     name: str
-    scopes: list[Literal["use", "read", "admin"]]
+    scopes: list[KeyScope]
     tenant: str | None
     prefix: str
     created_at: datetime

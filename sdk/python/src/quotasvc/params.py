@@ -23,14 +23,23 @@ class CheckRequest(TypedDict):
     max_stale_ms: NotRequired[int]
 
 
+Mode = Literal["normal", "best_effort", "drain"]
+
+
 class BatchDebit(TypedDict):
     idempotency_key: NotRequired[str]
     tenant: str
     items: Sequence[Item]
     subject: NotRequired[str]
-    mode: NotRequired[Literal["normal", "best_effort", "drain"]]
+    mode: NotRequired[Mode]
     metadata: NotRequired[Mapping[str, Any]]
     dry_run: NotRequired[bool]
+
+
+OnExpired = Literal["forfeit", "regrant"]
+
+
+HoldStatus = Literal["active", "captured", "released", "expired"]
 
 
 class Rollover(TypedDict):
@@ -66,6 +75,9 @@ class Allowance(TypedDict):
     expires_in_days: NotRequired[int]
 
 
+LimitPer = Literal["tenant", "subject", "route", "ip", "global"]
+
+
 class LimitMatch(TypedDict):
     """The limit applies to requests that match all of these; to every request by default."""
     method: NotRequired[str]
@@ -75,12 +87,30 @@ class LimitMatch(TypedDict):
     tenant: NotRequired[str]
 
 
+LimitKind = Literal["token_bucket", "fixed_window", "sliding_window", "sliding_log", "leaky_bucket", "concurrency"]
+
+
 class LimitCost(TypedDict):
     route: str
     cost: int
 
 
+LimitCostBy = Literal["request", "amount"]
+
+
+LimitMode = Literal["enforce", "shadow"]
+
+
+OnBackendError = Literal["local_share", "open", "closed"]
+
+
 LimitBan = TypedDict("LimitBan", {"after": int, "within": str, "for": str})
+
+
+LimitCounts = Literal["attempts", "successes"]
+
+
+LimitRouteKey = Literal["pattern", "path"]
 
 
 class LimitIPPrefix(TypedDict):
@@ -91,22 +121,34 @@ class LimitIPPrefix(TypedDict):
 
 class PlanLimit(TypedDict):
     rule: str
-    per: Sequence[Literal["tenant", "subject", "route", "ip", "global"]]
+    per: Sequence[LimitPer]
     match: NotRequired[LimitMatch]
-    kind: Literal["token_bucket", "fixed_window", "sliding_window", "sliding_log", "leaky_bucket", "concurrency"]
+    kind: LimitKind
     rate: NotRequired[str]
     burst: NotRequired[int]
     cost: NotRequired[int]
     costs: NotRequired[Sequence[LimitCost]]
-    cost_by: NotRequired[Literal["request", "amount"]]
+    cost_by: NotRequired[LimitCostBy]
     replaces: NotRequired[str]
     timezone: NotRequired[str]
-    mode: NotRequired[Literal["enforce", "shadow"]]
-    on_backend_error: NotRequired[Literal["local_share", "open", "closed"]]
+    mode: NotRequired[LimitMode]
+    on_backend_error: NotRequired[OnBackendError]
     region_share: NotRequired[int]
     debt: NotRequired[int]
     ban: NotRequired[LimitBan]
-    counts: NotRequired[Literal["attempts", "successes"]]
-    route_key: NotRequired[Literal["pattern", "path"]]
+    counts: NotRequired[LimitCounts]
+    route_key: NotRequired[LimitRouteKey]
     normalize: NotRequired[Sequence[Literal["case", "trailing_slash", "matrix", "encoded_slash"]]]
     ip_prefix: NotRequired[LimitIPPrefix]
+
+
+TenantStatus = Literal["active", "suspended"]
+
+
+BlockKind = Literal["tenant", "subject", "ip"]
+
+
+BlockAction = Literal["block", "allow"]
+
+
+KeyScope = Literal["use", "read", "admin"]
