@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import socket
+import time
 from datetime import datetime, timedelta, timezone
 
 import pytest
@@ -172,6 +174,19 @@ def test_a_failing_service_gets_few_retries(service: Service, proxy: Proxy) -> N
     assert 50 <= len(proxy.seen) <= 40 + 10 + 4, "copies of a client share its budget"
 
 
+def test_an_error_says_whether_it_may_have_taken_effect(service: Service, proxy: Proxy, dead_url: str, tenant: str) -> None:
+    def unknown(url: str, *faults: Fault) -> bool:
+        proxy.faults.extend(faults)
+        with pytest.raises(QuotaError) as failed:
+            Quota(url, service.key, backoff=FAST, attempts=max(len(faults), 1)).consume(tenant, "api_calls")
+        return failed.value.outcome_unknown
+
+    assert not unknown(dead_url), "nothing was sent"
+    assert not unknown(proxy.url, problem(503, "unavailable")) and not unknown(proxy.url, problem(429, "rate_limited"))
+    assert unknown(proxy.url, Fault("lose")) and unknown(proxy.url, problem(503, "outcome_unknown")) and unknown(proxy.url, Fault("answer", 502))
+    assert unknown(proxy.url, Fault("lose"), problem(503, "unavailable")), "the first attempt counts"
+
+
 @pytest.mark.feature("timeouts")
 def test_a_hanging_service_is_given_up(service: Service, proxy: Proxy) -> None:
     proxy.down = Fault("hang")
@@ -203,6 +218,19 @@ async def test_async_an_answer_that_drips_is_given_up() -> None:
     async with server, AsyncQuota(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}", "k", timeout=0.5, attempts=1) as quota:
         with pytest.raises(NoAnswer, match="no answer within"):
             await quota.check("acme", "api_calls")
+
+
+def test_a_request_does_not_wait_for_the_one_before(service: Service, tenant: str) -> None:
+    with Quota(service.url, service.key) as quota:
+        took = []
+        for _ in range(40):
+            began = time.perf_counter()
+            quota.check(tenant, "api_calls")
+            took.append(time.perf_counter() - began)
+        with quota._transport.connections.get().stream("GET", f"{service.url}/v1/openapi.yaml") as response:
+            connection = response.extensions["network_stream"].get_extra_info("socket")
+            assert connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+    assert min(took[20:]) < 0.03, "with Nagle's algorithm each takes 40 ms more"
 
 
 def test_a_client_serves_several_event_loops(service: Service, tenant: str) -> None:

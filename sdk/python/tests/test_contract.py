@@ -168,5 +168,5 @@ def test_every_operation_works(service: Service) -> None:
 def test_the_version_is_the_same_everywhere() -> None:
     import quotasvc
 
-    assert 'path = "src/quotasvc/__init__.py"' in (SDK / "pyproject.toml").read_text()
+    assert 'path = "src/quotasvc/_version.py"' in (SDK / "pyproject.toml").read_text()
     assert re.fullmatch(r"\d+\.\d+\.\d+", quotasvc.__version__)

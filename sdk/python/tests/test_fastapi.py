@@ -19,6 +19,7 @@ from fastapi.responses import JSONResponse, StreamingResponse
 from proxy import Fault, Proxy, problem
 
 from quotasvc import AsyncQuota, Backoff, FailOpenEvent, Quota
+from quotasvc._web import passage
 from quotasvc.fastapi import QuotaMiddleware, consume
 
 pytestmark = pytest.mark.feature("middleware")
@@ -240,7 +241,10 @@ async def test_a_refusal_of_unknown_outcome_is_refunded(service: Service, quota:
     async with AsyncQuota(proxy.url, service.key, backoff=FAST, attempts=1) as client:
         proxy.faults.append(Fault("lose"))
         assert (await get(make_app(client), "/ok", tenant)).status_code == 503
-    assert state(quota, tenant) == (1, 1)
+        assert state(quota, tenant) == (1, 1)
+        proxy.faults.append(problem(503, "unavailable"))  # nothing was done, so nothing is refunded
+        assert (await get(make_app(client), "/ok", tenant)).status_code == 503
+    assert [s.path for s in proxy.seen] == ["/v1/consume", "/v1/refunds", "/v1/consume"]
 
 
 async def test_a_fault_of_the_program_is_not_shown_to_its_client(service: Service, tenant: str) -> None:
@@ -253,6 +257,26 @@ async def test_the_handlers_own_denials_are_its_own(aquota: AsyncQuota, quota: Q
     other = make_tenant(quota, "small")
     response = await get(make_app(aquota.with_options(retry_denied=False)), "/own", tenant, **{"x-other": other})
     assert response.status_code == 500 and state(quota, tenant) == (1, 1)
+
+
+@pytest.mark.parametrize("path", ["/straße/%00/%ff", "/" + "a" * 5000, "/a%20b%7F"])
+async def test_a_strange_path_is_no_error(aquota: AsyncQuota, quota: Quota, path: str) -> None:
+    tenant = make_tenant(quota, "limited")
+    response = await get(make_app(aquota), path, tenant)
+    assert response.status_code == 404 and response.headers["x-quota-remaining"] == "999"
+
+
+@pytest.mark.parametrize("tenant", ["a b", "-x", "ä", "x" * 129, "a/b"])
+async def test_a_tenant_that_is_no_id_is_refused(aquota: AsyncQuota, tenant: str) -> None:
+    response = await get(make_app(aquota, tenant=lambda r: tenant), "/ok", None)
+    assert response.status_code == 400 and response.json()["code"] == "tenant_missing"
+
+
+def test_what_a_client_chooses_is_made_fit() -> None:
+    made = passage("acme", None, "/a\u0000ü\udcff" + "b" * 500, "fe80::1%eth0", "get\n")
+    assert made.route and len(made.route) == 256 and made.route.startswith("/a%00%C3%BC?b") and made.route.isascii()
+    assert (made.ip, made.method) == ("fe80::1", None)
+    assert passage("acme", None, None, "testclient", "delete").method == "DELETE"
 
 
 async def test_websockets_and_lifespans_pass(aquota: AsyncQuota) -> None:

@@ -14,13 +14,13 @@ from quotasvc._call import RetryEvent, new_key
 from quotasvc._client import Hold, Quota
 from quotasvc._client_async import AsyncHold, AsyncQuota
 from quotasvc._failopen import FailOpenEvent
+from quotasvc._version import __version__
 from quotasvc.errors import Denied, QuotaError, Undecided
 from quotasvc.local import LocalDenied, LocalStats, LocalUnits
 from quotasvc.webhooks import Event, Webhook, WebhookError
 
-__version__ = "0.1.0"
-
 __all__ = [
+    "__version__",
     "Api",
     "AsyncApi",
     "AsyncHold",

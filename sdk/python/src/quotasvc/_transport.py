@@ -15,12 +15,16 @@ import httpx
 
 from quotasvc import errors
 from quotasvc._backoff import Budget, retry_after
-from quotasvc._call import MAX_ANSWER, Attempts, Call, Retry, RetryEvent
+from quotasvc._call import MAX_ANSWER, Attempts, Call, Retry, RetryEvent, no_delay
 from quotasvc._decode import Answer, Meta, decode
+from quotasvc._version import __version__
 
 A = TypeVar("A", bound=Answer)
 
 log = logging.getLogger("quotasvc")
+
+# After these the service has not seen the request.
+NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
 
 
 class Transport:
@@ -67,6 +71,8 @@ class Transport:
         headers = call.header_fields()
         if self.key:
             headers["Authorization"] = f"Bearer {self.key}"
+        headers["User-Agent"] = f"quotasvc-python/{__version__}"
+        unknown = False  # of any attempt so far
         while True:
             try:
                 raw, meta = self.attempt(call, url, headers, content, attempts)
@@ -75,6 +81,7 @@ class Transport:
                 error: errors.QuotaError = errors.from_answer(raw, meta, retry_after(meta.headers), call.key)
             except errors.NoAnswer as lost:
                 error = lost
+            unknown = error.outcome_unknown = unknown or error.outcome_unknown
             wait = attempts.wait(error.status, error.retry_after)
             if wait is None:
                 raise error
@@ -91,9 +98,15 @@ class Transport:
             exchange = self.exchange(call, url, headers, content, seconds, attempts.count)
             return exchange
         except (httpx.TimeoutException, TimeoutError) as error:
-            raise errors.NoAnswer(f"{where}: no answer within {seconds:.3g} s", key=call.key) from error
+            raise self.no_answer(f"{where}: no answer within {seconds:.3g} s", call, error, attempts.count) from error
         except httpx.RequestError as error:
-            raise errors.NoAnswer(f"{where}: {error or type(error).__name__}", key=call.key) from error
+            raise self.no_answer(f"{where}: {error or type(error).__name__}", call, error, attempts.count) from error
+
+    def no_answer(self, detail: str, call: Call, cause: Exception, attempt: int) -> errors.NoAnswer:
+        """Returns the error for an attempt without answer."""
+        error = errors.NoAnswer(detail, meta=Meta(attempts=attempt), key=call.key)
+        error.outcome_unknown = not isinstance(cause, NOT_SENT)
+        return error
 
     def exchange(
         self, call: Call, url: str, headers: dict[str, str], content: bytes | None, seconds: float, attempt: int
@@ -103,6 +116,7 @@ class Transport:
         with self.connections.get().stream(
             call.method, url, headers=headers, content=content, timeout=seconds, follow_redirects=False
         ) as response:
+            no_delay(response)
             raw = bytearray()
             for part in response.iter_bytes():
                 raw += part

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import ipaddress
 import json
 import logging
 import math
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
+from urllib.parse import quote
 
 from quotasvc import errors
 from quotasvc._call import new_key
@@ -89,7 +92,7 @@ class Passage:
 
     def failed(self, charge: Charge, error: errors.QuotaError) -> None:
         """Notes that the operation was refused."""
-        charge.unknown = isinstance(error, errors.Undecided) and not isinstance(error, errors.QueueFull)
+        charge.unknown = error.outcome_unknown
         self.refusal = error
         if error.status:
             self.headers = handed_on(error.meta.headers)
@@ -126,9 +129,28 @@ def refuse(error: errors.QuotaError) -> Refusal | None:
     problem = {name: error.problem[name] for name in _SHOWN if name in error.problem}
     if isinstance(error, errors.Undecided):
         problem = {"type": "about:blank", "title": "Service unavailable", "detail": "the quota could not be decided now", "code": "unavailable"}
-    problem = {"type": "about:blank", "title": "Not allowed", "detail": error.detail, "code": error.code, **problem, "status": status}
+    title = "No tenant" if isinstance(error, NoTenant) else "Not allowed"
+    problem = {"type": "about:blank", "title": title, "detail": error.detail, "code": error.code, **problem, "status": status}
     headers += [("Content-Type", "application/problem+json"), ("Cache-Control", "no-store")]
     return Refusal(status, headers, json.dumps(problem).encode())
+
+
+_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,127}")
+_METHOD = re.compile(r"[A-Z][A-Z-]{0,31}")
+_MAX_ROUTE = 256
+_PRINTABLE = "".join(map(chr, range(0x20, 0x7F)))
+
+
+def passage(tenant: str, subject: str | None, route: str | None, ip: str | None, method: str | None) -> Passage:
+    """Returns the passage of a request. Clients choose their path and method, so what the service does not take is made fit or left out:
+    a strange request must not become an error of the program."""
+    try:
+        ip = str(ipaddress.ip_address((ip or "").partition("%")[0]))
+    except ValueError:
+        ip = None  # a socket of the system, a test client
+    route = quote(route, safe=_PRINTABLE, errors="replace")[:_MAX_ROUTE] if route else None
+    method = (method or "").upper()
+    return Passage(tenant, subject, route, ip, method if _METHOD.fullmatch(method) else None)
 
 
 def tenant_of(find: Callable[[R], str | None], request: R) -> str:
@@ -137,7 +159,7 @@ def tenant_of(find: Callable[[R], str | None], request: R) -> str:
         tenant = find(request)
     except LookupError:
         tenant = None
-    if not tenant:
+    if not tenant or not _ID.fullmatch(tenant):
         raise NoTenant("the request names no tenant")
     return tenant
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from quotasvc import errors
 from quotasvc._client_async import AsyncQuota
-from quotasvc._web import DEADLINE, Passage, handed_on, items_of, refuse, tenant_of
+from quotasvc._web import DEADLINE, Passage, items_of, passage, refuse, tenant_of
 
 log = logging.getLogger("quotasvc")
 
@@ -122,23 +122,18 @@ class RequestQuota:
             except errors.QuotaError as error:
                 self._missing = error
                 raise
-            self._passage = Passage(
-                tenant,
-                owner.subject(request) if owner.subject else None,
-                owner.route(request),
-                client[0] if client and client[0].count(".") + client[0].count(":") > 1 else None,
-                self._scope.get("method"),
-            )
-        passage = self._passage
-        charge = passage.begin()
+            subject = owner.subject(request) if owner.subject else None
+            self._passage = passage(tenant, subject, owner.route(request), client[0] if client else None, self._scope.get("method"))
+        own = self._passage
+        charge = own.begin()
         try:
             answer = await owner.client.consume(
-                passage.tenant, items, key=charge.key, subject=passage.subject, route=passage.route, ip=passage.ip, method=passage.method
+                own.tenant, items, key=charge.key, subject=own.subject, route=own.route, ip=own.ip, method=own.method
             )
         except errors.QuotaError as error:
-            passage.failed(charge, error)
+            own.failed(charge, error)
             raise
-        passage.done(charge, answer.meta.headers, answer.failed_open)
+        own.done(charge, answer.meta.headers, answer.failed_open)
 
     _missing: errors.QuotaError | None = None
 
@@ -174,4 +169,4 @@ def _request(scope: Scope) -> Any:
     return Request(scope)
 
 
-__all__ = ["QuotaMiddleware", "RequestQuota", "handed_on"]
+__all__ = ["QuotaMiddleware", "RequestQuota"]

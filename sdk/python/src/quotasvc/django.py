@@ -21,7 +21,7 @@ from django.http.response import HttpResponseBase
 
 from quotasvc import errors
 from quotasvc._client import Quota
-from quotasvc._web import DEADLINE, Passage, items_of, refuse, tenant_of
+from quotasvc._web import DEADLINE, Passage, items_of, passage, refuse, tenant_of
 
 _STATE = "_quotasvc"
 
@@ -40,7 +40,7 @@ class QuotaMiddleware:
             raise ImproperlyConfigured("QUOTASVC['tenant'] is required: a function that returns the tenant of a request")
         client = options.get("client") or Quota(fail_open=options.get("fail_open", ()), on_fail_open=options.get("on_fail_open"))
         self.client = client.with_options(deadline=options.get("deadline", DEADLINE), retry_denied=False)
-        self.settler = client.with_options(retry_denied=False)
+        self.settler = self.client  # the response waits for refunds: no longer than for the decision
         self.tenant = options["tenant"]
         self.meter, self.amount = options.get("meter"), options.get("amount", 1)
         self.subject, self.exempt = options.get("subject"), options.get("exempt")
@@ -101,18 +101,17 @@ class _RequestQuota:
                 self.missing = error
                 raise
             subject = owner.subject(request) if owner.subject else None
-            ip = request.META.get("REMOTE_ADDR") or None
-            self.passage = Passage(tenant, subject, owner.route(request), ip, request.method)
-        passage = self.passage
-        charge = passage.begin()
+            self.passage = passage(tenant, subject, owner.route(request), request.META.get("REMOTE_ADDR"), request.method)
+        own = self.passage
+        charge = own.begin()
         try:
             answer = owner.client.consume(
-                passage.tenant, items, key=charge.key, subject=passage.subject, route=passage.route, ip=passage.ip, method=passage.method
+                own.tenant, items, key=charge.key, subject=own.subject, route=own.route, ip=own.ip, method=own.method
             )
         except errors.QuotaError as error:
-            passage.failed(charge, error)
+            own.failed(charge, error)
             raise
-        passage.done(charge, answer.meta.headers, answer.failed_open)
+        own.done(charge, answer.meta.headers, answer.failed_open)
 
     def refused(self, error: errors.QuotaError) -> HttpResponse | None:
         """Returns the response to a refusal of this request's charges; None if the error is from another call or a fault of the program."""

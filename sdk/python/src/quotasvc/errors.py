@@ -31,6 +31,7 @@ class QuotaError(Exception):
     """
 
     code = ""
+    outcome_unknown = False  # whether an attempt may have taken effect
 
     def __init__(
         self,
@@ -301,24 +302,28 @@ class OutcomeUnknown(Undecided):
     """The operation may have taken effect."""
 
     code = "outcome_unknown"
+    outcome_unknown = True
 
 
 class InternalError(Undecided):
     """An error in the service."""
 
     code = "internal"
+    outcome_unknown = True
 
 
 class NoAnswer(Undecided):
     """The service did not answer, or not in time. The operation may have taken effect; `__cause__` has the reason."""
 
     code = "no_answer"
+    outcome_unknown = True  # False if no connection was made
 
 
 class InvalidAnswer(Undecided):
     """The answer is not from the service, but from a proxy, or is damaged. The operation may have taken effect."""
 
     code = "invalid_answer"
+    outcome_unknown = True
 
 
 BY_CODE: dict[str, type[QuotaError]] = {
