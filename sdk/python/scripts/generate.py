@@ -315,6 +315,7 @@ TWINS = [
     (r"await asyncio\.sleep\(", "time.sleep("),
     (r"(?m)^ *# httpx bounds each step.*\n", ""),
     (r"await asyncio\.wait_for\((\w+), [^\n]*\)", r"\1"),
+    (r"(?m)await finish\((.*)\)$", r"\1"),
     (r"(?m)^import asyncio\n", ""),
     (r"\basync (def|with|for) ", r"\1 "),
     (r"\bawait ", ""),

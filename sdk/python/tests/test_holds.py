@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 
+import anyio
 import pytest
 from conftest import Service, make_tenant
 from proxy import Fault, Proxy, problem
@@ -118,6 +120,37 @@ def test_what_could_not_be_captured_is_an_error_unless_the_block_raised(service:
         hold.add(60)
         proxy.down = problem(503, "unavailable")
         raise ConnectionError
+
+
+async def test_async_a_cancelled_stream_is_charged_what_it_used(aquota: AsyncQuota, tenant: str) -> None:
+    async def stream() -> None:
+        async with aquota.hold(tenant, "tokens", 1000) as hold:
+            hold.add(42)
+            begun.set()
+            await asyncio.sleep(60)
+
+    begun = asyncio.Event()
+    task = asyncio.create_task(stream())
+    await begun.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    answer = await aquota.balance(tenant, "tokens")
+    assert (answer.used, answer.held) == (42, 0)
+
+
+async def test_async_a_stream_whose_scope_is_cancelled_is_charged_what_it_used(aquota: AsyncQuota, tenant: str) -> None:
+    with anyio.CancelScope() as scope:  # as Starlette does when the client of a StreamingResponse leaves
+        async with aquota.hold(tenant, "tokens", 1000) as hold:
+            hold.add(42)
+            scope.cancel()
+            await asyncio.sleep(60)
+    for _ in range(500):
+        answer = await aquota.balance(tenant, "tokens")
+        if answer.used:
+            break
+        await asyncio.sleep(0.02)
+    assert (answer.used, answer.held) == (42, 0)
 
 
 async def test_async_a_stream_is_charged_what_it_used(aquota: AsyncQuota, tenant: str) -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import threading
 import time
 
 import pytest
-from conftest import Service, eventually, make_tenant
+from conftest import SDK, Service, eventually, make_tenant
 from proxy import Fault, Proxy, problem
 
 from quotasvc import Backoff, LocalDenied, LocalUnits, Quota
@@ -168,6 +171,22 @@ def test_close_without_service_ends_in_time_with_an_error(service: Service, prox
     with pytest.raises(NoAnswer, match="1 used units were not charged in time, and 1 holds"):
         units.close(timeout=0.5)
     assert time.monotonic() - began < 10
+
+
+def test_a_killed_process_loses_uncaptured_use_only(service: Service, quota: Quota, tenant: str) -> None:
+    program = f"""
+import os, time
+from quotasvc import LocalUnits, Quota
+units = LocalUnits(Quota(), {tenant!r}, "api_calls", ttl=3, capture_every=0.2)
+units.take_wait(10, timeout=30)
+while units.stats().captured < 10:
+    time.sleep(0.01)
+units.take(5)
+os.kill(os.getpid(), 9)
+"""
+    environment = {**os.environ, "PYTHONPATH": str(SDK / "src"), "QUOTASVC_URL": service.url, "QUOTASVC_KEY": service.key}
+    assert subprocess.run([sys.executable, "-c", program], env=environment, timeout=60).returncode == -9
+    eventually(lambda: state(quota, tenant) == (10, 0))  # what was held is back when the hold has expired
 
 
 def test_exhausted_says_why_and_a_top_up_is_noticed(quota: Quota, tenant: str) -> None:

@@ -380,13 +380,16 @@ class Hold:
         return self.open()
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        if self._settled:
-            return
+        if not self._settled:
+            self._close(error is None)
+
+    def _close(self, tell: bool) -> None:
+        """Captures what was used. An error is logged, and raised if it hides no other."""
         try:
             self.capture()
         except errors.QuotaError as failed:
             log.error("quota: %d units of hold %s of tenant %s were not captured: %s", self.used, self.hold_id, self.tenant, failed)
-            if error is None:
+            if tell:
                 raise
 
 

@@ -17,6 +17,7 @@ from quotasvc._api_async import AsyncApi
 from quotasvc._backoff import Backoff
 from quotasvc._call import Call, Retry, RetryEvent, new_key
 from quotasvc._failopen import FailOpen, FailOpenEvent, opened_check, opened_debit
+from quotasvc._finish import finish  # async only
 from quotasvc._transport_async import AsyncTransport
 
 log = logging.getLogger("quotasvc")
@@ -205,7 +206,7 @@ class AsyncQuota:
             yield answer
         except Exception:
             if not answer.failed_open:
-                await self.refund_failed(tenant, answer.operation_id)
+                await finish(self.refund_failed(tenant, answer.operation_id))
             raise
 
     async def refund_failed(self, tenant: str, operation_id: str) -> bool:
@@ -379,13 +380,16 @@ class AsyncHold:
         return await self.open()
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        if self._settled:
-            return
+        if not self._settled:
+            await finish(self._close(error is None))
+
+    async def _close(self, tell: bool) -> None:
+        """Captures what was used. An error is logged, and raised if it hides no other."""
         try:
             await self.capture()
         except errors.QuotaError as failed:
             log.error("quota: %d units of hold %s of tenant %s were not captured: %s", self.used, self.hold_id, self.tenant, failed)
-            if error is None:
+            if tell:
                 raise
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from quotasvc import errors
 from quotasvc._client_async import AsyncQuota
+from quotasvc._finish import finish
 from quotasvc._web import DEADLINE, Passage, items_of, passage, refuse, tenant_of
 
 log = logging.getLogger("quotasvc")
@@ -110,7 +111,7 @@ class RequestQuota:
             self._status = self._status or 500
             raise
         finally:
-            await self._settle()
+            await finish(self._settle())
 
     async def consume(self, items: Mapping[str, int], request: Any) -> None:
         """Charges the request. A refusal raises; the middleware answers it. What is charged is refunded if the request fails."""
