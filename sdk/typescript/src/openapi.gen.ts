@@ -1,0 +1,6409 @@
+// The types of the contract.
+// Written by scripts/generate.mjs from internal/httpapi/wire/openapi.yaml. Do not edit: npm run generate.
+
+export interface paths {
+    "/v1/check": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Check whether a consume would be allowed
+         * @description Checks limits and balances and changes neither. The status is 200 even if `allowed` is false; `code` is then the code that a consume would fail with.
+         */
+        post: operations["check"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/check/batch": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Up to 1000 independent checks
+         * @description Each result is the answer that POST /v1/check would return, or its problem, in the order of the checks. The limits of all checks are asked together. A body with an invalid field is refused as a whole, as is one of more than 1048576 bytes.
+         */
+        post: operations["checkBatch"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/consume": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Charge the rate limits and debit the balance, or neither
+         * @description All limits and all items must allow it; otherwise nothing is charged.
+         */
+        post: operations["consume"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/authorize/{gateway}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                gateway: "nginx" | "haproxy" | "traefik" | "envoy";
+            };
+            cookie?: never;
+        };
+        /**
+         * Decide whether a request may pass the gateway
+         * @description For gateways that hold back a request of their client and ask whether it may pass: any method, no body, everything in
+         *     headers. It consumes one item; with `X-Quota-Mode: check` it only checks, with `limit` it only charges limits, and `X-Quota-Charge` names the charge. 200 lets the request pass. A refusal has
+         *     the status and the problem of a consume, except for `nginx`, which would turn most statuses into 500: there it is 403
+         *     (401 stays 401), with the status in `X-Quota-Status` and the problem in `X-Quota-Problem`.
+         *
+         *     The service trusts these headers, so the gateway must replace or remove those that its clients send. `nginx` and
+         *     `haproxy` describe the forwarded request with `X-Original-URI` and `X-Original-Method`, `traefik` with
+         *     `X-Forwarded-Uri` and `X-Forwarded-Method`. If a gateway's own headers are missing, the others count. Limits see the
+         *     method, and the path in a normal form, without the query, unless `X-Quota-Route` names the route. Other spellings of a route
+         *     count as the same one unless a limit's `normalize` says otherwise.
+         *
+         *     Limits per `ip` use the peer of the connection or, if that is a trusted proxy, the client in `X-Forwarded-For` or
+         *     `X-Real-IP`.
+         *
+         *     A request with an `Idempotency-Key` that was used before, for the same method, URI and X-Quota headers, passes
+         *     without being charged units again. Limits are charged each time. Without a key each request is charged. An
+         *     `X-Request-Id` is not a key.
+         */
+        get: operations["authorize"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/authorize/envoy/{path}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The path and the query of the forwarded request, with all its slashes. */
+                path: string;
+            };
+            cookie?: never;
+        };
+        /**
+         * Decide whether a request may pass Envoy
+         * @description Like the operation above. Envoy sends the method of the forwarded request, and its path after `path_prefix`.
+         */
+        get: operations["authorizeEnvoy"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/debits": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Debit the balance
+         * @description All items succeed or none does. Rate limits are not charged.
+         */
+        post: operations["debit"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/debits/batch": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Up to 1000 independent debits
+         * @description Each debit succeeds or fails alone, under its own idempotency key. Results are in the order of the debits. A body with an invalid field is refused as a whole, before anything is done. With `dry_run` each debit is decided as if it were the only one.
+         */
+        post: operations["debitBatch"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/holds": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Reserve units for work that is about to start
+         * @description Held units leave `remaining` at once. A capture uses them. A release or the expiry of the hold returns them to their grants. All items are held or none is. Overage cannot be held.
+         */
+        post: operations["hold"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/holds/{hold_id}/capture": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                hold_id: components["schemas"]["Id"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Use held units
+         * @description Without `items` the capture uses all held units. With `items` it uses those; the rest stays held unless `final` is true. A capture of more than is held is decided like a debit. A hold without remaining units is `captured`.
+         */
+        post: operations["captureHold"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/holds/{hold_id}/release": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                hold_id: components["schemas"]["Id"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Return held units */
+        post: operations["releaseHold"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/holds/{hold_id}/extend": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                hold_id: components["schemas"]["Id"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Extend a hold
+         * @description The hold expires `ttl_seconds` from now. An extension never shortens a hold.
+         */
+        post: operations["extendHold"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/refunds": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Refund a debit or a capture, in whole or in part
+         * @description Repeated refunds add up to at most the debit. Units return to their grants, the last drawn first.
+         */
+        post: operations["refund"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/limits/charge": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Charge limits without a debit
+         * @description Charges the limits that apply, all or none, and writes nothing to the ledger. `cost` multiplies what each limit takes of a request. `rules` names the limits to charge; a limit that replaces one of them is charged in its place. A limit of them that does not apply is not charged. A limit with `match.meter` does not apply. With `after_the_fact` nothing is denied: the limits are charged down to their `debt` below zero. With an `Idempotency-Key` a repetition within 10 minutes charges nothing and shows the limits as they are; while Redis is down, only the instance that has charged knows the key.
+         */
+        post: operations["chargeLimits"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/limits/charge/refund": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Give back the tokens of a charge
+         * @description Gives back what the charge took and what has not come back by itself. A second refund of a charge gives nothing back. An id that was not issued is 404. After 503 the refund may have been made.
+         */
+        post: operations["refundCharge"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/leases": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Acquire one of a limited number of leases
+         * @description Returns a lease of a limit of kind `concurrency`, if fewer are held than the limit allows. The holder releases it
+         *     after its work, and renews it during long work. Other leases expire, so that those of a dead holder become available
+         *     again. If limits replace the named one, the most specific that applies decides.
+         *
+         *     The same `Idempotency-Key` returns the same lease while it lasts, so a retry takes no second one.
+         */
+        post: operations["acquireLease"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/leases/{lease_id}/renew": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id from the acquisition; opaque. */
+                lease_id: components["parameters"]["LeasePath"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Renew a lease
+         * @description The lease ends `ttl_seconds` from now, even if it would have lasted longer. A lease that has ended is `lease_not_found`: someone else may hold that place by now. Renew after a third of the time, which leaves time for retries. If the tenant, the subject or the address is blocked by now, or the tenant is suspended, the lease ends: `forbidden` or `tenant_suspended`.
+         */
+        post: operations["renewLease"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/leases/{lease_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id from the acquisition; opaque. */
+                lease_id: components["parameters"]["LeasePath"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Release a lease
+         * @description A release of a lease that has ended succeeds, so it can be repeated. After `unavailable` the lease ends at its time, unless a repetition releases it earlier.
+         */
+        delete: operations["releaseLease"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/tenants/{tenant}/balances": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                tenant: components["parameters"]["TenantPath"];
+            };
+            cookie?: never;
+        };
+        /**
+         * The balances of a tenant
+         * @description One for each meter of the plan, used or not, and one for each other meter with a grant; with `as_of`, those that existed then. Not paged.
+         */
+        get: operations["listBalances"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/tenants/{tenant}/balances/{meter}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                tenant: components["parameters"]["TenantPath"];
+                meter: components["parameters"]["MeterPath"];
+            };
+            cookie?: never;
+        };
+        /** One balance with its open grants */
+        get: operations["getBalance"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/tenants/{tenant}/entries": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                tenant: components["parameters"]["TenantPath"];
+            };
+            cookie?: never;
+        };
+        /** Journal entries of a tenant, by meter and in the order in which they were written */
+        get: operations["listEntries"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/tenants/{tenant}/operations/{operation_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                tenant: components["parameters"]["TenantPath"];
+                /** @description The idempotency key of the request, or an id of the ledger's own operations from the entries. Percent-encode characters that a path segment cannot hold. */
+                operation_id: string;
+            };
+            cookie?: never;
+        };
+        /**
+         * One operation with its entries
+         * @description A key that is used again after its memory has ended names another operation. The answer is one of them.
+         */
+        get: operations["getOperation"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/tenants/{tenant}/periods": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                tenant: components["parameters"]["TenantPath"];
+            };
+            cookie?: never;
+        };
+        /**
+         * The open period and the following ones
+         * @description According to the tenant's present terms.
+         */
+        get: operations["listPeriods"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/tenants/{tenant}/statements": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                tenant: components["parameters"]["TenantPath"];
+            };
+            cookie?: never;
+        };
+        /**
+         * The closed and open periods, those that began last first
+         * @description Without the lines of the statements. Periods that began together are in the order of their meters.
+         */
+        get: operations["listStatements"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/tenants/{tenant}/statements/{meter}/{period_start}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                tenant: components["parameters"]["TenantPath"];
+                meter: components["parameters"]["MeterPath"];
+                /** @description The start of the period; `current`: the open period; `last`: the newest closed one; `at:` and a time: the period that contains it. */
+                period_start: string;
+            };
+            cookie?: never;
+        };
+        /**
+         * The statement of one period
+         * @description The figures add up: opening + granted + refunded - used - expired + adjusted = closing. As CSV, with `format=csv` or `Accept: text/csv`, it has a header row, a row per kind of entry and source of grants, and a row of source `total` for each figure of the sum.
+         */
+        get: operations["getStatement"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/tenants/{tenant}/usage": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                tenant: components["parameters"]["TenantPath"];
+            };
+            cookie?: never;
+        };
+        /**
+         * Use per hour, day or month
+         * @description The hours, days or months of [from, to) with any use, oldest first. At most 31 days by hour, 366 days by day and 3660 days by month. Not paged.
+         */
+        get: operations["listUsage"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/tenants/{tenant}/holds": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                tenant: components["parameters"]["TenantPath"];
+            };
+            cookie?: never;
+        };
+        /** The holds of a tenant */
+        get: operations["listHolds"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/tenants/{tenant}/holds/{hold_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                tenant: components["parameters"]["TenantPath"];
+                hold_id: components["schemas"]["Id"];
+            };
+            cookie?: never;
+        };
+        /** One hold */
+        get: operations["getHold"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/tenants/{tenant}/grants": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                tenant: components["parameters"]["TenantPath"];
+            };
+            cookie?: never;
+        };
+        /** The grants of a tenant */
+        get: operations["listGrants"];
+        put?: never;
+        /** Issue a grant */
+        post: operations["grant"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/tenants/{tenant}/grants/{grant_id}/void": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                tenant: components["parameters"]["TenantPath"];
+                grant_id: components["schemas"]["Id"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Void the remainder of a grant
+         * @description Units that were drawn or are held stay so.
+         */
+        post: operations["voidGrant"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/tenants/{tenant}/adjustments": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                tenant: components["parameters"]["TenantPath"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Correct a balance
+         * @description A positive amount adds a grant of source adjustment that does not expire. A negative amount draws from the grants in burn order.
+         */
+        post: operations["adjust"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/meters": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** All meters */
+        get: operations["listMeters"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/meters/{meter}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                meter: components["parameters"]["MeterPath"];
+            };
+            cookie?: never;
+        };
+        /** One meter */
+        get: operations["getMeter"];
+        /** Create or replace a meter */
+        put: operations["putMeter"];
+        post?: never;
+        /**
+         * Delete an unused meter
+         * @description Refused if a version of a plan, even an old one, a limit, or a balance with entries refers to it.
+         */
+        delete: operations["deleteMeter"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/plans": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** All plans, each in its newest version */
+        get: operations["listPlans"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/plans/{plan}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                plan: components["parameters"]["PlanPath"];
+            };
+            cookie?: never;
+        };
+        /** The newest version of a plan */
+        get: operations["getPlan"];
+        /**
+         * Create a new version of a plan
+         * @description Versions are immutable. Open periods keep the version that they were opened with; the next ones open with the newest. A PUT that changes nothing creates no version.
+         */
+        put: operations["putPlan"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/tenants": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** All tenants */
+        get: operations["listTenants"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/tenants/{tenant}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                tenant: components["parameters"]["TenantPath"];
+            };
+            cookie?: never;
+        };
+        /** One tenant */
+        get: operations["getTenant"];
+        /**
+         * Create or replace a tenant
+         * @description Open periods keep the terms that they were opened with; the next ones open under the new plan, anchor, zone and overrides. Fields that the body omits get their defaults. With If-Match it replaces and never creates.
+         */
+        put: operations["putTenant"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        /** Change the given fields of a tenant */
+        patch: operations["patchTenant"];
+        trace?: never;
+    };
+    "/v1/tenants/{tenant}/terms": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                tenant: components["parameters"]["TenantPath"];
+            };
+            cookie?: never;
+        };
+        /** The history of a tenant's plan, anchor, zone and overrides with their reasons, oldest first */
+        get: operations["listTerms"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/limits": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** All rate limits */
+        get: operations["listLimits"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/limits/{rule}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                rule: components["parameters"]["RulePath"];
+            };
+            cookie?: never;
+        };
+        /** One rate limit */
+        get: operations["getLimit"];
+        /** Create or replace a rate limit */
+        put: operations["putLimit"];
+        post?: never;
+        /** Delete a rate limit */
+        delete: operations["deleteLimit"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/limits/{rule}/reset": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                rule: components["parameters"]["RulePath"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Reset a bucket
+         * @description The body names one bucket, by the dimensions that divide the limit's buckets and by nothing else. The bucket becomes as it was before its first charge. For a limit of a plan, or one that a plan's limit replaces, the limit that applies to the tenant counts. For kind concurrency all its leases end. A repetition changes nothing.
+         */
+        post: operations["resetLimit"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/limits/{rule}/state": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                rule: components["parameters"]["RulePath"];
+            };
+            cookie?: never;
+        };
+        /**
+         * The state of a bucket
+         * @description The parameters name one bucket, by the dimensions that divide the limit's buckets, as for a reset. For a limit of a plan, or one that a plan's limit replaces, the limit that applies to the tenant counts. Nothing is charged.
+         */
+        get: operations["getLimitState"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/limits/{rule}/top": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                rule: components["parameters"]["RulePath"];
+            };
+            cookie?: never;
+        };
+        /**
+         * The fullest buckets of a limit
+         * @description Looks at all buckets of the limit as they are now, those of plans that have a limit of this id included, and answers with the fullest: those of which the largest part is used. All requests are served meanwhile. An instance looks for one caller at a time; another one waits up to a second, then it gets 503 `queue_full`. Keys that are bound to a tenant are refused.
+         */
+        get: operations["getLimitTop"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/limits/{rule}/overrides": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                rule: components["parameters"]["RulePath"];
+            };
+            cookie?: never;
+        };
+        /** The overrides of a limit */
+        get: operations["listLimitOverrides"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/limits/{rule}/overrides/{tenant}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                rule: components["parameters"]["RulePath"];
+                tenant: components["parameters"]["TenantPath"];
+            };
+            cookie?: never;
+        };
+        /** The override of a limit for a tenant */
+        get: operations["getLimitOverride"];
+        /** Change rate and burst of a limit for a tenant */
+        put: operations["putLimitOverride"];
+        post?: never;
+        /** Delete the override of a limit for a tenant */
+        delete: operations["deleteLimitOverride"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/limits/{rule}/overrides/{tenant}/{subject}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                rule: components["parameters"]["RulePath"];
+                tenant: components["parameters"]["TenantPath"];
+                subject: components["parameters"]["SubjectPath"];
+            };
+            cookie?: never;
+        };
+        /** The override of a limit for a subject of a tenant */
+        get: operations["getSubjectLimitOverride"];
+        /** Change rate and burst of a limit for a subject of a tenant */
+        put: operations["putSubjectLimitOverride"];
+        post?: never;
+        /** Delete the override of a limit for a subject of a tenant */
+        delete: operations["deleteSubjectLimitOverride"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/blocks": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** All blocks in force */
+        get: operations["listBlocks"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/blocks/{kind}/{value}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                kind: components["parameters"]["BlockKindPath"];
+                /** @description The id of a tenant or subject; or an address, or a prefix such as 192.0.2.0/24, with its slash as it is or as %2F. */
+                value: components["parameters"]["BlockValuePath"];
+            };
+            cookie?: never;
+        };
+        /** One block of a tenant, a subject or an address */
+        get: operations["getBlock"];
+        /** Block or exempt a tenant, a subject or an address */
+        put: operations["putBlock"];
+        post?: never;
+        /** Delete a block of a tenant, a subject or an address */
+        delete: operations["deleteBlock"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/blocks/{kind}/{value}/{bits}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                kind: components["parameters"]["BlockKindPath"];
+                /** @description The id of a tenant or subject; or an address, or a prefix such as 192.0.2.0/24, with its slash as it is or as %2F. */
+                value: components["parameters"]["BlockValuePath"];
+                /** @description The number after the slash of a prefix. */
+                bits: components["parameters"]["BlockBitsPath"];
+            };
+            cookie?: never;
+        };
+        /** One block of a prefix of addresses */
+        get: operations["getBlockPrefix"];
+        /** Block or exempt a prefix of addresses */
+        put: operations["putBlockPrefix"];
+        post?: never;
+        /** Delete a block of a prefix of addresses */
+        delete: operations["deleteBlockPrefix"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/rolls": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Close due periods and open the next ones
+         * @description Balances are right without a roll: a period is closed and opened when its balance is next used. A roll does this in the background for idle balances. A repetition changes nothing.
+         */
+        post: operations["startRoll"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/rolls/{roll_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                roll_id: components["schemas"]["Id"];
+            };
+            cookie?: never;
+        };
+        /** The progress of a roll */
+        get: operations["getRoll"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/verifications": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Verify that journal, balances, grants, periods and cached copies agree
+         * @description Compares every balance with sums over the journal, in the background, in chunks that do not slow down requests. The service does this continuously at a low rate; this starts a pass now.
+         */
+        post: operations["startVerification"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/verifications/{verification_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                verification_id: components["schemas"]["Id"];
+            };
+            cookie?: never;
+        };
+        /** The progress and the result of a verification */
+        get: operations["getVerification"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/seals": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The sealed days, newest first */
+        get: operations["listSeals"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/seals/{day}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description A day in UTC.
+                 * @example 2026-11-22
+                 */
+                day: string;
+            };
+            cookie?: never;
+        };
+        /**
+         * The seal of a day, to be held by somebody else
+         * @description The answer is the file that `quotasvc seal` writes. `quotasvc verify --seal FILE` proves later that the journal still is what was sealed until that day.
+         */
+        get: operations["getSeal"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/keys": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The keys, without secrets */
+        get: operations["listKeys"];
+        put?: never;
+        /**
+         * Create a key
+         * @description The answer has the secret, which is shown this once. A key with a tenant is bound to it: it is refused for every other tenant, and lists show it that tenant only. A bound admin key creates only keys bound to the same tenant. A retry creates another key.
+         */
+        post: operations["createKey"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/keys/{key_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                key_id: components["parameters"]["KeyPath"];
+            };
+            cookie?: never;
+        };
+        /** One key, without its secret */
+        get: operations["getKey"];
+        put?: never;
+        post?: never;
+        /**
+         * Revoke a key
+         * @description Every instance refuses the key within a second. Revoking it again changes nothing.
+         */
+        delete: operations["revokeKey"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/keys/{key_id}/rotate": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                key_id: components["parameters"]["KeyPath"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Give a key a new secret
+         * @description The key keeps its id. Its secrets so far work for `overlap_seconds` more, at once no longer by default. The answer has the new secret, which is shown this once. A retry makes another one.
+         */
+        post: operations["rotateKey"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/audit": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What administrators changed, newest first
+         * @description A line is written in the transaction of its change. A key bound to a tenant sees the lines of that tenant.
+         */
+        get: operations["listAudit"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/openapi.yaml": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** This document */
+        get: operations["getSpec"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+}
+export type webhooks = Record<string, never>;
+export interface components {
+    schemas: {
+        Id: string;
+        /**
+         * Format: int64
+         * @description In the meter's smallest unit.
+         */
+        Amount: number;
+        /**
+         * Format: int64
+         * @description A sum of many entries, in the meter's smallest unit. It may exceed 2^53-1, which single amounts do not. 2^63-1 stands for any larger sum.
+         */
+        Sum: number;
+        /**
+         * Format: int64
+         * @description In the meter's smallest unit.
+         */
+        Count: number;
+        /** @description Someone below the tenant, for records, caps and limits per subject. */
+        Subject: string;
+        ChargeRequest: {
+            tenant: components["schemas"]["Id"];
+            subject?: components["schemas"]["Subject"];
+            route?: components["schemas"]["Route"];
+            ip?: components["schemas"]["Ip"];
+            method?: components["schemas"]["Method"];
+            /**
+             * Format: int64
+             * @description How many requests this is; 1 by default.
+             */
+            cost?: number;
+            /** @description The work is done: the limits are charged whatever is left. What would take a limit further below zero than its `debt` is not charged; `charged` says what was. */
+            after_the_fact?: boolean;
+            /** @description The limits to charge; all that apply by default. */
+            rules?: components["schemas"]["Id"][];
+            dry_run?: boolean;
+        };
+        ChargeAnswer: {
+            /** @description Always true. A denial is a problem. */
+            allowed: boolean;
+            limits: components["schemas"]["LimitVerdict"][];
+            /** @description Names the charge in a refund. Absent if no limit was charged. */
+            charge_id?: string;
+            dry_run?: boolean;
+        };
+        ChargeRefundRequest: {
+            charge_id: string;
+        };
+        ChargeRefundAnswer: {
+            /** @description False if the charge was refunded before, or its tokens have come back by themselves. */
+            refunded: boolean;
+            /** @description The limits after the refund. */
+            limits: components["schemas"]["LimitVerdict"][];
+        };
+        LeaseRequest: {
+            /** @description A limit of kind `concurrency`. */
+            rule: string;
+            tenant: components["schemas"]["Id"];
+            subject?: components["schemas"]["Subject"];
+            route?: components["schemas"]["Route"];
+            ip?: components["schemas"]["Ip"];
+            ttl_seconds?: components["schemas"]["LeaseTtl"];
+            dry_run?: boolean;
+        };
+        LeaseRenewal: {
+            ttl_seconds?: components["schemas"]["LeaseTtl"];
+        };
+        /**
+         * Format: int64
+         * @description How long the lease lasts. The default is that of the limit: the period of its rate, or 60.
+         */
+        LeaseTtl: number;
+        LeaseAnswer: {
+            /** @description Absent after a dry run. */
+            lease_id?: string;
+            /** @description The limit that decided */
+            rule: string;
+            /** @description The limit that it replaces */
+            replaces?: string;
+            /**
+             * Format: date-time
+             * @description When the lease ends unless it is renewed, by the clock that decides. Absent after a dry run.
+             */
+            expires_at?: string;
+            /**
+             * Format: int64
+             * @description The time until the lease ends, for holders with another clock.
+             */
+            expires_in_ms?: number;
+            /**
+             * Format: int64
+             * @description The number of leases at a time
+             */
+            limit: number;
+            /**
+             * Format: int64
+             * @description The number of held leases, this one included. Absent if unknown.
+             */
+            in_use?: number;
+            /** Format: int64 */
+            remaining?: number;
+            /** @description The limit is in shadow mode and denies nobody. */
+            shadow?: boolean;
+            /** @description Redis is down; decided by the limit's `on_backend_error`. */
+            degraded?: boolean;
+            dry_run?: boolean;
+        };
+        /** @description Your own JSON object, kept with the entries: at most 4096 bytes without blanks, 16 levels deep, without the character U+0000 and without numbers beyond 64 characters or an exponent beyond 3 digits. */
+        Metadata: {
+            [key: string]: unknown;
+        };
+        /** @description The called route, for limits per route. */
+        Route: string;
+        /** @description The HTTP method of the request, in upper case, for limits with `match.method`. */
+        Method: string;
+        /** @description A route in which `*` matches one or more characters without a slash, and `**` at the end matches any rest. */
+        RoutePattern: string;
+        /** @description The address of the caller, for limits per address and blocks. IPv4 or IPv6; IPv6 addresses with the same first 64 bits count as one caller unless a limit has its own `ip_prefix`. An IPv6 address that has an IPv4 address in it (::ffff:0:0/96, 64:ff9b::/96, ::/96) counts as the IPv4 address. */
+        Ip: string;
+        Item: {
+            meter: components["schemas"]["Id"];
+            amount: components["schemas"]["Amount"];
+        };
+        /** @description Each meter once. */
+        Items: components["schemas"]["Item"][];
+        /**
+         * @description What to do if less is available than asked for. `normal` charges all or nothing. `best_effort` charges what is available and returns the rest as `shortfall`. `drain` is for finished work: it charges what is available and records the rest as overage, regardless of the cap, up to 2^53-1.
+         * @enum {string}
+         */
+        Mode: "normal" | "best_effort" | "drain";
+        CheckRequest: {
+            tenant: components["schemas"]["Id"];
+            items: components["schemas"]["Items"];
+            subject?: components["schemas"]["Subject"];
+            route?: components["schemas"]["Route"];
+            ip?: components["schemas"]["Ip"];
+            method?: components["schemas"]["Method"];
+            /**
+             * Format: int64
+             * @description The largest age of a balance copy that may answer. 0 reads the ledger, and asks Redis for the limits; otherwise both may be answered from memory.
+             */
+            max_stale_ms?: number;
+        };
+        ConsumeRequest: {
+            tenant: components["schemas"]["Id"];
+            items: components["schemas"]["Items"];
+            subject?: components["schemas"]["Subject"];
+            route?: components["schemas"]["Route"];
+            ip?: components["schemas"]["Ip"];
+            method?: components["schemas"]["Method"];
+            mode?: components["schemas"]["Mode"];
+            metadata?: components["schemas"]["Metadata"];
+            dry_run?: boolean;
+        };
+        DebitRequest: {
+            tenant: components["schemas"]["Id"];
+            items: components["schemas"]["Items"];
+            subject?: components["schemas"]["Subject"];
+            mode?: components["schemas"]["Mode"];
+            metadata?: components["schemas"]["Metadata"];
+            dry_run?: boolean;
+        };
+        DebitBatchRequest: {
+            debits: components["schemas"]["BatchDebit"][];
+            dry_run?: boolean;
+        };
+        BatchDebit: {
+            /** @description Required unless it is a dry run. */
+            idempotency_key?: string;
+            tenant: components["schemas"]["Id"];
+            items: components["schemas"]["Items"];
+            subject?: components["schemas"]["Subject"];
+            mode?: components["schemas"]["Mode"];
+            metadata?: components["schemas"]["Metadata"];
+            dry_run?: boolean;
+        };
+        CheckBatchRequest: {
+            checks: components["schemas"]["CheckRequest"][];
+        };
+        CheckBatchAnswer: {
+            results: (components["schemas"]["CheckAnswer"] | components["schemas"]["Problem"])[];
+        };
+        CheckAnswer: {
+            allowed: boolean;
+            /** @description The code that a consume would fail with; absent if allowed. */
+            code?: string;
+            limiting?: components["schemas"]["Limiting"];
+            blocked?: components["schemas"]["Blocked"];
+            /** @description Empty if the balances of a blocked request could not be read. */
+            items: components["schemas"]["CheckedItem"][];
+            limits: components["schemas"]["LimitVerdict"][];
+            /** @enum {string} */
+            source: "ledger" | "cache" | "local";
+            /** Format: date-time */
+            as_of: string;
+            /** @description A backend was down; balances may be older than asked for, or limits were decided by one replica alone. */
+            degraded?: boolean;
+        };
+        CheckedItem: {
+            meter: components["schemas"]["Id"];
+            required: components["schemas"]["Amount"];
+            remaining: components["schemas"]["Count"];
+            limit: components["schemas"]["Count"];
+            /**
+             * Format: int64
+             * @description The largest amount of this meter alone that would be allowed now.
+             */
+            max_allowed_now: number;
+            /**
+             * Format: date-time
+             * @description When it would be allowed if nothing else happens: a grant takes effect, a hold expires, or the next period brings enough. Absent if no known event helps. An answer from a copy (`source`) considers only the end of the period.
+             */
+            would_succeed_at?: string;
+            /** @description What prevents this item; absent if nothing does. */
+            code?: string;
+        };
+        LimitVerdict: {
+            rule: components["schemas"]["Id"];
+            kind: components["schemas"]["LimitKind"];
+            /** @description The rule that this one replaces; absent if it replaces none. */
+            replaces?: string;
+            allowed: boolean;
+            /**
+             * Format: int64
+             * @description The remaining whole tokens.
+             */
+            remaining: number;
+            /**
+             * Format: int64
+             * @description The bucket's capacity in tokens.
+             */
+            limit: number;
+            /**
+             * Format: int64
+             * @description When the same cost would pass; 0 if it passed, null if it never will.
+             */
+            retry_after_ms: number | null;
+            /**
+             * Format: int64
+             * @description How long an admitted request waits for its turn in a leaky bucket; absent if it need not wait.
+             */
+            delay_ms?: number;
+            /**
+             * Format: int64
+             * @description The time until the bucket's ban ends; absent if it is not banned.
+             */
+            banned_ms?: number;
+            /**
+             * Format: int64
+             * @description Only of a charge after the fact: the tokens that it took.
+             */
+            charged?: number;
+            /** @description The limit counts and denies nothing. */
+            shadow: boolean;
+            /** @description Only for a limit in shadow mode: whether it would have denied the request. */
+            would_deny?: boolean;
+            /** @description Decided by one replica alone. */
+            degraded?: boolean;
+        };
+        /** @description On `forbidden`, the blocked tenant, subject or address. */
+        Blocked: {
+            kind: components["schemas"]["BlockKind"];
+            /** @description The id, or the prefix that contains the address. */
+            value: string;
+            /** Format: date-time */
+            expires_at?: string;
+            reason?: string;
+        };
+        /** @description What prevents the request. */
+        Limiting: {
+            /**
+             * @description allowance: the next period adds more. credit: only a grant helps.
+             * @enum {string}
+             */
+            kind: "allowance" | "credit";
+            meter: components["schemas"]["Id"];
+            /** @description Empty for the tenant itself. */
+            subject: string;
+            /** @enum {string} */
+            level: "tenant" | "subject";
+        };
+        DebitAnswer: {
+            /** @description The idempotency key; `dry-run` on a dry run without one. */
+            operation_id: string;
+            tenant: components["schemas"]["Id"];
+            items: components["schemas"]["DebitedItem"][];
+            /** @description The verdicts of the rate limits on a consume, after the charge. Absent if no limit applies, and on a replay, which charges none. */
+            limits?: components["schemas"]["LimitVerdict"][];
+            /** Format: date-time */
+            as_of: string;
+            /** @description Present and true when nothing was done. */
+            dry_run?: boolean;
+        };
+        DebitedItem: {
+            meter: components["schemas"]["Id"];
+            requested: components["schemas"]["Amount"];
+            charged: components["schemas"]["Count"];
+            shortfall: components["schemas"]["Count"];
+            /** @description The grants that paid, in burn order. */
+            draws: components["schemas"]["Draw"][];
+            remaining: components["schemas"]["Count"];
+        };
+        Draw: {
+            /** @description Empty for overage. */
+            grant: string;
+            source: components["schemas"]["Source"];
+            /** @description The item's meter, or its overflow meter. */
+            meter: string;
+            amount: components["schemas"]["Amount"];
+        };
+        /**
+         * @description The source of a grant. overage is use that no grant paid.
+         * @enum {string}
+         */
+        Source: "allowance" | "topup" | "promo" | "rollover" | "refund" | "adjustment" | "overage";
+        DebitBatchAnswer: {
+            results: components["schemas"]["BatchResult"][];
+        };
+        /** @description The status and the body that POST /v1/debits would return, in one object. */
+        BatchResult: {
+            status: number;
+            replayed: boolean;
+            operation_id?: string;
+            tenant?: components["schemas"]["Id"];
+            items?: components["schemas"]["DebitedItem"][];
+            /** Format: date-time */
+            as_of?: string;
+            dry_run?: boolean;
+            /** Format: uri */
+            type?: string;
+            title?: string;
+            detail?: string;
+            code?: string;
+            errors?: components["schemas"]["FieldError"][];
+            limiting?: components["schemas"]["Limiting"];
+            /** Format: int64 */
+            required?: number;
+            /** Format: int64 */
+            available?: number;
+            /** Format: date-time */
+            reset_at?: string | null;
+            /** Format: date-time */
+            would_succeed_at?: string;
+            "violated-policies"?: string[];
+            /** Format: int64 */
+            retry_after_ms?: number;
+        };
+        Balance: {
+            meter: components["schemas"]["Id"];
+            /** @description Empty for the tenant itself. */
+            subject: string;
+            /** @description The plan that the open period was opened with; absent if the plan lacks the meter. */
+            plan?: string;
+            /** Format: int32 */
+            plan_version?: number;
+            /**
+             * Format: int64
+             * @description used + held + remaining, the total for the open period.
+             */
+            limit: number;
+            opening: components["schemas"]["Count"];
+            granted: components["schemas"]["Count"];
+            /**
+             * Format: int64
+             * @description Units of allowances that were used before the change of plan that opened the period. Its allowance was granted without them. null with as_of in a period that has closed.
+             */
+            carried: number | null;
+            refunded: components["schemas"]["Count"];
+            used: components["schemas"]["Count"];
+            expired: components["schemas"]["Count"];
+            /** Format: int64 */
+            adjusted: number;
+            held: components["schemas"]["Count"];
+            remaining: components["schemas"]["Count"];
+            overage: components["schemas"]["Count"];
+            /**
+             * Format: int64
+             * @description The number of its newest entry, for the If-Match of an adjustment.
+             */
+            seq: number;
+            period: components["schemas"]["BalancePeriod"];
+            /** @description The grants with units to draw, in burn order. */
+            grants: components["schemas"]["Grant"][];
+            /** Format: date-time */
+            as_of: string;
+        };
+        BalancePeriod: {
+            /**
+             * Format: date-time
+             * @description null if no period is open.
+             */
+            start: string | null;
+            /**
+             * Format: date-time
+             * @description null if the period has no end.
+             */
+            end: string | null;
+        };
+        BalanceList: {
+            items: components["schemas"]["Balance"][];
+            next_cursor: components["schemas"]["NextCursor"];
+        };
+        /** @description null on the last page. */
+        NextCursor: string | null;
+        Entry: {
+            operation_id: string;
+            /** Format: int32 */
+            line: number;
+            /**
+             * Format: int64
+             * @description Counts the balance's entries from 1, without a gap.
+             */
+            seq: number;
+            kind: string;
+            meter: components["schemas"]["Id"];
+            subject: string;
+            /** Format: date-time */
+            period_start: string;
+            grant: string;
+            source: string;
+            amount: components["schemas"]["Count"];
+            remaining_after: components["schemas"]["Count"];
+            /**
+             * Format: int32
+             * @description The index of the item in the operation, from 0.
+             */
+            item: number;
+            /** Format: date-time */
+            created_at: string;
+            /**
+             * Format: date-time
+             * @description When a line of the system was due, if that was before it was written.
+             */
+            effective_at?: string;
+            /** @description The subject of the request. */
+            operation_subject?: string;
+            /** @description The id of the key with which the operation was asked for. Absent in lines of the system, and in those of versions before. */
+            actor?: string;
+            metadata?: components["schemas"]["Metadata"];
+            /** @description Further facts of some kinds. */
+            detail?: {
+                [key: string]: unknown;
+            };
+        };
+        EntryList: {
+            items: components["schemas"]["Entry"][];
+            next_cursor: components["schemas"]["NextCursor"];
+            /**
+             * Format: date-time
+             * @description The list has no `from` and begins here; what happened before was archived. Absent if nothing was.
+             */
+            archived_before?: string;
+        };
+        Operation: {
+            operation_id: string;
+            tenant: components["schemas"]["Id"];
+            kind: string;
+            /** Format: date-time */
+            created_at: string;
+            entries: components["schemas"]["Entry"][];
+        };
+        Period: {
+            /** Format: date-time */
+            start: string;
+            /**
+             * Format: date-time
+             * @description Exclusive; null if the period has no end.
+             */
+            end: string | null;
+            /** @description The same instant in the tenant's time zone. */
+            local_start: string;
+            local_end: string | null;
+            allowance: components["schemas"]["Count"];
+        };
+        PeriodList: {
+            items: components["schemas"]["Period"][];
+            next_cursor: components["schemas"]["NextCursor"];
+        };
+        HoldRequest: {
+            tenant: components["schemas"]["Id"];
+            hold_id: components["schemas"]["Id"];
+            items: components["schemas"]["Items"];
+            subject?: components["schemas"]["Subject"];
+            ttl_seconds?: components["schemas"]["TtlSeconds"];
+            metadata?: components["schemas"]["Metadata"];
+            dry_run?: boolean;
+        };
+        /**
+         * Format: int64
+         * @description Seconds from now; an hour by default, a day at most.
+         */
+        TtlSeconds: number;
+        CaptureRequest: {
+            tenant: components["schemas"]["Id"];
+            items?: components["schemas"]["Items"];
+            /** @description Release the rest of the hold. A capture without items leaves no rest. */
+            final?: boolean;
+            on_expired?: components["schemas"]["OnExpired"];
+            dry_run?: boolean;
+        };
+        ReleaseRequest: {
+            tenant: components["schemas"]["Id"];
+            on_expired?: components["schemas"]["OnExpired"];
+            dry_run?: boolean;
+        };
+        ExtendRequest: {
+            tenant: components["schemas"]["Id"];
+            ttl_seconds: components["schemas"]["TtlSeconds"];
+            dry_run?: boolean;
+        };
+        /**
+         * @description What happens to units whose grant has ended. `forfeit`, the default: they expire at once. `regrant`: they are granted again, until the end of the period if they were part of an allowance, without an end otherwise.
+         * @enum {string}
+         */
+        OnExpired: "forfeit" | "regrant";
+        HoldAnswer: {
+            /** @description The idempotency key; `dry-run` on a dry run without one. */
+            operation_id: string;
+            hold_id: components["schemas"]["Id"];
+            tenant: components["schemas"]["Id"];
+            /** @enum {string} */
+            status: "active" | "captured" | "released" | "expired";
+            items: components["schemas"]["HeldItem"][];
+            /** Format: date-time */
+            expires_at: string;
+            /** Format: date-time */
+            as_of: string;
+            /** @description Present and true when nothing was done. */
+            dry_run?: boolean;
+        };
+        /**
+         * @description A hold that was captured in part and then released counts as captured. One that was captured in part and then expired counts as expired.
+         * @enum {string}
+         */
+        HoldStatus: "active" | "captured" | "released" | "expired";
+        HoldList: {
+            items: components["schemas"]["Hold"][];
+            next_cursor: components["schemas"]["NextCursor"];
+        };
+        Hold: {
+            hold_id: components["schemas"]["Id"];
+            subject: string;
+            status: components["schemas"]["HoldStatus"];
+            items: components["schemas"]["HoldPart"][];
+            /** Format: date-time */
+            created_at: string;
+            /** Format: date-time */
+            expires_at: string;
+        };
+        HoldPart: {
+            meter: components["schemas"]["Id"];
+            /**
+             * Format: int64
+             * @description The reserved amount.
+             */
+            amount: number;
+            /**
+             * Format: int64
+             * @description The used amount; above `amount` if a capture exceeded the hold.
+             */
+            captured: number;
+            /**
+             * Format: int64
+             * @description The amount that is still reserved.
+             */
+            held: number;
+        };
+        HeldItem: {
+            meter: components["schemas"]["Id"];
+            amount: components["schemas"]["Amount"];
+            captured: components["schemas"]["Count"];
+            held: components["schemas"]["Count"];
+            /** @description The draws of this capture; for other operations, the draws of the held units. */
+            draws: components["schemas"]["Draw"][];
+            remaining: components["schemas"]["Count"];
+        };
+        RefundRequest: {
+            tenant: components["schemas"]["Id"];
+            /** @description The idempotency key of the debit or capture. */
+            operation_id: string;
+            /**
+             * Format: date-time
+             * @description Of several operations with this id, the newest at or before this instant is refunded; by default the newest. A key that is used again after its memory has ended names another operation.
+             */
+            at?: string;
+            /**
+             * Format: int64
+             * @description In the units of the item; by default everything that was not refunded yet.
+             */
+            amount?: number;
+            /** @description The item to refund; all by default. Required with `amount` if the operation has several. */
+            meter?: string;
+            on_expired?: components["schemas"]["OnExpired"];
+            reason?: components["schemas"]["Reason"];
+            dry_run?: boolean;
+        };
+        /** @description The reason, for the records. At most 500 bytes of UTF-8. */
+        Reason: string;
+        RefundAnswer: {
+            /** @description The idempotency key; `dry-run` on a dry run without one. */
+            operation_id: string;
+            refund_of: string;
+            /**
+             * Format: date-time
+             * @description When the refunded operation was made; absent in replays of answers of earlier versions.
+             */
+            refund_of_at?: string;
+            tenant: components["schemas"]["Id"];
+            items: components["schemas"]["RefundedItem"][];
+            /** Format: date-time */
+            as_of: string;
+            /** @description Present and true when nothing was done. */
+            dry_run?: boolean;
+        };
+        RefundedItem: {
+            meter: components["schemas"]["Id"];
+            refunded: components["schemas"]["Amount"];
+            /** @description The grants that got the units. */
+            draws: components["schemas"]["Draw"][];
+            /**
+             * Format: int64
+             * @description The part of the draws that expired at once because its grant had ended.
+             */
+            forfeited: number;
+            remaining: components["schemas"]["Count"];
+        };
+        VoidRequest: {
+            reason: components["schemas"]["Reason"];
+            /** @description Required only if several meters have a grant of this id. */
+            meter?: string;
+            dry_run?: boolean;
+        };
+        AdjustmentRequest: {
+            meter: components["schemas"]["Id"];
+            /**
+             * Format: int64
+             * @description The amount to add or, if negative, to remove. Not 0.
+             */
+            amount: number;
+            reason: components["schemas"]["Reason"];
+            /** @description The subject of the balance; the tenant's own balance by default. */
+            subject?: string;
+            dry_run?: boolean;
+        };
+        ChangeAnswer: {
+            /** @description The idempotency key; `dry-run` on a dry run without one. */
+            operation_id: string;
+            tenant: components["schemas"]["Id"];
+            meter: components["schemas"]["Id"];
+            /** @description Empty for the tenant itself. */
+            subject: string;
+            /** @description The grant that was voided, or issued by an adjustment. */
+            grant?: string;
+            /**
+             * Format: int64
+             * @description The change of remaining.
+             */
+            amount: number;
+            /**
+             * Format: int64
+             * @description Remaining before the change.
+             */
+            before: number;
+            /**
+             * Format: int64
+             * @description Remaining after the change.
+             */
+            remaining: number;
+            /**
+             * Format: int64
+             * @description The number of the balance's newest entry after the change.
+             */
+            seq: number;
+            /** Format: date-time */
+            as_of: string;
+            /** @description Present and true when nothing was done. */
+            dry_run?: boolean;
+        };
+        Statement: {
+            tenant: components["schemas"]["Id"];
+            meter: components["schemas"]["Id"];
+            /** @description Empty for the tenant itself. */
+            subject: string;
+            plan?: string;
+            /** Format: int32 */
+            plan_version?: number;
+            period: components["schemas"]["BalancePeriod"];
+            /** @description False while the period is open; the figures are then those of as_of. */
+            closed: boolean;
+            opening: components["schemas"]["Count"];
+            granted: components["schemas"]["Count"];
+            refunded: components["schemas"]["Count"];
+            used: components["schemas"]["Count"];
+            expired: components["schemas"]["Count"];
+            /** Format: int64 */
+            adjusted: number;
+            /**
+             * Format: int64
+             * @description The remaining and the held units.
+             */
+            closing: number;
+            held: components["schemas"]["Count"];
+            /**
+             * Format: int64
+             * @description Use that no grant paid. Not part of the sum.
+             */
+            overage: number;
+            /** @description The sums of entries, per kind and source of grants. */
+            lines: components["schemas"]["StatementLine"][];
+            /** Format: date-time */
+            as_of: string;
+        };
+        StatementSummary: {
+            meter: components["schemas"]["Id"];
+            /** @description Empty for the tenant itself. */
+            subject: string;
+            plan?: string;
+            /** Format: int32 */
+            plan_version?: number;
+            /** Format: date-time */
+            period_start: string;
+            /**
+             * Format: date-time
+             * @description Null if the period has no end.
+             */
+            period_end: string | null;
+            closed: boolean;
+            opening: components["schemas"]["Count"];
+            granted: components["schemas"]["Count"];
+            refunded: components["schemas"]["Count"];
+            used: components["schemas"]["Count"];
+            expired: components["schemas"]["Count"];
+            /** Format: int64 */
+            adjusted: number;
+            closing: components["schemas"]["Count"];
+            held: components["schemas"]["Count"];
+            overage: components["schemas"]["Count"];
+        };
+        StatementList: {
+            items: components["schemas"]["StatementSummary"][];
+            next_cursor: components["schemas"]["NextCursor"];
+        };
+        StatementLine: {
+            kind: string;
+            source: string;
+            amount: components["schemas"]["Sum"];
+            /** Format: int64 */
+            entries: number;
+        };
+        Usage: {
+            /**
+             * Format: date-time
+             * @description The start of the hour, day or month.
+             */
+            start: string;
+            /**
+             * Format: int64
+             * @description Units drawn from grants. 2^63-1 stands for any larger sum.
+             */
+            used: number;
+            overage: components["schemas"]["Sum"];
+            /**
+             * Format: int64
+             * @description Refunds of both; the net use is used + overage - refunded. 2^63-1 stands for any larger sum.
+             */
+            refunded: number;
+            /** Format: int64 */
+            operations: number;
+            /** @description With group_by. For example {"subject":"ann"}. */
+            group?: {
+                [key: string]: string;
+            };
+        };
+        UsageList: {
+            items: components["schemas"]["Usage"][];
+            next_cursor: components["schemas"]["NextCursor"];
+        };
+        GrantRequest: {
+            meter: components["schemas"]["Id"];
+            amount: components["schemas"]["Amount"];
+            /** @enum {string} */
+            source: "topup" | "promo" | "adjustment";
+            /** @description The subject of the balance, if the plan has a cap per subject; the tenant's own balance by default. */
+            subject?: string;
+            /** @description Unique in the balance; made from the key by default. Ids of the ledger's own grants are refused: they begin with `allowance:` or `rollover:`, or are `adjustment-` or `regrant-` and 16 hexadecimal digits. */
+            grant_id?: string;
+            /**
+             * Format: int32
+             * @description Lower burns first. The default is 10 for allowances, 50 for promos and 100 for others.
+             */
+            priority?: number;
+            /**
+             * Format: date-time
+             * @description No draws before this instant; now by default and for a past instant.
+             */
+            effective_at?: string;
+            /**
+             * Format: date-time
+             * @description No draws from this instant on; never by default.
+             */
+            expires_at?: string;
+            /** @description The cost of a unit, for your own accounts. */
+            cost_basis?: string;
+            reason?: components["schemas"]["Reason"];
+            dry_run?: boolean;
+        };
+        Grant: {
+            grant_id: string;
+            meter: components["schemas"]["Id"];
+            subject: string;
+            source: components["schemas"]["Source"];
+            amount: components["schemas"]["Amount"];
+            remaining: components["schemas"]["Count"];
+            held: components["schemas"]["Count"];
+            /** Format: int32 */
+            priority: number;
+            /** Format: date-time */
+            effective_at: string;
+            /**
+             * Format: date-time
+             * @description null for never.
+             */
+            expires_at: string | null;
+            cost_basis?: string;
+            reason?: string;
+            status: components["schemas"]["GrantStatus"];
+            operation_id: string;
+            /** Format: date-time */
+            created_at: string;
+        };
+        /** @enum {string} */
+        GrantStatus: "pending" | "active" | "exhausted" | "expired" | "voided";
+        GrantAnswer: {
+            tenant: components["schemas"]["Id"];
+            grant_id: string;
+            meter: components["schemas"]["Id"];
+            subject: string;
+            source: components["schemas"]["Source"];
+            amount: components["schemas"]["Amount"];
+            remaining: components["schemas"]["Count"];
+            held: components["schemas"]["Count"];
+            /** Format: int32 */
+            priority: number;
+            /** Format: date-time */
+            effective_at: string;
+            /**
+             * Format: date-time
+             * @description null for never.
+             */
+            expires_at: string | null;
+            cost_basis?: string;
+            reason?: string;
+            status: components["schemas"]["GrantStatus"];
+            /** @description The idempotency key; `dry-run` on a dry run without one. */
+            operation_id: string;
+            /** Format: date-time */
+            created_at: string;
+            balance: components["schemas"]["Position"];
+            /** Format: date-time */
+            as_of: string;
+            /** @description Present and true when nothing was done. */
+            dry_run?: boolean;
+        };
+        /** @description The balance after the grant. */
+        Position: {
+            remaining: components["schemas"]["Count"];
+            limit: components["schemas"]["Count"];
+            /** Format: date-time */
+            reset_at: string | null;
+        };
+        GrantList: {
+            items: components["schemas"]["Grant"][];
+            next_cursor: components["schemas"]["NextCursor"];
+        };
+        MeterRequest: {
+            /** @description The unit of which amounts are integers. */
+            unit: string;
+            description?: string;
+            /** @description Store a denial under its idempotency key and replay it, like a success. */
+            denial_replay?: boolean;
+        };
+        Meter: {
+            meter: components["schemas"]["Id"];
+            unit: string;
+            description: string;
+            denial_replay: boolean;
+            /** Format: date-time */
+            created_at: string;
+            /** Format: date-time */
+            updated_at: string;
+        };
+        MeterList: {
+            items: components["schemas"]["Meter"][];
+            next_cursor: components["schemas"]["NextCursor"];
+        };
+        PlanRequest: {
+            /** @description Each meter once. */
+            allowances: components["schemas"]["Allowance"][];
+            /** @description Rate limits for the tenants of this plan, each rule once. They replace the global limits of the same rule. */
+            limits?: components["schemas"]["PlanLimit"][];
+        };
+        Allowance: {
+            meter: components["schemas"]["Id"];
+            /**
+             * Format: int64
+             * @description The units of each period; 0 for a meter that only grants pay for.
+             */
+            amount: number;
+            /** @enum {string} */
+            every: "hour" | "day" | "week" | "month" | "year" | "once";
+            /**
+             * @description `calendar`: periods begin with those of the calendar in the tenant's zone. `tenant`: they begin at the tenant's anchor instant and after each interval, on the last day of a month that is too short.
+             * @enum {string}
+             */
+            anchor: "calendar" | "tenant";
+            rollover?: components["schemas"]["Rollover"];
+            overage?: components["schemas"]["Overage"];
+            overflow?: components["schemas"]["Overflow"];
+            /**
+             * Format: int64
+             * @description The most that each subject may use per period; no cap by default.
+             */
+            per_subject?: number;
+            /**
+             * Format: int64
+             * @description A trial: how long the units last after they are granted, in days of 24 hours; for ever by default. Only if `every` is `once`.
+             */
+            expires_in_days?: number;
+        };
+        /** @description How much of the remainder of a period the next one gets: all, but at least `min` and at most `max`. By default the remainder expires. Not if `every` is `once`, which has no next period. */
+        Rollover: {
+            /** Format: int64 */
+            min?: number;
+            max: components["schemas"]["Amount"];
+        };
+        /** @description Whether use may exceed the remainder; by default it may not. */
+        Overage: {
+            /** @enum {string} */
+            policy: "deny" | "allow";
+            /**
+             * Format: int64
+             * @description The most overage that may be owed at a time, only with `allow`; no cap by default.
+             */
+            cap?: number;
+            /**
+             * @description What happens to the overage of a period, drains included. `forgive`, the default: the next period begins without it. `preserve`: it stays owed, and the next allowance pays it first. Not if `every` is `once`.
+             * @enum {string}
+             */
+            at_period_end?: "forgive" | "preserve";
+        };
+        /** @description The meter that pays after this one is used up, before overage. It must be a different meter without an overflow in this plan. */
+        Overflow: {
+            meter: components["schemas"]["Id"];
+            /**
+             * Format: int64
+             * @description The price of one unit, in units of that meter.
+             */
+            price: number;
+        };
+        Plan: {
+            plan: components["schemas"]["Id"];
+            /** Format: int32 */
+            version: number;
+            allowances: components["schemas"]["Allowance"][];
+            limits: components["schemas"]["PlanLimit"][];
+            /** Format: date-time */
+            created_at: string;
+        };
+        PlanList: {
+            items: components["schemas"]["Plan"][];
+            next_cursor: components["schemas"]["NextCursor"];
+        };
+        TenantRequest: {
+            plan: components["schemas"]["Id"];
+            /**
+             * Format: date-time
+             * @description The start of tenant-anchored periods; by default the instant of the tenant's creation.
+             */
+            anchor?: string;
+            /** @description An IANA zone; UTC by default. */
+            timezone?: string;
+            status?: components["schemas"]["TenantStatus"];
+            metadata?: components["schemas"]["Metadata"];
+            overrides?: components["schemas"]["Overrides"];
+        };
+        /** @description Amounts that this tenant gets per period instead of those of its plan, by meter. The plan must have the meters. A once-only allowance is granted with the plan, so a later override of it has no effect until terms apply now. */
+        Overrides: {
+            [key: string]: components["schemas"]["OverrideAmount"];
+        };
+        /** Format: int64 */
+        OverrideAmount: number;
+        /** @description New amounts of these meters; null restores the amount of the plan. Other overrides stay. */
+        OverridePatch: {
+            [key: string]: number | null;
+        };
+        /** @description `apply`, `prorate` and `reason` require `plan`, `anchor`, `timezone` or `overrides`, which together are the terms of the tenant. */
+        TenantPatch: {
+            plan?: components["schemas"]["Id"];
+            /** Format: date-time */
+            anchor?: string;
+            timezone?: string;
+            status?: components["schemas"]["TenantStatus"];
+            metadata?: components["schemas"]["Metadata"];
+            /**
+             * @description When new terms take effect: at the next period of each meter (the default), or now. Now ends the open periods that were opened under other terms. It also applies terms that wait for the next period, and a newer version of the plan. Paid grants never change. A repetition changes nothing.
+             * @enum {string}
+             */
+            apply?: "now" | "next_period";
+            /** @description Periods that apply now opens get their share of the allowance only, rounded down. */
+            prorate?: boolean;
+            /**
+             * @description Requires apply now. With carry, the default, an allowance that the change opens is smaller by what was used of the allowances before, at least 0. With reset it is whole; a reset needs a reason.
+             * @enum {string}
+             */
+            usage?: "carry" | "reset";
+            overrides?: components["schemas"]["OverridePatch"];
+            reason?: components["schemas"]["Reason"];
+            /** @description Return what would become of the tenant, and change nothing. */
+            dry_run?: boolean;
+        };
+        /**
+         * @description Requests of a suspended tenant are refused with 403. It keeps its balances.
+         * @enum {string}
+         */
+        TenantStatus: "active" | "suspended";
+        Tenant: {
+            tenant: components["schemas"]["Id"];
+            plan: components["schemas"]["Id"];
+            /** Format: date-time */
+            anchor: string;
+            timezone: string;
+            status: components["schemas"]["TenantStatus"];
+            metadata: components["schemas"]["Metadata"];
+            overrides: components["schemas"]["Overrides"];
+            version: components["schemas"]["TenantVersion"];
+            /** Format: date-time */
+            created_at: string;
+            /** Format: date-time */
+            updated_at: string;
+        };
+        /**
+         * Format: int64
+         * @description 1 at first, one more with every change. If-Match compares it.
+         */
+        TenantVersion: number;
+        /** @description The stored tenant; after a dry run, what would be stored. */
+        TenantChange: {
+            tenant: components["schemas"]["Id"];
+            plan: components["schemas"]["Id"];
+            /** Format: date-time */
+            anchor: string;
+            timezone: string;
+            status: components["schemas"]["TenantStatus"];
+            metadata: components["schemas"]["Metadata"];
+            overrides: components["schemas"]["Overrides"];
+            version: components["schemas"]["TenantVersion"];
+            /** Format: date-time */
+            created_at: string;
+            /** Format: date-time */
+            updated_at: string;
+            before: components["schemas"]["Tenant"];
+            /**
+             * @description When the terms of the request take effect, the default included. `apply`, `prorate` and `usage` are absent when the request names no terms.
+             * @enum {string}
+             */
+            apply?: "now" | "next_period";
+            /** @description Whether periods that this change opens at once get their share of the allowance only. */
+            prorate?: boolean;
+            /**
+             * @description Whether what was used before makes allowances that this change opens at once smaller.
+             * @enum {string}
+             */
+            usage?: "carry" | "reset";
+            /** @description Present and true when nothing was done. */
+            dry_run?: boolean;
+        };
+        /** @description The terms of a tenant from an instant until its next terms. */
+        Terms: {
+            /** Format: date-time */
+            effective_at: string;
+            plan: components["schemas"]["Id"];
+            /** Format: date-time */
+            anchor: string;
+            timezone: string;
+            overrides: components["schemas"]["Overrides"];
+            /**
+             * @description Whether they took effect now, like the first terms, or at the next period of each meter.
+             * @enum {string}
+             */
+            apply: "now" | "next_period";
+            prorate: boolean;
+            /**
+             * @description Whether allowances that they opened at once were smaller by what was used before. Terms from before version 1.1 of this API say reset.
+             * @enum {string}
+             */
+            usage: "carry" | "reset";
+            reason?: components["schemas"]["Reason"];
+        };
+        TermsList: {
+            items: components["schemas"]["Terms"][];
+            next_cursor: components["schemas"]["NextCursor"];
+        };
+        TenantList: {
+            items: components["schemas"]["Tenant"][];
+            next_cursor: components["schemas"]["NextCursor"];
+        };
+        LimitRequest: {
+            /** @description Each combination of these has a bucket. Without tenant and subject all tenants share the buckets. `global` must be alone and is one bucket. */
+            per: components["schemas"]["LimitPer"][];
+            match?: components["schemas"]["LimitMatch"];
+            kind: components["schemas"]["LimitKind"];
+            /** @description Tokens per period, as in 60/s, 100/min, 5/30s, 10/day. Only kind concurrency may omit it. */
+            rate?: string;
+            /**
+             * Format: int64
+             * @description The capacity of the bucket; the count of the rate by default.
+             */
+            burst?: number;
+            /**
+             * Format: int64
+             * @description Tokens per request; 1 by default.
+             */
+            cost?: number;
+            costs?: components["schemas"]["LimitCosts"];
+            cost_by?: components["schemas"]["LimitCostBy"];
+            replaces?: components["schemas"]["LimitReplaces"];
+            timezone?: components["schemas"]["LimitTimezone"];
+            mode?: components["schemas"]["LimitMode"];
+            on_backend_error?: components["schemas"]["OnBackendError"];
+            region_share?: components["schemas"]["LimitRegionShare"];
+            debt?: components["schemas"]["LimitDebt"];
+            ban?: components["schemas"]["LimitBan"];
+            counts?: components["schemas"]["LimitCounts"];
+            route_key?: components["schemas"]["LimitRouteKey"];
+            normalize?: components["schemas"]["LimitNormalize"];
+            ip_prefix?: components["schemas"]["LimitIPPrefix"];
+        };
+        PlanLimit: {
+            rule: components["schemas"]["Id"];
+            /** @description Each combination of these has a bucket. It must include tenant or subject: limits of a plan are not shared by tenants. */
+            per: components["schemas"]["LimitPer"][];
+            match?: components["schemas"]["LimitMatch"];
+            kind: components["schemas"]["LimitKind"];
+            /** @description Tokens per period, as in 60/s, 100/min, 5/30s, 10/day. Only kind concurrency may omit it. */
+            rate?: string;
+            /**
+             * Format: int64
+             * @description The capacity of the bucket; the count of the rate by default.
+             */
+            burst?: number;
+            /**
+             * Format: int64
+             * @description Tokens per request; 1 by default.
+             */
+            cost?: number;
+            costs?: components["schemas"]["LimitCosts"];
+            cost_by?: components["schemas"]["LimitCostBy"];
+            replaces?: components["schemas"]["LimitReplaces"];
+            timezone?: components["schemas"]["LimitTimezone"];
+            mode?: components["schemas"]["LimitMode"];
+            on_backend_error?: components["schemas"]["OnBackendError"];
+            region_share?: components["schemas"]["LimitRegionShare"];
+            debt?: components["schemas"]["LimitDebt"];
+            ban?: components["schemas"]["LimitBan"];
+            counts?: components["schemas"]["LimitCounts"];
+            route_key?: components["schemas"]["LimitRouteKey"];
+            normalize?: components["schemas"]["LimitNormalize"];
+            ip_prefix?: components["schemas"]["LimitIPPrefix"];
+        };
+        /** @enum {string} */
+        LimitPer: "tenant" | "subject" | "route" | "ip" | "global";
+        /**
+         * @description `token_bucket` refills continuously. `fixed_window` counts per period of the calendar. `sliding_window` counts back from now, with a weighted estimate. `sliding_log` counts back from now exactly, for small counts. `leaky_bucket` spaces requests: admitted requests wait for their turn. `concurrency` limits leases; check and consume do not use it.
+         * @enum {string}
+         */
+        LimitKind: "token_bucket" | "fixed_window" | "sliding_window" | "sliding_log" | "leaky_bucket" | "concurrency";
+        /** @description Tokens per request on some routes; the most specific matching pattern counts. */
+        LimitCosts: components["schemas"]["LimitCost"][];
+        LimitCost: {
+            route: components["schemas"]["RoutePattern"];
+            /** Format: int64 */
+            cost: number;
+        };
+        /**
+         * @description `amount` takes the cost for each unit of `match.meter`, which it requires. `request` by default.
+         * @enum {string}
+         */
+        LimitCostBy: "request" | "amount";
+        /** @description The rule that this one replaces: where both apply, only this one counts. Of several the most specific counts: of a tenant, of a plan, by the precedence of routes, of a meter, by id. */
+        LimitReplaces: string;
+        /** @description The IANA zone of a fixed window's calendar, or `tenant` for the zone of each tenant; UTC by default. */
+        LimitTimezone: string;
+        /**
+         * Format: int64
+         * @description The percentage of rate and burst that the Redis of this region has; 100 by default.
+         */
+        LimitRegionShare: number;
+        /**
+         * @description `shadow` counts what it would deny and denies nothing. `enforce` by default.
+         * @enum {string}
+         */
+        LimitMode: "enforce" | "shadow";
+        /**
+         * @description What to do while Redis is down; `local_share` by default.
+         * @enum {string}
+         */
+        OnBackendError: "local_share" | "open" | "closed";
+        /**
+         * Format: int64
+         * @description How many tokens a charge after the fact may take beyond what is left; 0 by default. While a bucket owes tokens, nothing passes. Together with the capacity it has the capacity's bound. Not for leases.
+         */
+        LimitDebt: number;
+        /** @description After so many denials by a bucket, all of them less than `within` old, the bucket denies everything for the time `for`. The denial that completes the number begins the ban. Denials while it lasts do not count, nor do checks. Times are as in 90s, 10m or 24h, 1ms to 8784h. Absent: no ban. Not for leases. */
+        LimitBan: {
+            /** Format: int64 */
+            after: number;
+            within: string;
+            for: string;
+        };
+        /**
+         * @description `attempts`: every request costs tokens, also one that is refused afterwards, unknown or a replay. `successes`: only a request that was granted. `attempts` by default if the limit is per ip, per route without tenant, or closed while Redis is down.
+         * @enum {string}
+         */
+        LimitCounts: "attempts" | "successes";
+        /**
+         * @description Of a limit per route: `pattern` has one bucket for all routes that match `match.route`, `path` one for each route. `pattern` by default; without `match.route` each route has its own bucket.
+         * @enum {string}
+         */
+        LimitRouteKey: "pattern" | "path";
+        /** @description Spellings that count as one route: `case`: upper and lower case; `trailing_slash`: with and without slashes, blanks and control characters at the end; `matrix`: with and without parameters after a semicolon; `encoded_slash`: %2f and a slash. Absent: all of them for requests of gateways, none for others. An empty list: none. */
+        LimitNormalize: ("case" | "trailing_slash" | "matrix" | "encoded_slash")[];
+        /** @description Bits of an address that name a bucket of a limit per ip; 32 and 64 by default. */
+        LimitIPPrefix: {
+            /** Format: int64 */
+            v4?: number;
+            /** Format: int64 */
+            v6?: number;
+        };
+        /** @description The limit applies to requests that match all of these; to every request by default. */
+        LimitMatch: {
+            /** @description The HTTP method, in upper case. The limit does not apply to a request without a method. */
+            method?: string;
+            route?: components["schemas"]["RoutePattern"];
+            meter?: components["schemas"]["Id"];
+            plan?: components["schemas"]["Id"];
+            tenant?: components["schemas"]["Id"];
+        };
+        Limit: {
+            rule: components["schemas"]["Id"];
+            per: components["schemas"]["LimitPer"][];
+            match?: components["schemas"]["LimitMatch"];
+            kind: components["schemas"]["LimitKind"];
+            rate?: string;
+            /** Format: int64 */
+            burst: number;
+            /** Format: int64 */
+            cost: number;
+            costs?: components["schemas"]["LimitCosts"];
+            cost_by: components["schemas"]["LimitCostBy"];
+            replaces?: components["schemas"]["LimitReplaces"];
+            timezone?: components["schemas"]["LimitTimezone"];
+            mode: components["schemas"]["LimitMode"];
+            on_backend_error: components["schemas"]["OnBackendError"];
+            region_share: components["schemas"]["LimitRegionShare"];
+            debt?: components["schemas"]["LimitDebt"];
+            ban?: components["schemas"]["LimitBan"];
+            counts?: components["schemas"]["LimitCounts"];
+            route_key?: components["schemas"]["LimitRouteKey"];
+            normalize?: components["schemas"]["LimitNormalize"];
+            ip_prefix?: components["schemas"]["LimitIPPrefix"];
+            explain?: components["schemas"]["LimitExplanation"];
+            /** Format: date-time */
+            created_at: string;
+            /** Format: date-time */
+            updated_at: string;
+        };
+        LimitList: {
+            items: components["schemas"]["Limit"][];
+            next_cursor: components["schemas"]["NextCursor"];
+        };
+        LimitOverrideRequest: {
+            /** @description Instead of the limit's rate. Required; absent for kind concurrency. */
+            rate?: string;
+            /**
+             * Format: int64
+             * @description Instead of the limit's burst; the count of the rate by default. Required for kind concurrency.
+             */
+            burst?: number;
+            /**
+             * Format: date-time
+             * @description When it expires; never by default.
+             */
+            expires_at?: string;
+        };
+        LimitOverride: {
+            rule: string;
+            tenant: string;
+            /** @description Absent for the override of all subjects. */
+            subject?: string;
+            rate?: string;
+            /** Format: int64 */
+            burst?: number;
+            /** Format: date-time */
+            expires_at?: string;
+            /** Format: date-time */
+            created_at: string;
+            /** Format: date-time */
+            updated_at: string;
+        };
+        LimitOverrideList: {
+            items: components["schemas"]["LimitOverride"][];
+            next_cursor: components["schemas"]["NextCursor"];
+        };
+        /** @description An explanation of the limit, with `explain=1`. */
+        LimitExplanation: {
+            summary: string;
+            /**
+             * Format: int64
+             * @description What passes at once through an unused bucket; for kind concurrency, the number of leases.
+             */
+            capacity: number;
+            /**
+             * Format: int64
+             * @description For token and leaky buckets, their internal units per token.
+             */
+            units_per_token?: number;
+            /**
+             * Format: int64
+             * @description The units that return per microsecond.
+             */
+            units_per_microsecond?: number;
+            /**
+             * Format: int64
+             * @description The most tokens that pass within any one second.
+             */
+            first_second?: number;
+            /**
+             * Format: int64
+             * @description The most tokens that pass in any interval as long as the rate's period.
+             */
+            most_per_period?: number;
+            /**
+             * Format: double
+             * @description The tokens per second in the long run.
+             */
+            per_second?: number;
+            /**
+             * Format: int64
+             * @description The approximate Redis memory of a used bucket.
+             */
+            bytes_per_bucket: number;
+            /**
+             * Format: int64
+             * @description The longest time that a bucket is kept after its last charge.
+             */
+            kept_seconds: number;
+            /**
+             * Format: int64
+             * @description For kind concurrency, the default duration of a lease.
+             */
+            lease_ttl_seconds?: number;
+            /** @description For kind fixed_window, the current window. */
+            window?: {
+                /** Format: date-time */
+                start: string;
+                /** Format: date-time */
+                end: string;
+            };
+            /** @description The override whose numbers these are, with the tenant and the subject of the query. */
+            override?: components["schemas"]["LimitOverride"];
+            /** @description What happens while Redis is down. */
+            redis_away: {
+                on_backend_error: components["schemas"]["OnBackendError"];
+                /**
+                 * Format: int64
+                 * @description The number of instances that share the limit then, as this one counts them.
+                 */
+                replicas: number;
+                /**
+                 * Format: int64
+                 * @description For local_share, the number of instances that hold a share of a bucket: all, unless they are more than its tokens. Which ones differs by bucket; the others deny.
+                 */
+                holders?: number;
+                /**
+                 * Format: int64
+                 * @description For local_share, the smallest capacity of a holder; together they have all of it.
+                 */
+                capacity_each?: number;
+                /**
+                 * Format: double
+                 * @description For local_share, the tokens per second of each holder.
+                 */
+                per_second_each?: number;
+            };
+        };
+        LimitState: {
+            rule: components["schemas"]["Id"];
+            kind: components["schemas"]["LimitKind"];
+            /**
+             * Format: int64
+             * @description Whole tokens, or free leases.
+             */
+            remaining: number;
+            /**
+             * Format: int64
+             * @description Whole tokens below zero; absent if there are none. They come back before the first one remains.
+             */
+            owed?: number;
+            /**
+             * Format: int64
+             * @description What a full bucket holds.
+             */
+            limit: number;
+            /**
+             * Format: int64
+             * @description The time until one more token is available; 0 if the bucket is full, and for leases.
+             */
+            next_after_ms: number;
+            /**
+             * Format: int64
+             * @description The time until the bucket is full; 0 if it is, and for leases.
+             */
+            reset_after_ms: number;
+            /**
+             * Format: int64
+             * @description The time until the bucket's ban ends; absent if it is not banned.
+             */
+            banned_ms?: number;
+            /** @description Redis is down; this is what the instance knows of its own share. */
+            degraded?: boolean;
+        };
+        LimitTop: {
+            rule: components["schemas"]["Id"];
+            items: components["schemas"]["LimitTopItem"][];
+            /** @description Not all buckets could be looked at within 3 s, or some moved between servers. There may be fuller ones. */
+            incomplete?: boolean;
+        };
+        LimitTopItem: {
+            /** @description Absent for a bucket that all tenants share. */
+            tenant?: string;
+            subject?: string;
+            /** @description The limit's pattern, if one bucket is for all routes that match it. */
+            route?: string;
+            /** @description The address, or the network that counts as one caller. */
+            ip?: string;
+            /** @description For limits per subject, route or ip: the hash by which Redis knows them. It stays the same for the same subject, route and network. */
+            bucket?: string;
+            /**
+             * Format: int64
+             * @description Tokens that are missing to a full bucket, or leases that are held. More than the limit if the bucket owes, or if the limit was lowered.
+             */
+            used: number;
+            /**
+             * Format: int64
+             * @description What a full bucket holds, by the numbers in force for the tenant.
+             */
+            limit: number;
+        };
+        ResetRequest: {
+            tenant?: components["schemas"]["Id"];
+            subject?: components["schemas"]["Subject"];
+            route?: components["schemas"]["Route"];
+            ip?: components["schemas"]["Ip"];
+        };
+        ResetAnswer: {
+            rule: components["schemas"]["Id"];
+            /** @description Whether the bucket had been charged. */
+            existed: boolean;
+        };
+        /** @enum {string} */
+        BlockKind: "tenant" | "subject" | "ip";
+        /**
+         * @description `block` refuses every check and consume with `forbidden`. `allow` exempts from rate limits; balances still count. A block takes precedence over an allow of another kind. Of the prefixes that contain an address, the longest counts. `block` by default.
+         * @enum {string}
+         */
+        BlockAction: "block" | "allow";
+        BlockRequest: {
+            action?: components["schemas"]["BlockAction"];
+            /** @description The tenant of the subject; required for kind subject, and absent for others. */
+            tenant?: string;
+            /**
+             * Format: date-time
+             * @description When it expires; never by default.
+             */
+            expires_at?: string;
+            /** @description Refused clients see it. */
+            reason?: string;
+        };
+        BlockPrefixRequest: {
+            action?: components["schemas"]["BlockAction"];
+            /**
+             * Format: date-time
+             * @description When it expires; never by default.
+             */
+            expires_at?: string;
+            /** @description Refused clients see it. */
+            reason?: string;
+        };
+        Block: {
+            kind: components["schemas"]["BlockKind"];
+            /** @description The id; or the address or prefix in normal form. */
+            value: string;
+            /** @description The tenant of the subject. */
+            tenant?: string;
+            action: components["schemas"]["BlockAction"];
+            /** Format: date-time */
+            expires_at?: string;
+            reason?: string;
+            /** Format: date-time */
+            created_at: string;
+            /** Format: date-time */
+            updated_at: string;
+        };
+        BlockList: {
+            items: components["schemas"]["Block"][];
+            next_cursor: components["schemas"]["NextCursor"];
+        };
+        RollRequest: {
+            /**
+             * Format: date-time
+             * @description Close what was due at this instant, which must not be in the future; now by default.
+             */
+            as_of?: string;
+        };
+        Roll: {
+            roll_id: components["schemas"]["Id"];
+            /** Format: date-time */
+            as_of: string;
+            /**
+             * @description The process of an abandoned roll has died. Another roll continues where it stopped.
+             * @enum {string}
+             */
+            status: "running" | "done" | "failed" | "abandoned";
+            /**
+             * Format: int64
+             * @description The balances that were due at its start.
+             */
+            total: number;
+            /** Format: int64 */
+            processed: number;
+            /**
+             * Format: int64
+             * @description The balances that could not be written. The service's log names each. They stay due for the next roll.
+             */
+            set_aside: number;
+            error?: string;
+            /** Format: date-time */
+            started_at: string;
+            /** Format: date-time */
+            finished_at: string | null;
+        };
+        VerificationRequest: {
+            /** @description Verify this tenant only; all tenants by default. */
+            tenant?: string;
+        };
+        Verification: {
+            verification_id: components["schemas"]["Id"];
+            tenant?: components["schemas"]["Id"];
+            /**
+             * @description `clean`: everything was read, and there are no differences. `drift`: there are differences. `failed`: it could not finish, or could not read everything; see `error`. `abandoned`: its process has died; start another.
+             * @enum {string}
+             */
+            status: "running" | "clean" | "drift" | "failed" | "abandoned";
+            /**
+             * Format: int64
+             * @description The balances that were compared so far.
+             */
+            balances: number;
+            /** Format: int64 */
+            entries: number;
+            /** Format: int64 */
+            grants: number;
+            /** Format: int64 */
+            periods: number;
+            /** @description Only what was entered since the last clean verification was read. */
+            incremental: boolean;
+            /**
+             * Format: int64
+             * @description Those of the balances that were not read, because nothing of them has changed since the last clean verification.
+             */
+            unchanged: number;
+            /**
+             * Format: int64
+             * @description The cached copies that were compared.
+             */
+            copies: number;
+            /** @description Whether cached copies were compared; false without Redis. */
+            copies_compared: boolean;
+            /**
+             * Format: int64
+             * @description The copies that are older than their balance and will be renewed. They are no differences.
+             */
+            stale_copies: number;
+            /**
+             * Format: int64
+             * @description Balances that could not be read, because of a time-out or a lock. They are neither clean nor different.
+             */
+            unread: number;
+            /** @description The first 100 of them. */
+            unread_balances: components["schemas"]["UnreadBalance"][];
+            /** @description Sums over all balances, by meter: issued + refunded + adjusted = used + expired + remaining + held. 2^63-1 stands for any larger sum; the comparison is exact. */
+            totals: components["schemas"]["VerifiedMeter"][];
+            /** Format: int64 */
+            difference_count: number;
+            /** @description The first 100 differences. */
+            differences: components["schemas"]["Difference"][];
+            error?: string;
+            /** Format: date-time */
+            started_at: string;
+            /** Format: date-time */
+            finished_at: string | null;
+        };
+        UnreadBalance: {
+            tenant: components["schemas"]["Id"];
+            /** @description Absent: the refunds and holds of the tenant. */
+            meter?: string;
+            subject?: string;
+        };
+        VerifiedMeter: {
+            /** @description Some balances could not be read. The sums lack them, and are not compared. */
+            partial: boolean;
+            meter: components["schemas"]["Id"];
+            /** Format: int64 */
+            issued: number;
+            /** Format: int64 */
+            used: number;
+            /** Format: int64 */
+            refunded: number;
+            /** Format: int64 */
+            expired: number;
+            /** Format: int64 */
+            adjusted: number;
+            /** Format: int64 */
+            remaining: number;
+            /** Format: int64 */
+            held: number;
+        };
+        SealList: {
+            items: components["schemas"]["SealSummary"][];
+            next_cursor: components["schemas"]["NextCursor"];
+        };
+        /**
+         * @description What a key may do. `admin` includes both others.
+         * @enum {string}
+         */
+        KeyScope: "use" | "read" | "admin";
+        KeyRequest: {
+            /** @description For people; shown in the audit log. */
+            name: string;
+            scopes: components["schemas"]["KeyScope"][];
+            tenant?: components["schemas"]["Id"];
+            /**
+             * Format: date-time
+             * @description In the future. Absent - never.
+             */
+            expires_at?: string;
+        };
+        KeyRotation: {
+            /**
+             * Format: int64
+             * @description How much longer the secrets so far work.
+             * @default 0
+             */
+            overlap_seconds?: number;
+        };
+        /** @description A key without its secret. */
+        Key: {
+            key_id: components["schemas"]["Id"];
+            name: string;
+            scopes: components["schemas"]["KeyScope"][];
+            /** @description The only tenant that it reaches; null - all. */
+            tenant: string | null;
+            /**
+             * @description The first characters of its newest secret.
+             * @example qk_4jJx8aQm
+             */
+            prefix: string;
+            /** Format: date-time */
+            created_at: string;
+            /**
+             * Format: date-time
+             * @description null - never.
+             */
+            expires_at: string | null;
+            /** @enum {string} */
+            status: "active" | "expired" | "revoked";
+            /**
+             * Format: date-time
+             * @description A minute late if it was used on another instance; null - never used.
+             */
+            last_used_at: string | null;
+        };
+        /** @description A key with its secret, which is shown this once. */
+        NewKey: {
+            key_id: components["schemas"]["Id"];
+            name: string;
+            scopes: components["schemas"]["KeyScope"][];
+            tenant: string | null;
+            prefix: string;
+            /** @description To be sent as `Authorization: Bearer <secret>`. */
+            secret: string;
+            /** Format: date-time */
+            created_at: string;
+            /** Format: date-time */
+            expires_at: string | null;
+        };
+        KeyList: {
+            items: components["schemas"]["Key"][];
+            next_cursor: components["schemas"]["NextCursor"];
+        };
+        AuditList: {
+            items: components["schemas"]["AuditLine"][];
+            next_cursor: components["schemas"]["NextCursor"];
+        };
+        /** @description One change by an administrator. */
+        AuditLine: {
+            audit_id: string;
+            /** Format: date-time */
+            at: string;
+            actor: components["schemas"]["AuditActor"];
+            /** @example limit.put */
+            action: string;
+            object: components["schemas"]["AuditObject"];
+            /** @description The object before; null - it did not exist. */
+            before: unknown;
+            /** @description The object after; null - it does not exist any more. */
+            after: unknown;
+            reason?: string;
+            /** @description Empty for a command on the database. */
+            request_id: string;
+            /** @description The client's address. Empty for a command on the database. */
+            ip: string;
+        };
+        AuditActor: {
+            /** @description Of the key; `bootstrap` for the one of the configuration, `command` for a command on the database. */
+            key_id: string;
+            name: string;
+        };
+        AuditObject: {
+            /** @example limit */
+            kind: string;
+            id: string;
+            tenant?: string;
+        };
+        /** @description A sealed day, without its proofs. */
+        SealSummary: {
+            /**
+             * @description In UTC.
+             * @example 2026-11-22
+             */
+            day: string;
+            /**
+             * Format: int64
+             * @description In the log of seals, from 0.
+             */
+            position: number;
+            /**
+             * Format: int64
+             * @description Balances that had new entries.
+             */
+            heads: number;
+            root: components["schemas"]["SealHash"];
+            /** Format: date-time */
+            sealed_at: string;
+        };
+        /** @description A sealed day. Its record is in a log of all seals, a Merkle tree as in RFC 6962 that only grows. */
+        Seal: {
+            /**
+             * @description Version of this form.
+             * @example 1
+             */
+            format: number;
+            database_id: string;
+            /**
+             * @description In UTC.
+             * @example 2026-11-22
+             */
+            day: string;
+            /**
+             * Format: int64
+             * @description In the log of seals, from 0.
+             */
+            position: number;
+            /**
+             * Format: int64
+             * @description Balances that had new entries.
+             */
+            heads: number;
+            root: components["schemas"]["SealHash"];
+            /** Format: date-time */
+            sealed_at: string;
+            /** @description The log with this seal as its newest record, as a note that is signed if there was a key (golang.org/x/mod/sumdb/note). */
+            checkpoint: string;
+            /** @description Proves that the checkpoint's log contains this seal. */
+            inclusion_proof: components["schemas"]["SealHash"][];
+            /** @description The log before this seal; null at the first one. */
+            previous: {
+                /** Format: int64 */
+                size: number;
+                root: components["schemas"]["SealHash"];
+            } | null;
+            /** @description Proves that the checkpoint's log begins with the previous one. */
+            consistency_proof: components["schemas"]["SealHash"][];
+        };
+        /** @description SHA-256 of a Merkle tree, in base64. */
+        SealHash: string;
+        /** @description Two records of one fact that differ. */
+        Difference: {
+            tenant: string;
+            meter: string;
+            subject: string;
+            what: string;
+            journal: string;
+            stored: string;
+        };
+        /** @description RFC 9457. The fields after request_id depend on the code. */
+        Problem: {
+            /** Format: uri */
+            type: string;
+            title: string;
+            status: number;
+            detail: string;
+            code: string;
+            request_id: string;
+            /** @description The faults of the request, by field. */
+            errors?: components["schemas"]["FieldError"][];
+            limiting?: components["schemas"]["Limiting"];
+            /** Format: int64 */
+            required?: number;
+            /** Format: int64 */
+            available?: number;
+            /**
+             * Format: date-time
+             * @description The end of the period; null if it brings nothing back.
+             */
+            reset_at?: string | null;
+            /**
+             * Format: date-time
+             * @description When it would be allowed if nothing else happens; absent if no known event helps.
+             */
+            would_succeed_at?: string;
+            blocked?: components["schemas"]["Blocked"];
+            /** @description The limits that denied; for too_many_limits, all that apply. */
+            "violated-policies"?: string[];
+            /** Format: int64 */
+            retry_after_ms?: number;
+            /**
+             * Format: date-time
+             * @description For archived, the oldest instant that can be asked about.
+             */
+            oldest?: string;
+        };
+        FieldError: {
+            /** @description A path such as items[0].amount, a header, a query parameter, or body. */
+            field: string;
+            /** @description What the field must be. */
+            message: string;
+        };
+    };
+    responses: {
+        /** @description The debit; a replay returns the earlier one, a dry run what would happen. */
+        Debited: {
+            headers: {
+                "X-Request-Id": components["headers"]["RequestId"];
+                "X-Quota-Limit": components["headers"]["QuotaLimit"];
+                "X-Quota-Remaining": components["headers"]["QuotaRemaining"];
+                "X-Quota-Reset": components["headers"]["QuotaReset"];
+                "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
+                RateLimit: components["headers"]["RateLimit"];
+                "X-RateLimit-Mode": components["headers"]["RateLimitMode"];
+                "Idempotent-Replayed": components["headers"]["IdempotentReplayed"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["DebitAnswer"];
+            };
+        };
+        /** @description The request may pass. */
+        Passed: {
+            headers: {
+                "X-Request-Id": components["headers"]["RequestId"];
+                "X-Quota-Limit": components["headers"]["QuotaLimit"];
+                "X-Quota-Remaining": components["headers"]["QuotaRemaining"];
+                "X-Quota-Reset": components["headers"]["QuotaReset"];
+                "X-Quota-Operation": components["headers"]["QuotaOperation"];
+                "X-Quota-Charge": components["headers"]["QuotaCharge"];
+                "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
+                RateLimit: components["headers"]["RateLimit"];
+                "X-RateLimit-Mode": components["headers"]["RateLimitMode"];
+                "Idempotent-Replayed": components["headers"]["IdempotentReplayed"];
+                [name: string]: unknown;
+            };
+            content?: never;
+        };
+        /** @description The request must not pass. For `nginx` this answers every refusal; `X-Quota-Status` has the status. */
+        NotPassed: {
+            headers: {
+                "X-Request-Id": components["headers"]["RequestId"];
+                "X-Quota-Status": components["headers"]["QuotaStatus"];
+                "X-Quota-Problem": components["headers"]["QuotaProblem"];
+                "X-Quota-Limit": components["headers"]["QuotaLimit"];
+                "X-Quota-Remaining": components["headers"]["QuotaRemaining"];
+                "X-Quota-Reset": components["headers"]["QuotaReset"];
+                "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
+                RateLimit: components["headers"]["RateLimit"];
+                "X-RateLimit-Mode": components["headers"]["RateLimitMode"];
+                /** @description Seconds after which a retry can succeed, if `X-Quota-Status` is 429 or 503. */
+                "Retry-After"?: number;
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description The hold after the change; a replay returns the earlier answer. 200 on creation is a dry run. */
+        Held: {
+            headers: {
+                "X-Request-Id": components["headers"]["RequestId"];
+                "X-Quota-Limit": components["headers"]["QuotaLimit"];
+                "X-Quota-Remaining": components["headers"]["QuotaRemaining"];
+                "X-Quota-Reset": components["headers"]["QuotaReset"];
+                "Idempotent-Replayed": components["headers"]["IdempotentReplayed"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["HoldAnswer"];
+            };
+        };
+        /** @description The balance before and after; a replay returns the earlier answer, a dry run what would happen. */
+        Changed: {
+            headers: {
+                "X-Request-Id": components["headers"]["RequestId"];
+                "Idempotent-Replayed": components["headers"]["IdempotentReplayed"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["ChangeAnswer"];
+            };
+        };
+        /** @description Deleted. */
+        Gone: {
+            headers: {
+                "X-Request-Id": components["headers"]["RequestId"];
+                [name: string]: unknown;
+            };
+            content?: never;
+        };
+        /** @description `invalid_argument`, or `idempotency_key_missing`. Nothing was done. */
+        Invalid: {
+            headers: {
+                "X-Request-Id": components["headers"]["RequestId"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description `unauthenticated`. */
+        Unauthenticated: {
+            headers: {
+                "X-Request-Id": components["headers"]["RequestId"];
+                "WWW-Authenticate": string;
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description `credits_exhausted`. Only a grant helps. Nothing was charged. */
+        CreditsExhausted: {
+            headers: {
+                "X-Request-Id": components["headers"]["RequestId"];
+                "X-Quota-Limit": components["headers"]["QuotaLimit"];
+                "X-Quota-Remaining": components["headers"]["QuotaRemaining"];
+                "X-Quota-Reset": components["headers"]["QuotaReset"];
+                "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
+                RateLimit: components["headers"]["RateLimit"];
+                "X-RateLimit-Mode": components["headers"]["RateLimitMode"];
+                "Idempotent-Replayed": components["headers"]["IdempotentReplayed"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description `forbidden` (blocked, or the key lacks the scope or is bound to another tenant), `tenant_suspended` or `meter_not_in_plan`. */
+        Forbidden: {
+            headers: {
+                "X-Request-Id": components["headers"]["RequestId"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description `forbidden`: the key lacks the scope of this request, or is bound to another tenant. */
+        KeyForbidden: {
+            headers: {
+                "X-Request-Id": components["headers"]["RequestId"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description `rate_limited`: too many wrong keys from this address. */
+        TooManyWrongKeys: {
+            headers: {
+                "X-Request-Id": components["headers"]["RequestId"];
+                "Retry-After": components["headers"]["RetryAfter"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description `not_found`, `tenant_not_found`, `grant_not_found`, `hold_not_found`, `operation_not_found` or `lease_not_found`. */
+        NotFound: {
+            headers: {
+                "X-Request-Id": components["headers"]["RequestId"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description `archived`. What is asked for happened before `oldest`, and was taken out of the database; or it never existed. Nothing was done. */
+        Archived: {
+            headers: {
+                "X-Request-Id": components["headers"]["RequestId"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description `precondition_failed` or `hold_not_active`. The state does not allow it; nothing was done. */
+        Conflict: {
+            headers: {
+                "X-Request-Id": components["headers"]["RequestId"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description `idempotency_key_reused`, `amount_out_of_range`, `refund_exceeds_debit`, `cost_exceeds_capacity` or `too_many_limits`. Nothing was done. */
+        Impossible: {
+            headers: {
+                "X-Request-Id": components["headers"]["RequestId"];
+                "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
+                RateLimit: components["headers"]["RateLimit"];
+                "X-RateLimit-Mode": components["headers"]["RateLimitMode"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description `quota_exceeded` or `rate_limited`. Retry later. Nothing was charged. */
+        Denied: {
+            headers: {
+                "X-Request-Id": components["headers"]["RequestId"];
+                "Retry-After": components["headers"]["RetryAfter"];
+                "X-Quota-Limit": components["headers"]["QuotaLimit"];
+                "X-Quota-Remaining": components["headers"]["QuotaRemaining"];
+                "X-Quota-Reset": components["headers"]["QuotaReset"];
+                "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
+                RateLimit: components["headers"]["RateLimit"];
+                "X-RateLimit-Mode": components["headers"]["RateLimitMode"];
+                "Idempotent-Replayed": components["headers"]["IdempotentReplayed"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description `internal`. An error of the service; the request id identifies it in the log. */
+        Internal: {
+            headers: {
+                "X-Request-Id": components["headers"]["RequestId"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description `queue_full`, `unavailable` or `outcome_unknown`: retry with the same key. Reports: `report_too_slow`. */
+        Unavailable: {
+            headers: {
+                "X-Request-Id": components["headers"]["RequestId"];
+                "Retry-After": components["headers"]["RetryAfter"];
+                "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
+                RateLimit: components["headers"]["RateLimit"];
+                "X-RateLimit-Mode": components["headers"]["RateLimitMode"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+    };
+    parameters: {
+        /** @description 1 to 255 visible ASCII characters, new for every operation. Required unless `dry_run` is true. */
+        IdempotencyKeyHeader: string;
+        /** @description Identifies a repeated request. Use an id that the gateway makes for each request of a client; use a client's id only if the service behind the gateway recognises repeated requests by it. */
+        PassageKeyHeader: string;
+        QuotaTenantHeader: components["schemas"]["Id"];
+        /** @description Required unless `X-Quota-Mode` is `limit`, which ignores it. */
+        QuotaMeterHeader: components["schemas"]["Id"];
+        QuotaAmountHeader: number;
+        QuotaSubjectHeader: components["schemas"]["Id"];
+        /** @description The route for limits, if it is not the path. */
+        QuotaRouteHeader: components["schemas"]["Route"];
+        /** @description `limit` charges limits only: no units, and no meter is needed. `X-Quota-Amount` is then the cost. */
+        QuotaModeHeader: "consume" | "check" | "limit";
+        /** @description The key of a gateway that passes on its clients' `Authorization`. It takes precedence over that header. */
+        QuotaKeyHeader: string;
+        /** @description 1 to 255 visible ASCII characters, new for every lease. */
+        LeaseKeyHeader: string;
+        /** @description The same key charges nothing again for 10 minutes. */
+        ChargeKeyHeader: string;
+        /** @description The id from the acquisition; opaque. */
+        LeasePath: string;
+        /** @description The ETag of the tenant that the caller has seen. Refused with 409 if the tenant has changed since. */
+        TenantIfMatch: string;
+        TenantPath: components["schemas"]["Id"];
+        KeyPath: components["schemas"]["Id"];
+        MeterPath: components["schemas"]["Id"];
+        PlanPath: components["schemas"]["Id"];
+        SubjectPath: components["schemas"]["Id"];
+        RulePath: components["schemas"]["Id"];
+        BlockKindPath: components["schemas"]["BlockKind"];
+        /** @description The id of a tenant or subject; or an address, or a prefix such as 192.0.2.0/24, with its slash as it is or as %2F. */
+        BlockValuePath: string;
+        /** @description The number after the slash of a prefix. */
+        BlockBitsPath: number;
+        /** @description The tenant of the subject; required only if subjects of several tenants have that id. */
+        BlockTenant: components["schemas"]["Id"];
+        /** @description The largest number of items in the page. */
+        PageLimit: number;
+        /** @description The `next_cursor` of the page before. Opaque; valid only with the same filters. */
+        PageCursor: string;
+    };
+    requestBodies: never;
+    headers: {
+        /** @description The id of the request. */
+        RequestId: string;
+        /** @description The version of the stored tenant in quotes, for an If-Match. */
+        TenantETag: string;
+        /** @description The limit of the item that runs out first if the request is repeated, in the open period. */
+        QuotaLimit: number;
+        /** @description The remainder of that item. */
+        QuotaRemaining: number;
+        /** @description Seconds until its period ends; absent if the period has no end. */
+        QuotaReset: number;
+        /** @description Where the balances come from. */
+        QuotaSource: "ledger" | "cache" | "local";
+        /** @description The answer was read from a replica, and has everything that was committed until this many seconds ago. About a second if the replica keeps up. Absent: the answer was read from the database itself, or the replica's lag is not known. */
+        ReportLag: number;
+        /** @description The id of the operation that paid, for a refund; absent if nothing was charged. */
+        QuotaOperation: string;
+        /** @description With `X-Quota-Mode: limit`, the `charge_id` for `POST /v1/limits/charge/refund`; absent if no limit was charged, or if it is longer than 3 KiB: a charge of a dozen limits with the longest names. */
+        QuotaCharge: string;
+        /** @description The status of the refusal. */
+        QuotaStatus: number;
+        /** @description The problem, in ASCII. Absent if it is longer than 3 KiB. */
+        QuotaProblem: string;
+        /** @description The enforced limits that applied, the most restrictive first and at most five, as a List of structured fields (RFC 9651): the name of the rule with `q`, which a full bucket holds, and `w`, the seconds in which an empty one fills; or `q` at a time (`qu="concurrent-requests"`). */
+        RateLimitPolicy: string;
+        /**
+         * @description The state of the same limits, in the same order: `r` is the remainder, `t` the seconds until more is available. After
+         *     a denial only limits that denied have a `t`, and only if waiting helps: a cost above the capacity never passes. A
+         *     concurrency limit has a `t` only after a denial: its holders decide when leases return.
+         *
+         *     If configured, `X-RateLimit-Limit`, `-Remaining` and `-Reset`, and `RateLimit-Limit`, `-Remaining` and `-Reset`
+         *     describe the most restrictive limit to older clients; Reset is when its bucket is full.
+         */
+        RateLimit: string;
+        /** @description Redis is down, and limits were decided by the `on_backend_error` of each rule. */
+        RateLimitMode: "local";
+        /** @description The answer is the stored one of an earlier request with the same key. */
+        IdempotentReplayed: "true";
+        /** @description Seconds after which a retry can succeed, never earlier than a `t` of `RateLimit`. If a window denied, a random part is added, up to a tenth of the wait and at most a minute, because all denied clients wait for the same instant. */
+        RetryAfter: number;
+    };
+    pathItems: never;
+}
+export type $defs = Record<string, never>;
+export interface operations {
+    check: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "tenant": "acme",
+                 *       "items": [
+                 *         {
+                 *           "meter": "api_calls",
+                 *           "amount": 1
+                 *         }
+                 *       ],
+                 *       "route": "/search",
+                 *       "max_stale_ms": 1000
+                 *     }
+                 */
+                "application/json": components["schemas"]["CheckRequest"];
+            };
+        };
+        responses: {
+            /** @description The answer, allowed or not. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    "X-Quota-Limit": components["headers"]["QuotaLimit"];
+                    "X-Quota-Remaining": components["headers"]["QuotaRemaining"];
+                    "X-Quota-Reset": components["headers"]["QuotaReset"];
+                    "X-Quota-Source": components["headers"]["QuotaSource"];
+                    "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "X-RateLimit-Mode": components["headers"]["RateLimitMode"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CheckAnswer"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["Impossible"];
+            429: components["responses"]["TooManyWrongKeys"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    checkBatch: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "checks": [
+                 *         {
+                 *           "tenant": "acme",
+                 *           "items": [
+                 *             {
+                 *               "meter": "api_calls",
+                 *               "amount": 1
+                 *             }
+                 *           ]
+                 *         },
+                 *         {
+                 *           "tenant": "acme",
+                 *           "items": [
+                 *             {
+                 *               "meter": "api_calls",
+                 *               "amount": 3
+                 *             }
+                 *           ],
+                 *           "route": "/search"
+                 *         }
+                 *       ]
+                 *     }
+                 */
+                "application/json": components["schemas"]["CheckBatchRequest"];
+            };
+        };
+        responses: {
+            /** @description One result per check. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CheckBatchAnswer"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["KeyForbidden"];
+            429: components["responses"]["TooManyWrongKeys"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    consume: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description 1 to 255 visible ASCII characters, new for every operation. Required unless `dry_run` is true. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKeyHeader"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "tenant": "acme",
+                 *       "items": [
+                 *         {
+                 *           "meter": "api_calls",
+                 *           "amount": 1
+                 *         }
+                 *       ],
+                 *       "subject": "user_42",
+                 *       "route": "/search"
+                 *     }
+                 */
+                "application/json": components["schemas"]["ConsumeRequest"];
+            };
+        };
+        responses: {
+            200: components["responses"]["Debited"];
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            402: components["responses"]["CreditsExhausted"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["Impossible"];
+            429: components["responses"]["Denied"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    authorize: {
+        parameters: {
+            query?: never;
+            header: {
+                "X-Quota-Tenant": components["parameters"]["QuotaTenantHeader"];
+                /** @description Required unless `X-Quota-Mode` is `limit`, which ignores it. */
+                "X-Quota-Meter"?: components["parameters"]["QuotaMeterHeader"];
+                "X-Quota-Amount"?: components["parameters"]["QuotaAmountHeader"];
+                "X-Quota-Subject"?: components["parameters"]["QuotaSubjectHeader"];
+                /** @description The route for limits, if it is not the path. */
+                "X-Quota-Route"?: components["parameters"]["QuotaRouteHeader"];
+                /** @description `limit` charges limits only: no units, and no meter is needed. `X-Quota-Amount` is then the cost. */
+                "X-Quota-Mode"?: components["parameters"]["QuotaModeHeader"];
+                /** @description The key of a gateway that passes on its clients' `Authorization`. It takes precedence over that header. */
+                "X-Quota-Key"?: components["parameters"]["QuotaKeyHeader"];
+                /** @description Identifies a repeated request. Use an id that the gateway makes for each request of a client; use a client's id only if the service behind the gateway recognises repeated requests by it. */
+                "Idempotency-Key"?: components["parameters"]["PassageKeyHeader"];
+            };
+            path: {
+                gateway: "nginx" | "haproxy" | "traefik" | "envoy";
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: components["responses"]["Passed"];
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            402: components["responses"]["CreditsExhausted"];
+            403: components["responses"]["NotPassed"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["Impossible"];
+            429: components["responses"]["Denied"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    authorizeEnvoy: {
+        parameters: {
+            query?: never;
+            header: {
+                "X-Quota-Tenant": components["parameters"]["QuotaTenantHeader"];
+                /** @description Required unless `X-Quota-Mode` is `limit`, which ignores it. */
+                "X-Quota-Meter"?: components["parameters"]["QuotaMeterHeader"];
+                "X-Quota-Amount"?: components["parameters"]["QuotaAmountHeader"];
+                "X-Quota-Subject"?: components["parameters"]["QuotaSubjectHeader"];
+                /** @description The route for limits, if it is not the path. */
+                "X-Quota-Route"?: components["parameters"]["QuotaRouteHeader"];
+                /** @description `limit` charges limits only: no units, and no meter is needed. `X-Quota-Amount` is then the cost. */
+                "X-Quota-Mode"?: components["parameters"]["QuotaModeHeader"];
+                /** @description The key of a gateway that passes on its clients' `Authorization`. It takes precedence over that header. */
+                "X-Quota-Key"?: components["parameters"]["QuotaKeyHeader"];
+                /** @description Identifies a repeated request. Use an id that the gateway makes for each request of a client; use a client's id only if the service behind the gateway recognises repeated requests by it. */
+                "Idempotency-Key"?: components["parameters"]["PassageKeyHeader"];
+            };
+            path: {
+                /** @description The path and the query of the forwarded request, with all its slashes. */
+                path: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: components["responses"]["Passed"];
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            402: components["responses"]["CreditsExhausted"];
+            403: components["responses"]["NotPassed"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["Impossible"];
+            429: components["responses"]["Denied"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    debit: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description 1 to 255 visible ASCII characters, new for every operation. Required unless `dry_run` is true. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKeyHeader"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "tenant": "acme",
+                 *       "items": [
+                 *         {
+                 *           "meter": "api_calls",
+                 *           "amount": 1
+                 *         }
+                 *       ],
+                 *       "metadata": {
+                 *         "invoice": "17"
+                 *       }
+                 *     }
+                 */
+                "application/json": components["schemas"]["DebitRequest"];
+            };
+        };
+        responses: {
+            200: components["responses"]["Debited"];
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            402: components["responses"]["CreditsExhausted"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["Impossible"];
+            429: components["responses"]["Denied"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    debitBatch: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "debits": [
+                 *         {
+                 *           "idempotency_key": "job-1",
+                 *           "tenant": "acme",
+                 *           "items": [
+                 *             {
+                 *               "meter": "api_calls",
+                 *               "amount": 1
+                 *             }
+                 *           ]
+                 *         },
+                 *         {
+                 *           "idempotency_key": "job-2",
+                 *           "tenant": "acme",
+                 *           "items": [
+                 *             {
+                 *               "meter": "api_calls",
+                 *               "amount": 3
+                 *             }
+                 *           ]
+                 *         }
+                 *       ]
+                 *     }
+                 */
+                "application/json": components["schemas"]["DebitBatchRequest"];
+            };
+        };
+        responses: {
+            /** @description One result per debit. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    "X-Quota-Limit": components["headers"]["QuotaLimit"];
+                    "X-Quota-Remaining": components["headers"]["QuotaRemaining"];
+                    "X-Quota-Reset": components["headers"]["QuotaReset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DebitBatchAnswer"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["KeyForbidden"];
+            429: components["responses"]["TooManyWrongKeys"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    hold: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description 1 to 255 visible ASCII characters, new for every operation. Required unless `dry_run` is true. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKeyHeader"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "tenant": "acme",
+                 *       "hold_id": "job-17",
+                 *       "items": [
+                 *         {
+                 *           "meter": "api_calls",
+                 *           "amount": 50
+                 *         }
+                 *       ],
+                 *       "ttl_seconds": 600
+                 *     }
+                 */
+                "application/json": components["schemas"]["HoldRequest"];
+            };
+        };
+        responses: {
+            200: components["responses"]["Held"];
+            201: components["responses"]["Held"];
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            402: components["responses"]["CreditsExhausted"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            422: components["responses"]["Impossible"];
+            429: components["responses"]["Denied"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    captureHold: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description 1 to 255 visible ASCII characters, new for every operation. Required unless `dry_run` is true. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKeyHeader"];
+            };
+            path: {
+                hold_id: components["schemas"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "tenant": "acme",
+                 *       "items": [
+                 *         {
+                 *           "meter": "api_calls",
+                 *           "amount": 42
+                 *         }
+                 *       ],
+                 *       "final": true
+                 *     }
+                 */
+                "application/json": components["schemas"]["CaptureRequest"];
+            };
+        };
+        responses: {
+            200: components["responses"]["Held"];
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            402: components["responses"]["CreditsExhausted"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            410: components["responses"]["Archived"];
+            422: components["responses"]["Impossible"];
+            429: components["responses"]["Denied"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    releaseHold: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description 1 to 255 visible ASCII characters, new for every operation. Required unless `dry_run` is true. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKeyHeader"];
+            };
+            path: {
+                hold_id: components["schemas"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "tenant": "acme"
+                 *     }
+                 */
+                "application/json": components["schemas"]["ReleaseRequest"];
+            };
+        };
+        responses: {
+            200: components["responses"]["Held"];
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["KeyForbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            410: components["responses"]["Archived"];
+            422: components["responses"]["Impossible"];
+            429: components["responses"]["TooManyWrongKeys"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    extendHold: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description 1 to 255 visible ASCII characters, new for every operation. Required unless `dry_run` is true. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKeyHeader"];
+            };
+            path: {
+                hold_id: components["schemas"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "tenant": "acme",
+                 *       "ttl_seconds": 600
+                 *     }
+                 */
+                "application/json": components["schemas"]["ExtendRequest"];
+            };
+        };
+        responses: {
+            200: components["responses"]["Held"];
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["KeyForbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            410: components["responses"]["Archived"];
+            422: components["responses"]["Impossible"];
+            429: components["responses"]["TooManyWrongKeys"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    refund: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description 1 to 255 visible ASCII characters, new for every operation. Required unless `dry_run` is true. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKeyHeader"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "tenant": "acme",
+                 *       "operation_id": "order-17",
+                 *       "amount": 2,
+                 *       "reason": "wrong result"
+                 *     }
+                 */
+                "application/json": components["schemas"]["RefundRequest"];
+            };
+        };
+        responses: {
+            /** @description The refund; a replay returns the earlier one. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    "Idempotent-Replayed": components["headers"]["IdempotentReplayed"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RefundAnswer"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["KeyForbidden"];
+            404: components["responses"]["NotFound"];
+            410: components["responses"]["Archived"];
+            422: components["responses"]["Impossible"];
+            429: components["responses"]["TooManyWrongKeys"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    chargeLimits: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The same key charges nothing again for 10 minutes. */
+                "Idempotency-Key"?: components["parameters"]["ChargeKeyHeader"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "tenant": "acme",
+                 *       "subject": "user_42",
+                 *       "route": "/search",
+                 *       "method": "GET"
+                 *     }
+                 */
+                "application/json": components["schemas"]["ChargeRequest"];
+            };
+        };
+        responses: {
+            /** @description All limits let the request pass, and were charged. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "X-RateLimit-Mode": components["headers"]["RateLimitMode"];
+                    "Idempotent-Replayed": components["headers"]["IdempotentReplayed"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ChargeAnswer"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["Impossible"];
+            429: components["responses"]["Denied"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    refundCharge: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ChargeRefundRequest"];
+            };
+        };
+        responses: {
+            /** @description The tokens are back, or were before. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ChargeRefundAnswer"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["KeyForbidden"];
+            404: components["responses"]["NotFound"];
+            429: components["responses"]["TooManyWrongKeys"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    acquireLease: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description 1 to 255 visible ASCII characters, new for every lease. */
+                "Idempotency-Key"?: components["parameters"]["LeaseKeyHeader"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "rule": "exports",
+                 *       "tenant": "acme",
+                 *       "ttl_seconds": 60
+                 *     }
+                 */
+                "application/json": components["schemas"]["LeaseRequest"];
+            };
+        };
+        responses: {
+            /** @description A dry run; a lease is available. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "X-RateLimit-Mode": components["headers"]["RateLimitMode"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LeaseAnswer"];
+                };
+            };
+            /** @description The lease; a replay returns the earlier one. */
+            201: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "X-RateLimit-Mode": components["headers"]["RateLimitMode"];
+                    "Idempotent-Replayed": components["headers"]["IdempotentReplayed"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LeaseAnswer"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            429: components["responses"]["Denied"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    renewLease: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id from the acquisition; opaque. */
+                lease_id: components["parameters"]["LeasePath"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "ttl_seconds": 60
+                 *     }
+                 */
+                "application/json": components["schemas"]["LeaseRenewal"];
+            };
+        };
+        responses: {
+            /** @description The lease with its new end. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "X-RateLimit-Mode": components["headers"]["RateLimitMode"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LeaseAnswer"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            429: components["responses"]["TooManyWrongKeys"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    releaseLease: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id from the acquisition; opaque. */
+                lease_id: components["parameters"]["LeasePath"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            204: components["responses"]["Gone"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["KeyForbidden"];
+            404: components["responses"]["NotFound"];
+            429: components["responses"]["TooManyWrongKeys"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    listBalances: {
+        parameters: {
+            query?: {
+                /** @description The balance of this subject, instead of the tenant's own. */
+                subject?: components["schemas"]["Id"];
+                /** @description The balance at this past instant, without its grants. */
+                as_of?: string;
+            };
+            header?: never;
+            path: {
+                tenant: components["parameters"]["TenantPath"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The balances, by meter. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    "X-Quota-Report-Lag": components["headers"]["ReportLag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BalanceList"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["KeyForbidden"];
+            404: components["responses"]["NotFound"];
+            410: components["responses"]["Archived"];
+            429: components["responses"]["TooManyWrongKeys"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getBalance: {
+        parameters: {
+            query?: {
+                /** @description The balance of this subject, instead of the tenant's own. */
+                subject?: components["schemas"]["Id"];
+                /** @description The balance at this past instant, without its grants. */
+                as_of?: string;
+            };
+            header?: never;
+            path: {
+                tenant: components["parameters"]["TenantPath"];
+                meter: components["parameters"]["MeterPath"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The balance. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    "X-Quota-Report-Lag": components["headers"]["ReportLag"];
+                    /** @description The seq of the balance in quotes, for the If-Match of an adjustment; absent with `as_of`. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Balance"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            410: components["responses"]["Archived"];
+            429: components["responses"]["TooManyWrongKeys"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    listEntries: {
+        parameters: {
+            query?: {
+                /** @description Only entries of this meter. */
+                meter?: components["schemas"]["Id"];
+                /** @description Only entries of this subject's balances, and of requests that named it. */
+                subject?: components["schemas"]["Id"];
+                /** @description Only entries of this kind. */
+                kind?: "grant" | "debit" | "overage" | "refund" | "unoverage" | "forgive" | "owe" | "settle" | "unowe" | "unsettle" | "closed_refund" | "expire" | "void" | "adjust_up" | "adjust_down" | "hold" | "capture" | "release" | "rollover_out" | "rollover_in" | "schedule" | "extend" | "denial";
+                /** @description Only entries made at this instant or later. */
+                from?: string;
+                /** @description Only entries made before this instant. */
+                to?: string;
+                /** @description `desc`: the newest first. The entries of a balance (meter and subject) are together in both orders; name a meter, or a meter and a subject, for the newest entries of one. */
+                order?: "asc" | "desc";
+                /** @description The largest number of items in the page. */
+                limit?: components["parameters"]["PageLimit"];
+                /** @description The `next_cursor` of the page before. Opaque; valid only with the same filters. */
+                cursor?: components["parameters"]["PageCursor"];
+            };
+            header?: never;
+            path: {
+                tenant: components["parameters"]["TenantPath"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of entries. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    "X-Quota-Report-Lag": components["headers"]["ReportLag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EntryList"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["KeyForbidden"];
+            404: components["responses"]["NotFound"];
+            410: components["responses"]["Archived"];
+            429: components["responses"]["TooManyWrongKeys"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getOperation: {
+        parameters: {
+            query?: {
+                /** @description The newest operation with this id at or before this instant; by default the newest. */
+                at?: string;
+            };
+            header?: never;
+            path: {
+                tenant: components["parameters"]["TenantPath"];
+                /** @description The idempotency key of the request, or an id of the ledger's own operations from the entries. Percent-encode characters that a path segment cannot hold. */
+                operation_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The operation and its entries. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Operation"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["KeyForbidden"];
+            404: components["responses"]["NotFound"];
+            410: components["responses"]["Archived"];
+            429: components["responses"]["TooManyWrongKeys"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    listPeriods: {
+        parameters: {
+            query: {
+                meter: components["schemas"]["Id"];
+                /** @description The number of periods, the open one included. */
+                next?: number;
+            };
+            header?: never;
+            path: {
+                tenant: components["parameters"]["TenantPath"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The periods in order; fewer than asked for if the last one has no end. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PeriodList"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            429: components["responses"]["TooManyWrongKeys"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    listStatements: {
+        parameters: {
+            query?: {
+                /** @description Only periods of this meter. */
+                meter?: components["schemas"]["Id"];
+                /** @description The balances of this subject, instead of the tenant's own. */
+                subject?: components["schemas"]["Id"];
+                /** @description The largest number of items in the page. */
+                limit?: components["parameters"]["PageLimit"];
+                /** @description The `next_cursor` of the page before. Opaque; valid only with the same filters. */
+                cursor?: components["parameters"]["PageCursor"];
+            };
+            header?: never;
+            path: {
+                tenant: components["parameters"]["TenantPath"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of periods. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    "X-Quota-Report-Lag": components["headers"]["ReportLag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["StatementList"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            429: components["responses"]["TooManyWrongKeys"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getStatement: {
+        parameters: {
+            query?: {
+                /** @description The balance of this subject, instead of the tenant's own. */
+                subject?: components["schemas"]["Id"];
+                /** @description By default the format that Accept prefers, else JSON. */
+                format?: "json" | "csv";
+            };
+            header?: never;
+            path: {
+                tenant: components["parameters"]["TenantPath"];
+                meter: components["parameters"]["MeterPath"];
+                /** @description The start of the period; `current`: the open period; `last`: the newest closed one; `at:` and a time: the period that contains it. */
+                period_start: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The statement. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    "X-Quota-Report-Lag": components["headers"]["ReportLag"];
+                    Vary: "Accept";
+                    /** @description The file name, for CSV. */
+                    "Content-Disposition"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Statement"];
+                    "text/csv": string;
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            410: components["responses"]["Archived"];
+            429: components["responses"]["TooManyWrongKeys"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    listUsage: {
+        parameters: {
+            query: {
+                meter: components["schemas"]["Id"];
+                /** @description The use of this subject. If the plan has no cap per subject, by the requests that named it; refunds name none and are not in it then. */
+                subject?: components["schemas"]["Id"];
+                from: string;
+                /** @description Exclusive. */
+                to: string;
+                by?: "hour" | "day" | "month";
+                /** @description `subject`: one item per step and subject that requests named, at most 10,000; the empty subject is that of requests that named none, and of refunds. */
+                group_by?: "subject";
+                /** @description The IANA zone of the days and months. */
+                timezone?: string;
+            };
+            header?: never;
+            path: {
+                tenant: components["parameters"]["TenantPath"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The steps. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    "X-Quota-Report-Lag": components["headers"]["ReportLag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UsageList"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["KeyForbidden"];
+            404: components["responses"]["NotFound"];
+            410: components["responses"]["Archived"];
+            429: components["responses"]["TooManyWrongKeys"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    listHolds: {
+        parameters: {
+            query?: {
+                /** @description Only holds with this status. */
+                status?: components["schemas"]["HoldStatus"];
+                /** @description The largest number of items in the page. */
+                limit?: components["parameters"]["PageLimit"];
+                /** @description The `next_cursor` of the page before. Opaque; valid only with the same filters. */
+                cursor?: components["parameters"]["PageCursor"];
+            };
+            header?: never;
+            path: {
+                tenant: components["parameters"]["TenantPath"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of holds. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HoldList"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["KeyForbidden"];
+            404: components["responses"]["NotFound"];
+            429: components["responses"]["TooManyWrongKeys"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getHold: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                tenant: components["parameters"]["TenantPath"];
+                hold_id: components["schemas"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The hold. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Hold"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["KeyForbidden"];
+            404: components["responses"]["NotFound"];
+            410: components["responses"]["Archived"];
+            429: components["responses"]["TooManyWrongKeys"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    listGrants: {
+        parameters: {
+            query?: {
+                /** @description Only grants of this meter. */
+                meter?: components["schemas"]["Id"];
+                /** @description Only grants in this state; open means pending or active. A page may then have fewer grants than the limit, or none, although next_cursor names more. */
+                status?: "open" | "pending" | "active" | "exhausted" | "expired" | "voided";
+                /** @description The largest number of items in the page. */
+                limit?: components["parameters"]["PageLimit"];
+                /** @description The `next_cursor` of the page before. Opaque; valid only with the same filters. */
+                cursor?: components["parameters"]["PageCursor"];
+            };
+            header?: never;
+            path: {
+                tenant: components["parameters"]["TenantPath"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of grants. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["GrantList"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["KeyForbidden"];
+            404: components["responses"]["NotFound"];
+            429: components["responses"]["TooManyWrongKeys"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    grant: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description 1 to 255 visible ASCII characters, new for every operation. Required unless `dry_run` is true. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKeyHeader"];
+            };
+            path: {
+                tenant: components["parameters"]["TenantPath"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "meter": "api_calls",
+                 *       "amount": 1000,
+                 *       "source": "topup",
+                 *       "expires_at": "2027-01-01T00:00:00Z"
+                 *     }
+                 */
+                "application/json": components["schemas"]["GrantRequest"];
+            };
+        };
+        responses: {
+            /** @description A dry run; the grant that would be issued. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["GrantAnswer"];
+                };
+            };
+            /** @description The grant; a replay returns it as it was issued. */
+            201: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    "Idempotent-Replayed": components["headers"]["IdempotentReplayed"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["GrantAnswer"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            422: components["responses"]["Impossible"];
+            429: components["responses"]["TooManyWrongKeys"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    voidGrant: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description 1 to 255 visible ASCII characters, new for every operation. Required unless `dry_run` is true. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKeyHeader"];
+            };
+            path: {
+                tenant: components["parameters"]["TenantPath"];
+                grant_id: components["schemas"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "reason": "payment failed"
+                 *     }
+                 */
+                "application/json": components["schemas"]["VoidRequest"];
+            };
+        };
+        responses: {
+            200: components["responses"]["Changed"];
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["KeyForbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            422: components["responses"]["Impossible"];
+            429: components["responses"]["TooManyWrongKeys"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    adjust: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description 1 to 255 visible ASCII characters, new for every operation. Required unless `dry_run` is true. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKeyHeader"];
+                /** @description The ETag of the balance that the caller has seen. Refused with 409 if the balance has changed since. */
+                "If-Match"?: string;
+            };
+            path: {
+                tenant: components["parameters"]["TenantPath"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "meter": "api_calls",
+                 *       "amount": -20,
+                 *       "reason": "counted twice on May 3"
+                 *     }
+                 */
+                "application/json": components["schemas"]["AdjustmentRequest"];
+            };
+        };
+        responses: {
+            200: components["responses"]["Changed"];
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["KeyForbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            422: components["responses"]["Impossible"];
+            429: components["responses"]["TooManyWrongKeys"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    listMeters: {
+        parameters: {
+            query?: {
+                /** @description The largest number of items in the page. */
+                limit?: components["parameters"]["PageLimit"];
+                /** @description The `next_cursor` of the page before. Opaque; valid only with the same filters. */
+                cursor?: components["parameters"]["PageCursor"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of meters, by id. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MeterList"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["KeyForbidden"];
+            429: components["responses"]["TooManyWrongKeys"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getMeter: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                meter: components["parameters"]["MeterPath"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The meter. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Meter"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["KeyForbidden"];
+            404: components["responses"]["NotFound"];
+            429: components["responses"]["TooManyWrongKeys"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    putMeter: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                meter: components["parameters"]["MeterPath"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "unit": "call",
+                 *       "description": "Calls of the public API"
+                 *     }
+                 */
+                "application/json": components["schemas"]["MeterRequest"];
+            };
+        };
+        responses: {
+            /** @description The meter as it is stored. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Meter"];
+                };
+            };
+            /** @description The meter, created. */
+            201: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Meter"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["KeyForbidden"];
+            409: components["responses"]["Conflict"];
+            429: components["responses"]["TooManyWrongKeys"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    deleteMeter: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                meter: components["parameters"]["MeterPath"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            204: components["responses"]["Gone"];
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["KeyForbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            429: components["responses"]["TooManyWrongKeys"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    listPlans: {
+        parameters: {
+            query?: {
+                /** @description The largest number of items in the page. */
+                limit?: components["parameters"]["PageLimit"];
+                /** @description The `next_cursor` of the page before. Opaque; valid only with the same filters. */
+                cursor?: components["parameters"]["PageCursor"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of plans, by id. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PlanList"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["KeyForbidden"];
+            429: components["responses"]["TooManyWrongKeys"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getPlan: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                plan: components["parameters"]["PlanPath"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The plan. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Plan"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["KeyForbidden"];
+            404: components["responses"]["NotFound"];
+            429: components["responses"]["TooManyWrongKeys"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    putPlan: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                plan: components["parameters"]["PlanPath"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "allowances": [
+                 *         {
+                 *           "meter": "api_calls",
+                 *           "amount": 10000,
+                 *           "every": "month",
+                 *           "anchor": "tenant"
+                 *         }
+                 *       ]
+                 *     }
+                 */
+                "application/json": components["schemas"]["PlanRequest"];
+            };
+        };
+        responses: {
+            /** @description The plan's newest version. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Plan"];
+                };
+            };
+            /** @description The plan, created. */
+            201: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Plan"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["KeyForbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            429: components["responses"]["TooManyWrongKeys"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    listTenants: {
+        parameters: {
+            query?: {
+                /** @description The largest number of items in the page. */
+                limit?: components["parameters"]["PageLimit"];
+                /** @description The `next_cursor` of the page before. Opaque; valid only with the same filters. */
+                cursor?: components["parameters"]["PageCursor"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of tenants, by id. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TenantList"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["KeyForbidden"];
+            429: components["responses"]["TooManyWrongKeys"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getTenant: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                tenant: components["parameters"]["TenantPath"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The tenant. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    ETag: components["headers"]["TenantETag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Tenant"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["KeyForbidden"];
+            404: components["responses"]["NotFound"];
+            429: components["responses"]["TooManyWrongKeys"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    putTenant: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The ETag of the tenant that the caller has seen. Refused with 409 if the tenant has changed since. */
+                "If-Match"?: components["parameters"]["TenantIfMatch"];
+            };
+            path: {
+                tenant: components["parameters"]["TenantPath"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "plan": "starter",
+                 *       "anchor": "2026-01-31T00:00:00Z",
+                 *       "timezone": "Europe/Berlin"
+                 *     }
+                 */
+                "application/json": components["schemas"]["TenantRequest"];
+            };
+        };
+        responses: {
+            /** @description The stored tenant. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    ETag: components["headers"]["TenantETag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Tenant"];
+                };
+            };
+            /** @description The tenant, created. */
+            201: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    ETag: components["headers"]["TenantETag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Tenant"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["KeyForbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            429: components["responses"]["TooManyWrongKeys"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    patchTenant: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The ETag of the tenant that the caller has seen. Refused with 409 if the tenant has changed since. */
+                "If-Match"?: components["parameters"]["TenantIfMatch"];
+            };
+            path: {
+                tenant: components["parameters"]["TenantPath"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "plan": "pro",
+                 *       "apply": "now",
+                 *       "reason": "upgraded by the customer"
+                 *     }
+                 */
+                "application/json": components["schemas"]["TenantPatch"];
+            };
+        };
+        responses: {
+            /** @description The tenant before and after the change; after a dry run, what would be stored. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    ETag: components["headers"]["TenantETag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TenantChange"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["KeyForbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            429: components["responses"]["TooManyWrongKeys"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    listTerms: {
+        parameters: {
+            query?: {
+                /** @description The largest number of items in the page. */
+                limit?: components["parameters"]["PageLimit"];
+                /** @description The `next_cursor` of the page before. Opaque; valid only with the same filters. */
+                cursor?: components["parameters"]["PageCursor"];
+            };
+            header?: never;
+            path: {
+                tenant: components["parameters"]["TenantPath"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of terms. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TermsList"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["KeyForbidden"];
+            404: components["responses"]["NotFound"];
+            429: components["responses"]["TooManyWrongKeys"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    listLimits: {
+        parameters: {
+            query?: {
+                /** @description The largest number of items in the page. */
+                limit?: components["parameters"]["PageLimit"];
+                /** @description The `next_cursor` of the page before. Opaque; valid only with the same filters. */
+                cursor?: components["parameters"]["PageCursor"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of limits, by rule. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LimitList"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["KeyForbidden"];
+            429: components["responses"]["TooManyWrongKeys"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getLimit: {
+        parameters: {
+            query?: {
+                /** @description 1 adds an explanation of the limit. */
+                explain?: "1";
+                /** @description With explain: explains the limit that applies to this tenant, which may be that of its plan, with its override and in its calendar. */
+                tenant?: components["schemas"]["Id"];
+                /** @description With tenant: the subject whose override applies. */
+                subject?: components["schemas"]["Id"];
+                /** @description The limit of this name of a plan, in its newest version, instead of the general one. */
+                plan?: components["schemas"]["Id"];
+            };
+            header?: never;
+            path: {
+                rule: components["parameters"]["RulePath"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The limit. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Limit"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["KeyForbidden"];
+            404: components["responses"]["NotFound"];
+            429: components["responses"]["TooManyWrongKeys"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    putLimit: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                rule: components["parameters"]["RulePath"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "per": [
+                 *         "tenant"
+                 *       ],
+                 *       "match": {
+                 *         "route": "/search"
+                 *       },
+                 *       "kind": "token_bucket",
+                 *       "rate": "60/s",
+                 *       "burst": 120
+                 *     }
+                 */
+                "application/json": components["schemas"]["LimitRequest"];
+            };
+        };
+        responses: {
+            /** @description The stored limit. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Limit"];
+                };
+            };
+            /** @description The limit, created. */
+            201: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Limit"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["KeyForbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            429: components["responses"]["TooManyWrongKeys"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    deleteLimit: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                rule: components["parameters"]["RulePath"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            204: components["responses"]["Gone"];
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["KeyForbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            429: components["responses"]["TooManyWrongKeys"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    resetLimit: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                rule: components["parameters"]["RulePath"];
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                /**
+                 * @example {
+                 *       "tenant": "acme",
+                 *       "subject": "user_42"
+                 *     }
+                 */
+                "application/json": components["schemas"]["ResetRequest"];
+            };
+        };
+        responses: {
+            /** @description The bucket is reset. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ResetAnswer"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["KeyForbidden"];
+            404: components["responses"]["NotFound"];
+            429: components["responses"]["TooManyWrongKeys"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getLimitState: {
+        parameters: {
+            query?: {
+                tenant?: components["schemas"]["Id"];
+                subject?: components["schemas"]["Subject"];
+                route?: components["schemas"]["Route"];
+                ip?: components["schemas"]["Ip"];
+            };
+            header?: never;
+            path: {
+                rule: components["parameters"]["RulePath"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The state. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LimitState"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["KeyForbidden"];
+            404: components["responses"]["NotFound"];
+            429: components["responses"]["TooManyWrongKeys"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getLimitTop: {
+        parameters: {
+            query?: {
+                /** @description How many buckets are wanted. */
+                limit?: number;
+            };
+            header?: never;
+            path: {
+                rule: components["parameters"]["RulePath"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The buckets, the fullest first. Of equally full ones those come first of which more is used, then they go by tenant and bucket. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LimitTop"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["KeyForbidden"];
+            404: components["responses"]["NotFound"];
+            429: components["responses"]["TooManyWrongKeys"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    listLimitOverrides: {
+        parameters: {
+            query?: {
+                /** @description The largest number of items in the page. */
+                limit?: components["parameters"]["PageLimit"];
+                /** @description The `next_cursor` of the page before. Opaque; valid only with the same filters. */
+                cursor?: components["parameters"]["PageCursor"];
+            };
+            header?: never;
+            path: {
+                rule: components["parameters"]["RulePath"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of the overrides in force, by tenant and subject. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LimitOverrideList"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["KeyForbidden"];
+            429: components["responses"]["TooManyWrongKeys"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getLimitOverride: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                rule: components["parameters"]["RulePath"];
+                tenant: components["parameters"]["TenantPath"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The override. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LimitOverride"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["KeyForbidden"];
+            404: components["responses"]["NotFound"];
+            429: components["responses"]["TooManyWrongKeys"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    putLimitOverride: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                rule: components["parameters"]["RulePath"];
+                tenant: components["parameters"]["TenantPath"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "rate": "500/s",
+                 *       "burst": 1000,
+                 *       "expires_at": "2030-01-01T00:00:00Z"
+                 *     }
+                 */
+                "application/json": components["schemas"]["LimitOverrideRequest"];
+            };
+        };
+        responses: {
+            /** @description The stored override. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LimitOverride"];
+                };
+            };
+            /** @description The override, created. */
+            201: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LimitOverride"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["KeyForbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            429: components["responses"]["TooManyWrongKeys"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    deleteLimitOverride: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                rule: components["parameters"]["RulePath"];
+                tenant: components["parameters"]["TenantPath"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            204: components["responses"]["Gone"];
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["KeyForbidden"];
+            404: components["responses"]["NotFound"];
+            429: components["responses"]["TooManyWrongKeys"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getSubjectLimitOverride: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                rule: components["parameters"]["RulePath"];
+                tenant: components["parameters"]["TenantPath"];
+                subject: components["parameters"]["SubjectPath"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The override. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LimitOverride"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["KeyForbidden"];
+            404: components["responses"]["NotFound"];
+            429: components["responses"]["TooManyWrongKeys"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    putSubjectLimitOverride: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                rule: components["parameters"]["RulePath"];
+                tenant: components["parameters"]["TenantPath"];
+                subject: components["parameters"]["SubjectPath"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "rate": "500/s",
+                 *       "burst": 1000,
+                 *       "expires_at": "2030-01-01T00:00:00Z"
+                 *     }
+                 */
+                "application/json": components["schemas"]["LimitOverrideRequest"];
+            };
+        };
+        responses: {
+            /** @description The stored override. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LimitOverride"];
+                };
+            };
+            /** @description The override, created. */
+            201: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LimitOverride"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["KeyForbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            429: components["responses"]["TooManyWrongKeys"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    deleteSubjectLimitOverride: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                rule: components["parameters"]["RulePath"];
+                tenant: components["parameters"]["TenantPath"];
+                subject: components["parameters"]["SubjectPath"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            204: components["responses"]["Gone"];
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["KeyForbidden"];
+            404: components["responses"]["NotFound"];
+            429: components["responses"]["TooManyWrongKeys"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    listBlocks: {
+        parameters: {
+            query?: {
+                /** @description The largest number of items in the page. */
+                limit?: components["parameters"]["PageLimit"];
+                /** @description The `next_cursor` of the page before. Opaque; valid only with the same filters. */
+                cursor?: components["parameters"]["PageCursor"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of blocks, by kind, tenant and value. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BlockList"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["KeyForbidden"];
+            429: components["responses"]["TooManyWrongKeys"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getBlock: {
+        parameters: {
+            query?: {
+                /** @description The tenant of the subject; required only if subjects of several tenants have that id. */
+                tenant?: components["parameters"]["BlockTenant"];
+            };
+            header?: never;
+            path: {
+                kind: components["parameters"]["BlockKindPath"];
+                /** @description The id of a tenant or subject; or an address, or a prefix such as 192.0.2.0/24, with its slash as it is or as %2F. */
+                value: components["parameters"]["BlockValuePath"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The block. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Block"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["KeyForbidden"];
+            404: components["responses"]["NotFound"];
+            429: components["responses"]["TooManyWrongKeys"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    putBlock: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                kind: components["parameters"]["BlockKindPath"];
+                /** @description The id of a tenant or subject; or an address, or a prefix such as 192.0.2.0/24, with its slash as it is or as %2F. */
+                value: components["parameters"]["BlockValuePath"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "reason": "abuse",
+                 *       "expires_at": "2030-01-01T00:00:00Z"
+                 *     }
+                 */
+                "application/json": components["schemas"]["BlockRequest"];
+            };
+        };
+        responses: {
+            /** @description The stored block. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Block"];
+                };
+            };
+            /** @description The block, created. */
+            201: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Block"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["KeyForbidden"];
+            409: components["responses"]["Conflict"];
+            429: components["responses"]["TooManyWrongKeys"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    deleteBlock: {
+        parameters: {
+            query?: {
+                /** @description The tenant of the subject; required only if subjects of several tenants have that id. */
+                tenant?: components["parameters"]["BlockTenant"];
+            };
+            header?: never;
+            path: {
+                kind: components["parameters"]["BlockKindPath"];
+                /** @description The id of a tenant or subject; or an address, or a prefix such as 192.0.2.0/24, with its slash as it is or as %2F. */
+                value: components["parameters"]["BlockValuePath"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            204: components["responses"]["Gone"];
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["KeyForbidden"];
+            404: components["responses"]["NotFound"];
+            429: components["responses"]["TooManyWrongKeys"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getBlockPrefix: {
+        parameters: {
+            query?: {
+                /** @description The tenant of the subject; required only if subjects of several tenants have that id. */
+                tenant?: components["parameters"]["BlockTenant"];
+            };
+            header?: never;
+            path: {
+                kind: components["parameters"]["BlockKindPath"];
+                /** @description The id of a tenant or subject; or an address, or a prefix such as 192.0.2.0/24, with its slash as it is or as %2F. */
+                value: components["parameters"]["BlockValuePath"];
+                /** @description The number after the slash of a prefix. */
+                bits: components["parameters"]["BlockBitsPath"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The block. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Block"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["KeyForbidden"];
+            404: components["responses"]["NotFound"];
+            429: components["responses"]["TooManyWrongKeys"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    putBlockPrefix: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                kind: components["parameters"]["BlockKindPath"];
+                /** @description The id of a tenant or subject; or an address, or a prefix such as 192.0.2.0/24, with its slash as it is or as %2F. */
+                value: components["parameters"]["BlockValuePath"];
+                /** @description The number after the slash of a prefix. */
+                bits: components["parameters"]["BlockBitsPath"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "reason": "abuse",
+                 *       "expires_at": "2030-01-01T00:00:00Z"
+                 *     }
+                 */
+                "application/json": components["schemas"]["BlockPrefixRequest"];
+            };
+        };
+        responses: {
+            /** @description The stored block. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Block"];
+                };
+            };
+            /** @description The block, created. */
+            201: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Block"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["KeyForbidden"];
+            409: components["responses"]["Conflict"];
+            429: components["responses"]["TooManyWrongKeys"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    deleteBlockPrefix: {
+        parameters: {
+            query?: {
+                /** @description The tenant of the subject; required only if subjects of several tenants have that id. */
+                tenant?: components["parameters"]["BlockTenant"];
+            };
+            header?: never;
+            path: {
+                kind: components["parameters"]["BlockKindPath"];
+                /** @description The id of a tenant or subject; or an address, or a prefix such as 192.0.2.0/24, with its slash as it is or as %2F. */
+                value: components["parameters"]["BlockValuePath"];
+                /** @description The number after the slash of a prefix. */
+                bits: components["parameters"]["BlockBitsPath"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            204: components["responses"]["Gone"];
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["KeyForbidden"];
+            404: components["responses"]["NotFound"];
+            429: components["responses"]["TooManyWrongKeys"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    startRoll: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                /** @example {} */
+                "application/json": components["schemas"]["RollRequest"];
+            };
+        };
+        responses: {
+            /** @description The roll has started. */
+            202: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    /** @description The URL of its progress. */
+                    Location: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Roll"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["KeyForbidden"];
+            409: components["responses"]["Conflict"];
+            429: components["responses"]["TooManyWrongKeys"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getRoll: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                roll_id: components["schemas"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The roll. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Roll"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["KeyForbidden"];
+            404: components["responses"]["NotFound"];
+            429: components["responses"]["TooManyWrongKeys"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    startVerification: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                /**
+                 * @example {
+                 *       "tenant": "acme"
+                 *     }
+                 */
+                "application/json": components["schemas"]["VerificationRequest"];
+            };
+        };
+        responses: {
+            /** @description The verification has started. */
+            202: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    /** @description The URL of its result. */
+                    Location: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Verification"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["KeyForbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            429: components["responses"]["TooManyWrongKeys"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getVerification: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                verification_id: components["schemas"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The verification. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Verification"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["KeyForbidden"];
+            404: components["responses"]["NotFound"];
+            429: components["responses"]["TooManyWrongKeys"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    listSeals: {
+        parameters: {
+            query?: {
+                /** @description The largest number of items in the page. */
+                limit?: components["parameters"]["PageLimit"];
+                /** @description The `next_cursor` of the page before. Opaque; valid only with the same filters. */
+                cursor?: components["parameters"]["PageCursor"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of seals. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SealList"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["KeyForbidden"];
+            429: components["responses"]["TooManyWrongKeys"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getSeal: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description A day in UTC.
+                 * @example 2026-11-22
+                 */
+                day: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The seal. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Seal"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["KeyForbidden"];
+            404: components["responses"]["NotFound"];
+            429: components["responses"]["TooManyWrongKeys"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    listKeys: {
+        parameters: {
+            query?: {
+                /** @description The largest number of items in the page. */
+                limit?: components["parameters"]["PageLimit"];
+                /** @description The `next_cursor` of the page before. Opaque; valid only with the same filters. */
+                cursor?: components["parameters"]["PageCursor"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of keys. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["KeyList"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["KeyForbidden"];
+            429: components["responses"]["TooManyWrongKeys"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    createKey: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "name": "gateway eu-1",
+                 *       "scopes": [
+                 *         "use"
+                 *       ]
+                 *     }
+                 */
+                "application/json": components["schemas"]["KeyRequest"];
+            };
+        };
+        responses: {
+            /** @description The key with its secret. */
+            201: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["NewKey"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["KeyForbidden"];
+            409: components["responses"]["Conflict"];
+            429: components["responses"]["TooManyWrongKeys"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getKey: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                key_id: components["parameters"]["KeyPath"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The key. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Key"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["KeyForbidden"];
+            404: components["responses"]["NotFound"];
+            429: components["responses"]["TooManyWrongKeys"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    revokeKey: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                key_id: components["parameters"]["KeyPath"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description It is revoked. */
+            204: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["KeyForbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            429: components["responses"]["TooManyWrongKeys"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    rotateKey: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                key_id: components["parameters"]["KeyPath"];
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                /**
+                 * @example {
+                 *       "overlap_seconds": 86400
+                 *     }
+                 */
+                "application/json": components["schemas"]["KeyRotation"];
+            };
+        };
+        responses: {
+            /** @description The key with its new secret. */
+            201: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["NewKey"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["KeyForbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            429: components["responses"]["TooManyWrongKeys"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    listAudit: {
+        parameters: {
+            query?: {
+                tenant?: components["schemas"]["Id"];
+                /** @description The id of a key. */
+                actor?: components["schemas"]["Id"];
+                /** @example limit.put */
+                action?: components["schemas"]["Id"];
+                from?: string;
+                /** @description Exclusive. */
+                to?: string;
+                /** @description The largest number of items in the page. */
+                limit?: components["parameters"]["PageLimit"];
+                /** @description The `next_cursor` of the page before. Opaque; valid only with the same filters. */
+                cursor?: components["parameters"]["PageCursor"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of lines. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AuditList"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["KeyForbidden"];
+            429: components["responses"]["TooManyWrongKeys"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getSpec: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description This document. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/yaml": string;
+                };
+            };
+        };
+    };
+}

@@ -1,0 +1,7 @@
+export default function Layout({ children }: { children: unknown }) {
+  return (
+    <html lang="en">
+      <body>{children as string}</body>
+    </html>
+  )
+}

@@ -1,0 +1,75 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { Webhook, WebhookError } from 'quotasvc'
+import { Webhook as Standard } from 'standardwebhooks'
+
+const secret = `whsec_${Buffer.from('a secret of at least 24 bytes').toString('base64')}`
+const other = `whsec_${Buffer.from('another secret, of a rotation').toString('base64')}`
+const body = JSON.stringify({
+  type: 'balance.threshold_reached',
+  timestamp: '2026-11-25T10:00:00Z',
+  data: { tenant: 'acme', meter: 'api_calls', threshold: 80, used: 800, limit: 1000, remaining: 200, note: 'für Ä' },
+})
+
+function signed(at = new Date(), by = secret, id = 'evt_1', text = body): Record<string, string> {
+  return {
+    'webhook-id': id,
+    'webhook-timestamp': String(Math.floor(at.getTime() / 1000)),
+    'webhook-signature': new Standard(by).sign(id, at, text),
+  }
+}
+
+const refused = (promise: Promise<unknown>, why: RegExp) => assert.rejects(promise, (e: unknown) => e instanceof WebhookError && why.test(e.message))
+
+test('webhooks: what the reference library signs is verified, from text, bytes and each kind of headers', async () => {
+  const webhook = new Webhook(secret)
+  const headers = signed()
+  const event = await webhook.verify<{ threshold: number }>(body, headers)
+  assert.deepEqual([event.type, event.id, event.data.threshold], ['balance.threshold_reached', 'evt_1', 80])
+  await webhook.verify(Buffer.from(body), headers)
+  await webhook.verify(body, new Headers(headers))
+  await webhook.verify(body, { ...headers, 'webhook-signature': [headers['webhook-signature'] as string] })
+})
+
+test('webhooks: what this library signs is verified by the reference library', async () => {
+  const at = new Date()
+  const signature = await new Webhook(secret).sign('evt_2', at, body)
+  const headers = { 'webhook-id': 'evt_2', 'webhook-timestamp': String(Math.floor(at.getTime() / 1000)), 'webhook-signature': signature }
+  assert.deepEqual(new Standard(secret).verify(body, headers), JSON.parse(body))
+})
+
+test('webhooks: during a rotation either side may have two secrets', async () => {
+  const at = new Date()
+  const both = { ...signed(at), 'webhook-signature': `${signed(at, other)['webhook-signature']} ${signed(at)['webhook-signature']} v1a,ed25519` }
+  await new Webhook(secret).verify(body, both)
+  await new Webhook([secret, other]).verify(body, signed(at, other))
+  await refused(new Webhook(other).verify(body, signed(at)), /no signature is from this secret/)
+})
+
+test('webhooks: changed bodies, ids and times are refused', async () => {
+  const webhook = new Webhook(secret)
+  const headers = signed()
+  await refused(webhook.verify(body.replace('80', '81'), headers), /no signature/)
+  await refused(webhook.verify(body, { ...headers, 'webhook-id': 'evt_9' }), /no signature/)
+  await refused(webhook.verify(body, { ...headers, 'webhook-timestamp': String(Number(headers['webhook-timestamp']) + 1) }), /no signature/)
+  await refused(webhook.verify(body, { ...headers, 'webhook-signature': 'v1,%%% v1, v2,AAAA nonsense' }), /no signature/)
+  await refused(webhook.verify(body, { ...headers, 'webhook-timestamp': 'soon' }), /not a number of seconds/)
+  for (const name of ['webhook-id', 'webhook-timestamp', 'webhook-signature']) await refused(webhook.verify(body, { ...headers, [name]: '' }), /a header is missing/)
+})
+
+test('webhooks: deliveries older or newer than five minutes are refused, unless told otherwise', async () => {
+  const at = (seconds: number) => signed(new Date(Date.now() + seconds * 1000))
+  const webhook = new Webhook(secret)
+  await webhook.verify(body, at(-290))
+  await webhook.verify(body, at(290))
+  await refused(webhook.verify(body, at(-310)), /more than the tolerance/)
+  await refused(webhook.verify(body, at(310)), /more than the tolerance/)
+  await new Webhook(secret, { toleranceSeconds: 3_600 }).verify(body, at(-310))
+})
+
+test('webhooks: a genuine body that is no event, and an unusable secret, are refused', async () => {
+  for (const text of ['[]', 'null', 'no json', '{"data":{}}']) await refused(new Webhook(secret).verify(text, signed(new Date(), secret, 'evt_1', text)), /not an event/)
+  assert.throws(() => new Webhook('whsec_'), /whsec_ and base64/)
+  assert.throws(() => new Webhook('not base64!'), /whsec_ and base64/)
+  assert.throws(() => new Webhook([]), /needs a secret/)
+})
