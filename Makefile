@@ -220,6 +220,13 @@ test-tools: ## Install missing programs that only tests use: nginx, HAProxy, pro
 	@scripts/install-servers.sh nginx haproxy
 	@scripts/install-test-tools.sh
 
+.PHONY: test-sdk test-sdk-typescript
+test-sdk: test-sdk-typescript
+
+test-sdk-typescript: servers build ## Test the TypeScript SDK on a real service; installs Node and npm if missing (ARGS='middleware', ARGS=--update)
+	@scripts/install-servers.sh npm
+	@sdk/typescript/scripts/test.sh $(ARGS)
+
 .PHONY: clean
 clean: ## Remove binaries and the results of benchmarks and drills; keep the data of `make run`
 	rm -rf bin $(RESULTS) drill-results

@@ -3,6 +3,7 @@
 // --update writes features.json; without it a difference fails. With names only those files run, and features.json is left alone.
 // It needs bin/quotasvc (make build) and PostgreSQL and Redis (make servers).
 import { spawn, spawnSync } from 'node:child_process'
+import { existsSync } from 'node:fs'
 import { chmod, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
@@ -14,6 +15,11 @@ const program = fileURLToPath(new URL('../../../bin/quotasvc', import.meta.url))
 const tsc = createRequire(import.meta.url).resolve('typescript/bin/tsc')
 const update = process.argv.includes('--update')
 const names = process.argv.slice(2).filter((a) => !a.startsWith('--'))
+
+if (!existsSync(program)) {
+  console.error('bin/quotasvc is missing: run make build, or make test-sdk-typescript')
+  process.exit(1)
+}
 
 const run = (args, env = {}) => spawnSync(process.execPath, args, { cwd: root, stdio: 'inherit', env: { ...process.env, ...env } }).status ?? 1
 

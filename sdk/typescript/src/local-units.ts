@@ -68,6 +68,7 @@ const awayAfterMs = 1_000 // several times the slowest answer of a service that 
 const maxHolds = 4 // two are in use at a steady rate; the others bridge slow captures
 const deniedPauseMs = 1_000 // a denial answers for the service so long; a top-up is noticed after that
 const defaultCloseMs = 10_000
+const takeWaitMs = 60_000 // between two looks of takeWait; it is woken before
 
 /**
  * Spends units of one balance in this process. It takes holds ahead, answers take from memory, captures what was used and returns the
@@ -143,7 +144,7 @@ export class LocalUnits {
       const denial = this.tryTake(n)
       if (!denial) return
       if (!this.#filling) throw denial
-      await this.#change(signal)
+      await this.#change(signal, takeWaitMs, true)
     }
   }
 
@@ -435,8 +436,11 @@ export class LocalUnits {
     for (const waker of [...this.#wakers]) waker()
   }
 
-  /** Waits until something changes, for withinMs at most. Throws the signal's reason if it ends first. */
-  #change(signal?: AbortSignal, withinMs?: number): Promise<void> {
+  /**
+   * Waits until something changes, for withinMs at most. Throws the signal's reason if it ends first. Those that a caller waits for, close
+   * and takeWait, keep the process alive.
+   */
+  #change(signal: AbortSignal | undefined, withinMs: number, keepsAlive = this.#closed): Promise<void> {
     return new Promise((resolve, reject) => {
       const leave = () => {
         clearTimeout(timer)
@@ -451,9 +455,8 @@ export class LocalUnits {
         leave()
         reject(signal?.reason)
       }
-      const timer = withinMs === undefined ? undefined : setTimeout(done, withinMs)
-      // Only close keeps the process alive.
-      if (timer && !this.#closed) unref(timer)
+      const timer = setTimeout(done, withinMs)
+      if (!keepsAlive) unref(timer)
       signal?.addEventListener('abort', abort, { once: true })
       this.#wakers.add(done)
     })
