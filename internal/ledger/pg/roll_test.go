@@ -131,8 +131,15 @@ func TestNextChunk_FitsIntoItsTime(t *testing.T) {
 		took  time.Duration
 		want  int
 	}{
-		{16, 0, 32}, {16, time.Millisecond, 32}, {64, 2 * time.Millisecond, 128}, {200, time.Millisecond, 256}, {256, 32 * time.Millisecond, 32},
-		{256, time.Second, 16}, {1, time.Second, 2}, {1, time.Millisecond, 2}, {20, 4 * time.Millisecond, 20},
+		{16, 0, 32},
+		{16, time.Millisecond, 32},
+		{64, 2 * time.Millisecond, 128},
+		{200, time.Millisecond, 256},
+		{256, 32 * time.Millisecond, 32},
+		{256, time.Second, 16},
+		{1, time.Second, 2},
+		{1, time.Millisecond, 2},
+		{20, 4 * time.Millisecond, 20},
 	} {
 		if got := nextChunk(c.chunk, c.took); got != c.want {
 			t.Errorf("%d balances took %s: next %d, want %d", c.chunk, c.took, got, c.want)
