@@ -149,10 +149,25 @@ test-upgrade: servers ## Test the upgrade: old schemas with data, and the versio
 upgrade-snapshot: servers ## At a release: store its schema with data; see cmd/quotasvc/testdata/upgrade
 	program=$$(scripts/build-previous.sh) && QUOTASVC_UPGRADE_PROGRAM=$$program QUOTASVC_UPGRADE_SNAPSHOT=1 go test -count=1 -v -run '^TestUpgrade_Snapshot' ./cmd/quotasvc
 
-.PHONY: test-sdk test-sdk-python generate-sdk-python
-test-sdk: test-sdk-python ## Run the tests of all SDKs
+.PHONY: test-sdk sdk-tools test-sdk-python test-sdk-typescript generate-sdk generate-sdk-python generate-sdk-typescript
+test-sdk: test-sdk-python test-sdk-typescript ## Run the tests of the SDKs
+
+sdk-tools: ## Install what the tests of the SDKs need, if it is missing: Debian's Python packages, Node, packages from npm
+	@sdk/python/scripts/test.sh --install
+	@scripts/install-servers.sh npm
+	@sdk/typescript/scripts/test.sh --install
+
 test-sdk-python: servers build ## Run the tests of the Python SDK with a real service (ARGS='-k webhook'); writes sdk/python/features.json
 	QUOTASVC_SDK_FEATURES=$(if $(ARGS),,write) sdk/python/scripts/test.sh $(ARGS)
+
+test-sdk-typescript: servers build ## Test the TypeScript SDK on a real service; installs Node and npm if missing (ARGS='middleware', ARGS=--update)
+	@scripts/install-servers.sh npm
+	@sdk/typescript/scripts/test.sh $(ARGS)
+
+generate-sdk: generate-sdk-python generate-sdk-typescript ## Generate the SDKs again
+
+generate-sdk-typescript: ## Generate the types and operations of the TypeScript SDK again (needs npm ci)
+	@cd sdk/typescript && npm run --silent generate
 
 generate-sdk-python: ## Generate the Python SDK again (from openapi.yaml and from its asyncio modules)
 	/usr/bin/env python3 -B sdk/python/scripts/generate.py
@@ -219,13 +234,6 @@ test-idle: ## A roll over a million idle balances: it has nothing to do
 test-tools: ## Install missing programs that only tests use: nginx, HAProxy, promtool, libfaketime and PgBouncer
 	@scripts/install-servers.sh nginx haproxy
 	@scripts/install-test-tools.sh
-
-.PHONY: test-sdk test-sdk-typescript
-test-sdk: test-sdk-typescript
-
-test-sdk-typescript: servers build ## Test the TypeScript SDK on a real service; installs Node and npm if missing (ARGS='middleware', ARGS=--update)
-	@scripts/install-servers.sh npm
-	@sdk/typescript/scripts/test.sh $(ARGS)
 
 .PHONY: clean
 clean: ## Remove binaries and the results of benchmarks and drills; keep the data of `make run`

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Runs the tests of the Python SDK with a real service. On Debian and Ubuntu it installs what they need from the system's packages, if
 # something is missing. Elsewhere, or with another PYTHON, these must be there: httpx, fastapi, django, uvicorn, pytest, pytest-asyncio, jsonschema,
-# PyYAML, hatchling, mypy. Arguments go to pytest.
+# PyYAML, hatchling, mypy. Arguments go to pytest; `--install` alone installs and runs nothing.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -50,4 +50,5 @@ if ! complete; then
 	}
 fi
 
+[ "${1:-}" = --install ] && exit 0
 exec "$PYTHON" -B -m pytest -p no:cacheprovider "$@"

@@ -120,6 +120,9 @@ def test_every_operation_works(service: Service) -> None:
     api.release_lease(lease_id=lease)
     api.delete_limit(rule=f"jobs-{run}")
 
+    clock = api.get_test_clock()
+    assert api.advance_test_clock(advance="1s").offset_seconds == clock.offset_seconds + 1
+
     api.hold(tenant=tenant, hold_id=f"h1-{run}", items=items, ttl_seconds=60)  # type: ignore[arg-type]
     api.extend_hold(hold_id=f"h1-{run}", tenant=tenant, ttl_seconds=90)
     api.capture_hold(hold_id=f"h1-{run}", tenant=tenant, final=True)

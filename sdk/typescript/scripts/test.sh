@@ -1,5 +1,6 @@
 #!/bin/sh
-# Runs the tests of this SDK: installs the packages of package-lock.json, then scripts/test.mjs. The arguments are those of test.mjs.
+# Runs the tests of this SDK: installs the packages of package-lock.json, then scripts/test.mjs. The arguments are those of test.mjs;
+# `--install` alone installs and runs nothing.
 # The SDK runs on Node 18; its tests need 20.9, because Next does. If the system's Node is older, the tests run on one from npm.
 set -eu
 cd "$(dirname "$0")/.."
@@ -32,4 +33,5 @@ cmp -s package-lock.json node_modules/.installed-lock.json || {
 	npm ci --silent --no-audit --no-fund
 	cp package-lock.json node_modules/.installed-lock.json
 }
+[ "${1:-}" = --install ] && exit 0
 exec node scripts/test.mjs "$@"

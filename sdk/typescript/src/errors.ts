@@ -7,16 +7,15 @@ export type Code = (typeof codes)[number]
 /** The codes of this library: there was no answer, or none of the service. */
 export type LocalCode = 'no_answer' | 'timeout' | 'not_the_service'
 
-/** The fields that a problem of a code has for sure. */
-export interface Details {
+/** The fields that a problem of a code has for sure, beyond what the contract's union says. */
+interface Details {
   invalid_argument: { errors: Schemas['FieldError'][] }
-  quota_exceeded: { limiting: Schemas['Limiting']; required: number; available: number; reset_at: string }
-  credits_exhausted: { limiting: Schemas['Limiting']; required: number; available: number; reset_at: null }
-  archived: { oldest: string }
+  quota_exceeded: { reset_at: string }
+  credits_exhausted: { reset_at: null }
 }
 
-/** The problem of an error with a known code. */
-export type ProblemOf<C> = C extends keyof Details ? Problem & Details[C] : Problem
+/** The problem of an error with a known code: the members of the union with that code. */
+export type ProblemOf<C> = Problem & { code: C } & (C extends keyof Details ? Details[C] : unknown)
 
 /** What an error is made of. */
 export interface ErrorInit {

@@ -413,7 +413,7 @@ export class LocalUnits {
     } catch (error) {
       if (!this.#abort.signal.aborted) this.#report(error instanceof Refusal ? error.error(op.tries) : error)
       if (error instanceof Refusal && isFinal(error)) {
-        const available = error.problem?.available ?? 0
+        const available = (error.problem && 'available' in error.problem && error.problem.available) || 0
         return { refusal: error, afterMs: retryAfterMs(error.headers), end: 0, reset: 0, available, charged: 0, shortfall: 0, remaining: 0 }
       }
       this.#postpone(op, error instanceof Refusal ? retryAfterMs(error.headers) : 0)

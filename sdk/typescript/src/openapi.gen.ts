@@ -67,6 +67,7 @@ export interface paths {
             query?: never;
             header?: never;
             path: {
+                /** @description The kind of the gateway; it decides the form of a refusal. */
                 gateway: "nginx" | "haproxy" | "traefik" | "envoy";
             };
             cookie?: never;
@@ -188,6 +189,7 @@ export interface paths {
             query?: never;
             header?: never;
             path: {
+                /** @description The id of the hold. */
                 hold_id: components["schemas"]["Id"];
             };
             cookie?: never;
@@ -210,13 +212,17 @@ export interface paths {
             query?: never;
             header?: never;
             path: {
+                /** @description The id of the hold. */
                 hold_id: components["schemas"]["Id"];
             };
             cookie?: never;
         };
         get?: never;
         put?: never;
-        /** Return held units */
+        /**
+         * Return held units
+         * @description Everything that is still reserved returns to the grants it came from. A hold that is captured, released or expired is 409.
+         */
         post: operations["releaseHold"];
         delete?: never;
         options?: never;
@@ -229,6 +235,7 @@ export interface paths {
             query?: never;
             header?: never;
             path: {
+                /** @description The id of the hold. */
                 hold_id: components["schemas"]["Id"];
             };
             cookie?: never;
@@ -381,6 +388,7 @@ export interface paths {
             query?: never;
             header?: never;
             path: {
+                /** @description The id of the tenant. */
                 tenant: components["parameters"]["TenantPath"];
             };
             cookie?: never;
@@ -403,12 +411,17 @@ export interface paths {
             query?: never;
             header?: never;
             path: {
+                /** @description The id of the tenant. */
                 tenant: components["parameters"]["TenantPath"];
+                /** @description The id of the meter. */
                 meter: components["parameters"]["MeterPath"];
             };
             cookie?: never;
         };
-        /** One balance with its open grants */
+        /**
+         * One balance with its open grants
+         * @description The balance at this instant, or at the one of `as_of`.
+         */
         get: operations["getBalance"];
         put?: never;
         post?: never;
@@ -423,11 +436,15 @@ export interface paths {
             query?: never;
             header?: never;
             path: {
+                /** @description The id of the tenant. */
                 tenant: components["parameters"]["TenantPath"];
             };
             cookie?: never;
         };
-        /** Journal entries of a tenant, by meter and in the order in which they were written */
+        /**
+         * Journal entries of a tenant, by meter and in the order in which they were written
+         * @description In the order of meter, subject and the number of the entry in its balance. The journal only grows.
+         */
         get: operations["listEntries"];
         put?: never;
         post?: never;
@@ -442,6 +459,7 @@ export interface paths {
             query?: never;
             header?: never;
             path: {
+                /** @description The id of the tenant. */
                 tenant: components["parameters"]["TenantPath"];
                 /** @description The idempotency key of the request, or an id of the ledger's own operations from the entries. Percent-encode characters that a path segment cannot hold. */
                 operation_id: string;
@@ -466,6 +484,7 @@ export interface paths {
             query?: never;
             header?: never;
             path: {
+                /** @description The id of the tenant. */
                 tenant: components["parameters"]["TenantPath"];
             };
             cookie?: never;
@@ -488,6 +507,7 @@ export interface paths {
             query?: never;
             header?: never;
             path: {
+                /** @description The id of the tenant. */
                 tenant: components["parameters"]["TenantPath"];
             };
             cookie?: never;
@@ -510,7 +530,9 @@ export interface paths {
             query?: never;
             header?: never;
             path: {
+                /** @description The id of the tenant. */
                 tenant: components["parameters"]["TenantPath"];
+                /** @description The id of the meter. */
                 meter: components["parameters"]["MeterPath"];
                 /** @description The start of the period; `current`: the open period; `last`: the newest closed one; `at:` and a time: the period that contains it. */
                 period_start: string;
@@ -535,6 +557,7 @@ export interface paths {
             query?: never;
             header?: never;
             path: {
+                /** @description The id of the tenant. */
                 tenant: components["parameters"]["TenantPath"];
             };
             cookie?: never;
@@ -557,11 +580,15 @@ export interface paths {
             query?: never;
             header?: never;
             path: {
+                /** @description The id of the tenant. */
                 tenant: components["parameters"]["TenantPath"];
             };
             cookie?: never;
         };
-        /** The holds of a tenant */
+        /**
+         * The holds of a tenant
+         * @description In the order of their ids, active ones and those that ended.
+         */
         get: operations["listHolds"];
         put?: never;
         post?: never;
@@ -576,12 +603,17 @@ export interface paths {
             query?: never;
             header?: never;
             path: {
+                /** @description The id of the tenant. */
                 tenant: components["parameters"]["TenantPath"];
+                /** @description The id of the hold. */
                 hold_id: components["schemas"]["Id"];
             };
             cookie?: never;
         };
-        /** One hold */
+        /**
+         * One hold
+         * @description The hold with what was captured of it.
+         */
         get: operations["getHold"];
         put?: never;
         post?: never;
@@ -596,14 +628,21 @@ export interface paths {
             query?: never;
             header?: never;
             path: {
+                /** @description The id of the tenant. */
                 tenant: components["parameters"]["TenantPath"];
             };
             cookie?: never;
         };
-        /** The grants of a tenant */
+        /**
+         * The grants of a tenant
+         * @description In the order of meter, subject and id, those that ended included.
+         */
         get: operations["listGrants"];
         put?: never;
-        /** Issue a grant */
+        /**
+         * Issue a grant
+         * @description Adds units that can be spent at once, or from `effective_at` on. Paid grants survive the end of a period.
+         */
         post: operations["grant"];
         delete?: never;
         options?: never;
@@ -616,7 +655,9 @@ export interface paths {
             query?: never;
             header?: never;
             path: {
+                /** @description The id of the tenant. */
                 tenant: components["parameters"]["TenantPath"];
+                /** @description The id of the grant. */
                 grant_id: components["schemas"]["Id"];
             };
             cookie?: never;
@@ -639,6 +680,7 @@ export interface paths {
             query?: never;
             header?: never;
             path: {
+                /** @description The id of the tenant. */
                 tenant: components["parameters"]["TenantPath"];
             };
             cookie?: never;
@@ -663,7 +705,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** All meters */
+        /**
+         * All meters
+         * @description In the order of their ids.
+         */
         get: operations["listMeters"];
         put?: never;
         post?: never;
@@ -678,13 +723,20 @@ export interface paths {
             query?: never;
             header?: never;
             path: {
+                /** @description The id of the meter. */
                 meter: components["parameters"]["MeterPath"];
             };
             cookie?: never;
         };
-        /** One meter */
+        /**
+         * One meter
+         * @description As it is stored.
+         */
         get: operations["getMeter"];
-        /** Create or replace a meter */
+        /**
+         * Create or replace a meter
+         * @description 201 if it is new, 200 if it was there.
+         */
         put: operations["putMeter"];
         post?: never;
         /**
@@ -704,7 +756,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** All plans, each in its newest version */
+        /**
+         * All plans, each in its newest version
+         * @description In the order of their ids.
+         */
         get: operations["listPlans"];
         put?: never;
         post?: never;
@@ -719,11 +774,15 @@ export interface paths {
             query?: never;
             header?: never;
             path: {
+                /** @description The id of the plan. */
                 plan: components["parameters"]["PlanPath"];
             };
             cookie?: never;
         };
-        /** The newest version of a plan */
+        /**
+         * The newest version of a plan
+         * @description Its allowances and limits.
+         */
         get: operations["getPlan"];
         /**
          * Create a new version of a plan
@@ -744,7 +803,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** All tenants */
+        /**
+         * All tenants
+         * @description In the order of their ids.
+         */
         get: operations["listTenants"];
         put?: never;
         post?: never;
@@ -759,11 +821,15 @@ export interface paths {
             query?: never;
             header?: never;
             path: {
+                /** @description The id of the tenant. */
                 tenant: components["parameters"]["TenantPath"];
             };
             cookie?: never;
         };
-        /** One tenant */
+        /**
+         * One tenant
+         * @description As it is stored, with an ETag for If-Match.
+         */
         get: operations["getTenant"];
         /**
          * Create or replace a tenant
@@ -774,7 +840,10 @@ export interface paths {
         delete?: never;
         options?: never;
         head?: never;
-        /** Change the given fields of a tenant */
+        /**
+         * Change the given fields of a tenant
+         * @description Fields that are absent stay as they are. New terms, such as another plan, apply at the next period of each meter unless `apply` is `now`.
+         */
         patch: operations["patchTenant"];
         trace?: never;
     };
@@ -783,11 +852,15 @@ export interface paths {
             query?: never;
             header?: never;
             path: {
+                /** @description The id of the tenant. */
                 tenant: components["parameters"]["TenantPath"];
             };
             cookie?: never;
         };
-        /** The history of a tenant's plan, anchor, zone and overrides with their reasons, oldest first */
+        /**
+         * The history of a tenant's plan, anchor, zone and overrides with their reasons, oldest first
+         * @description One line for each change, with the instant from which on it is in force.
+         */
         get: operations["listTerms"];
         put?: never;
         post?: never;
@@ -804,7 +877,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** All rate limits */
+        /**
+         * All rate limits
+         * @description In the order of their ids. Limits of plans are part of their plan.
+         */
         get: operations["listLimits"];
         put?: never;
         post?: never;
@@ -819,16 +895,26 @@ export interface paths {
             query?: never;
             header?: never;
             path: {
+                /** @description The id of the limit. */
                 rule: components["parameters"]["RulePath"];
             };
             cookie?: never;
         };
-        /** One rate limit */
+        /**
+         * One rate limit
+         * @description As it is stored; with `explain=1` also what it means in numbers.
+         */
         get: operations["getLimit"];
-        /** Create or replace a rate limit */
+        /**
+         * Create or replace a rate limit
+         * @description 201 if it is new. Every instance applies it within a second.
+         */
         put: operations["putLimit"];
         post?: never;
-        /** Delete a rate limit */
+        /**
+         * Delete a rate limit
+         * @description Every instance stops applying it within a second. A limit that another one replaces stays until that one is gone: 409.
+         */
         delete: operations["deleteLimit"];
         options?: never;
         head?: never;
@@ -840,6 +926,7 @@ export interface paths {
             query?: never;
             header?: never;
             path: {
+                /** @description The id of the limit. */
                 rule: components["parameters"]["RulePath"];
             };
             cookie?: never;
@@ -862,6 +949,7 @@ export interface paths {
             query?: never;
             header?: never;
             path: {
+                /** @description The id of the limit. */
                 rule: components["parameters"]["RulePath"];
             };
             cookie?: never;
@@ -884,6 +972,7 @@ export interface paths {
             query?: never;
             header?: never;
             path: {
+                /** @description The id of the limit. */
                 rule: components["parameters"]["RulePath"];
             };
             cookie?: never;
@@ -906,11 +995,15 @@ export interface paths {
             query?: never;
             header?: never;
             path: {
+                /** @description The id of the limit. */
                 rule: components["parameters"]["RulePath"];
             };
             cookie?: never;
         };
-        /** The overrides of a limit */
+        /**
+         * The overrides of a limit
+         * @description In the order of tenants and subjects. Expired overrides are left out.
+         */
         get: operations["listLimitOverrides"];
         put?: never;
         post?: never;
@@ -925,17 +1018,28 @@ export interface paths {
             query?: never;
             header?: never;
             path: {
+                /** @description The id of the limit. */
                 rule: components["parameters"]["RulePath"];
+                /** @description The id of the tenant. */
                 tenant: components["parameters"]["TenantPath"];
             };
             cookie?: never;
         };
-        /** The override of a limit for a tenant */
+        /**
+         * The override of a limit for a tenant
+         * @description As it is stored.
+         */
         get: operations["getLimitOverride"];
-        /** Change rate and burst of a limit for a tenant */
+        /**
+         * Change rate and burst of a limit for a tenant
+         * @description It applies to the tenant as a whole, and to its subjects that have none of their own.
+         */
         put: operations["putLimitOverride"];
         post?: never;
-        /** Delete the override of a limit for a tenant */
+        /**
+         * Delete the override of a limit for a tenant
+         * @description The numbers of the limit apply again.
+         */
         delete: operations["deleteLimitOverride"];
         options?: never;
         head?: never;
@@ -947,18 +1051,30 @@ export interface paths {
             query?: never;
             header?: never;
             path: {
+                /** @description The id of the limit. */
                 rule: components["parameters"]["RulePath"];
+                /** @description The id of the tenant. */
                 tenant: components["parameters"]["TenantPath"];
+                /** @description The id of the subject. */
                 subject: components["parameters"]["SubjectPath"];
             };
             cookie?: never;
         };
-        /** The override of a limit for a subject of a tenant */
+        /**
+         * The override of a limit for a subject of a tenant
+         * @description As it is stored.
+         */
         get: operations["getSubjectLimitOverride"];
-        /** Change rate and burst of a limit for a subject of a tenant */
+        /**
+         * Change rate and burst of a limit for a subject of a tenant
+         * @description It applies to this subject instead of those of the tenant and of the limit.
+         */
         put: operations["putSubjectLimitOverride"];
         post?: never;
-        /** Delete the override of a limit for a subject of a tenant */
+        /**
+         * Delete the override of a limit for a subject of a tenant
+         * @description The numbers of the tenant, or of the limit, apply again.
+         */
         delete: operations["deleteSubjectLimitOverride"];
         options?: never;
         head?: never;
@@ -972,7 +1088,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** All blocks in force */
+        /**
+         * All blocks in force
+         * @description Blocks and exemptions that have not expired.
+         */
         get: operations["listBlocks"];
         put?: never;
         post?: never;
@@ -987,18 +1106,28 @@ export interface paths {
             query?: never;
             header?: never;
             path: {
+                /** @description What is blocked or exempt. */
                 kind: components["parameters"]["BlockKindPath"];
                 /** @description The id of a tenant or subject; or an address, or a prefix such as 192.0.2.0/24, with its slash as it is or as %2F. */
                 value: components["parameters"]["BlockValuePath"];
             };
             cookie?: never;
         };
-        /** One block of a tenant, a subject or an address */
+        /**
+         * One block of a tenant, a subject or an address
+         * @description As it is stored.
+         */
         get: operations["getBlock"];
-        /** Block or exempt a tenant, a subject or an address */
+        /**
+         * Block or exempt a tenant, a subject or an address
+         * @description Every instance applies it within a second. A block refuses; an exemption (`allow`) passes the rate limits.
+         */
         put: operations["putBlock"];
         post?: never;
-        /** Delete a block of a tenant, a subject or an address */
+        /**
+         * Delete a block of a tenant, a subject or an address
+         * @description Every instance lifts it within a second.
+         */
         delete: operations["deleteBlock"];
         options?: never;
         head?: never;
@@ -1010,6 +1139,7 @@ export interface paths {
             query?: never;
             header?: never;
             path: {
+                /** @description What is blocked or exempt. */
                 kind: components["parameters"]["BlockKindPath"];
                 /** @description The id of a tenant or subject; or an address, or a prefix such as 192.0.2.0/24, with its slash as it is or as %2F. */
                 value: components["parameters"]["BlockValuePath"];
@@ -1018,12 +1148,21 @@ export interface paths {
             };
             cookie?: never;
         };
-        /** One block of a prefix of addresses */
+        /**
+         * One block of a prefix of addresses
+         * @description As it is stored.
+         */
         get: operations["getBlockPrefix"];
-        /** Block or exempt a prefix of addresses */
+        /**
+         * Block or exempt a prefix of addresses
+         * @description As for one address, for all that begin with these bits.
+         */
         put: operations["putBlockPrefix"];
         post?: never;
-        /** Delete a block of a prefix of addresses */
+        /**
+         * Delete a block of a prefix of addresses
+         * @description Every instance lifts it within a second.
+         */
         delete: operations["deleteBlockPrefix"];
         options?: never;
         head?: never;
@@ -1055,11 +1194,15 @@ export interface paths {
             query?: never;
             header?: never;
             path: {
+                /** @description The id of the roll. */
                 roll_id: components["schemas"]["Id"];
             };
             cookie?: never;
         };
-        /** The progress of a roll */
+        /**
+         * The progress of a roll
+         * @description Counts of balances, while it runs and afterwards.
+         */
         get: operations["getRoll"];
         put?: never;
         post?: never;
@@ -1094,11 +1237,15 @@ export interface paths {
             query?: never;
             header?: never;
             path: {
+                /** @description The id of the verification. */
                 verification_id: components["schemas"]["Id"];
             };
             cookie?: never;
         };
-        /** The progress and the result of a verification */
+        /**
+         * The progress and the result of a verification
+         * @description What was compared, and the differences that were found.
+         */
         get: operations["getVerification"];
         put?: never;
         post?: never;
@@ -1115,7 +1262,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The sealed days, newest first */
+        /**
+         * The sealed days, newest first
+         * @description Without their proofs; a single seal has them.
+         */
         get: operations["listSeals"];
         put?: never;
         post?: never;
@@ -1158,7 +1308,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The keys, without secrets */
+        /**
+         * The keys, without secrets
+         * @description Revoked and expired keys included.
+         */
         get: operations["listKeys"];
         put?: never;
         /**
@@ -1177,11 +1330,15 @@ export interface paths {
             query?: never;
             header?: never;
             path: {
+                /** @description The id of the key, not its secret. */
                 key_id: components["parameters"]["KeyPath"];
             };
             cookie?: never;
         };
-        /** One key, without its secret */
+        /**
+         * One key, without its secret
+         * @description Its scopes, its state, and when it was last used.
+         */
         get: operations["getKey"];
         put?: never;
         post?: never;
@@ -1200,6 +1357,7 @@ export interface paths {
             query?: never;
             header?: never;
             path: {
+                /** @description The id of the key, not its secret. */
                 key_id: components["parameters"]["KeyPath"];
             };
             cookie?: never;
@@ -1237,6 +1395,30 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/test/clock": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The ledger's time
+         * @description In `quotasvc dev` only; 404 elsewhere.
+         */
+        get: operations["getTestClock"];
+        put?: never;
+        /**
+         * Move the ledger's time forward
+         * @description In `quotasvc dev` only; 404 elsewhere. Periods close, trials and grants end and holds expire as if the time had passed, and idempotency keys are forgotten. It never goes back, not even at a restart, and at most 3653 days ahead in all. Rate limits, leases, callers' keys, overrides of limits, the audit log, seals and archives stay on real time.
+         */
+        post: operations["advanceTestClock"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/openapi.yaml": {
         parameters: {
             query?: never;
@@ -1244,8 +1426,31 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** This document */
+        /**
+         * This document
+         * @description `/v1/openapi.json` is the same in JSON, and `/docs` shows it to people. No key is needed.
+         */
         get: operations["getSpec"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/openapi.json": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * This document in JSON
+         * @description For tools that do not read YAML. No key is needed.
+         */
+        get: operations["getSpecJSON"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1258,6 +1463,7 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
+        /** @description An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit. */
         Id: string;
         /**
          * Format: int64
@@ -1276,6 +1482,7 @@ export interface components {
         Count: number;
         /** @description Someone below the tenant, for records, caps and limits per subject. */
         Subject: string;
+        /** @description Charges limits without a debit. */
         ChargeRequest: {
             tenant: components["schemas"]["Id"];
             subject?: components["schemas"]["Subject"];
@@ -1291,25 +1498,33 @@ export interface components {
             after_the_fact?: boolean;
             /** @description The limits to charge; all that apply by default. */
             rules?: components["schemas"]["Id"][];
+            /** @description Decide and change nothing. */
             dry_run?: boolean;
         };
+        /** @description What was charged. */
         ChargeAnswer: {
             /** @description Always true. A denial is a problem. */
             allowed: boolean;
+            /** @description The verdicts of the limits, after the charge. */
             limits: components["schemas"]["LimitVerdict"][];
             /** @description Names the charge in a refund. Absent if no limit was charged. */
             charge_id?: string;
+            /** @description Present and true when nothing was done. */
             dry_run?: boolean;
         };
+        /** @description The charge to take back. */
         ChargeRefundRequest: {
+            /** @description The id that the charge returned. */
             charge_id: string;
         };
+        /** @description What came of a refund of a charge. */
         ChargeRefundAnswer: {
             /** @description False if the charge was refunded before, or its tokens have come back by themselves. */
             refunded: boolean;
             /** @description The limits after the refund. */
             limits: components["schemas"]["LimitVerdict"][];
         };
+        /** @description Asks for a lease of a concurrency limit. */
         LeaseRequest: {
             /** @description A limit of kind `concurrency`. */
             rule: string;
@@ -1318,8 +1533,10 @@ export interface components {
             route?: components["schemas"]["Route"];
             ip?: components["schemas"]["Ip"];
             ttl_seconds?: components["schemas"]["LeaseTtl"];
+            /** @description Decide and change nothing. */
             dry_run?: boolean;
         };
+        /** @description How much longer a lease lasts. */
         LeaseRenewal: {
             ttl_seconds?: components["schemas"]["LeaseTtl"];
         };
@@ -1328,6 +1545,7 @@ export interface components {
          * @description How long the lease lasts. The default is that of the limit: the period of its rate, or 60.
          */
         LeaseTtl: number;
+        /** @description A lease, or what a dry run found. */
         LeaseAnswer: {
             /** @description Absent after a dry run. */
             lease_id?: string;
@@ -1355,12 +1573,16 @@ export interface components {
              * @description The number of held leases, this one included. Absent if unknown.
              */
             in_use?: number;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description Leases that are free. Absent if unknown.
+             */
             remaining?: number;
             /** @description The limit is in shadow mode and denies nobody. */
             shadow?: boolean;
             /** @description Redis is down; decided by the limit's `on_backend_error`. */
             degraded?: boolean;
+            /** @description Present and true when nothing was done. */
             dry_run?: boolean;
         };
         /** @description Your own JSON object, kept with the entries: at most 4096 bytes without blanks, 16 levels deep, without the character U+0000 and without numbers beyond 64 characters or an exponent beyond 3 digits. */
@@ -1375,6 +1597,7 @@ export interface components {
         RoutePattern: string;
         /** @description The address of the caller, for limits per address and blocks. IPv4 or IPv6; IPv6 addresses with the same first 64 bits count as one caller unless a limit has its own `ip_prefix`. An IPv6 address that has an IPv4 address in it (::ffff:0:0/96, 64:ff9b::/96, ::/96) counts as the IPv4 address. */
         Ip: string;
+        /** @description An amount of a meter. */
         Item: {
             meter: components["schemas"]["Id"];
             amount: components["schemas"]["Amount"];
@@ -1386,6 +1609,7 @@ export interface components {
          * @enum {string}
          */
         Mode: "normal" | "best_effort" | "drain";
+        /** @description What would be consumed. */
         CheckRequest: {
             tenant: components["schemas"]["Id"];
             items: components["schemas"]["Items"];
@@ -1399,6 +1623,7 @@ export interface components {
              */
             max_stale_ms?: number;
         };
+        /** @description What is consumed. */
         ConsumeRequest: {
             tenant: components["schemas"]["Id"];
             items: components["schemas"]["Items"];
@@ -1408,52 +1633,89 @@ export interface components {
             method?: components["schemas"]["Method"];
             mode?: components["schemas"]["Mode"];
             metadata?: components["schemas"]["Metadata"];
+            /** @description Decide and change nothing. */
             dry_run?: boolean;
         };
+        /** @description What is debited. */
         DebitRequest: {
             tenant: components["schemas"]["Id"];
             items: components["schemas"]["Items"];
             subject?: components["schemas"]["Subject"];
             mode?: components["schemas"]["Mode"];
             metadata?: components["schemas"]["Metadata"];
+            /** @description Decide and change nothing. */
             dry_run?: boolean;
         };
+        /** @description Independent debits. */
         DebitBatchRequest: {
+            /** @description They are decided one by one. */
             debits: components["schemas"]["BatchDebit"][];
+            /** @description Decide and change nothing. */
             dry_run?: boolean;
         };
+        /** @description One debit of a batch. */
         BatchDebit: {
-            /** @description Required unless it is a dry run. */
-            idempotency_key?: string;
+            /** @description As the header of POST /v1/debits. The service does without it where `dry_run` is true. */
+            idempotency_key: string;
             tenant: components["schemas"]["Id"];
             items: components["schemas"]["Items"];
             subject?: components["schemas"]["Subject"];
             mode?: components["schemas"]["Mode"];
             metadata?: components["schemas"]["Metadata"];
+            /** @description Decide and change nothing. */
             dry_run?: boolean;
         };
+        /** @description Independent checks. */
         CheckBatchRequest: {
+            /** @description They are decided one by one. */
             checks: components["schemas"]["CheckRequest"][];
         };
+        /** @description One result per check, in the order of the request. */
         CheckBatchAnswer: {
+            /** @description The answer of each check, or its problem. */
             results: (components["schemas"]["CheckAnswer"] | components["schemas"]["Problem"])[];
         };
+        /** @description The answer of a check. `allowed` tells which one it is. */
         CheckAnswer: {
+            /** @description Whether a consume would be allowed. */
             allowed: boolean;
-            /** @description The code that a consume would fail with; absent if allowed. */
-            code?: string;
-            limiting?: components["schemas"]["Limiting"];
-            blocked?: components["schemas"]["Blocked"];
-            /** @description Empty if the balances of a blocked request could not be read. */
+            /** @description The items of the request, in its order. Empty if the balances of a blocked request could not be read. */
             items: components["schemas"]["CheckedItem"][];
+            /** @description The verdicts of the limits that apply. */
             limits: components["schemas"]["LimitVerdict"][];
-            /** @enum {string} */
+            /**
+             * @description Where the balances come from.
+             * @enum {string}
+             */
             source: "ledger" | "cache" | "local";
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description The instant of the oldest balance that was used.
+             */
             as_of: string;
             /** @description A backend was down; balances may be older than asked for, or limits were decided by one replica alone. */
             degraded?: boolean;
+        } & (components["schemas"]["CheckAllowed"] | components["schemas"]["CheckDenied"]);
+        /** @description What a check adds that is allowed. */
+        CheckAllowed: {
+            /**
+             * @description Always true.
+             * @enum {boolean}
+             */
+            allowed: true;
         };
+        /** @description What a check adds that is denied. */
+        CheckDenied: {
+            /**
+             * @description Always false.
+             * @enum {boolean}
+             */
+            allowed: false;
+            code: components["schemas"]["ProblemCode"];
+            limiting?: components["schemas"]["Limiting"];
+            blocked?: components["schemas"]["Blocked"];
+        };
+        /** @description How the balance of an item stands. */
         CheckedItem: {
             meter: components["schemas"]["Id"];
             required: components["schemas"]["Amount"];
@@ -1469,14 +1731,19 @@ export interface components {
              * @description When it would be allowed if nothing else happens: a grant takes effect, a hold expires, or the next period brings enough. Absent if no known event helps. An answer from a copy (`source`) considers only the end of the period.
              */
             would_succeed_at?: string;
-            /** @description What prevents this item; absent if nothing does. */
-            code?: string;
+            /**
+             * @description What prevents this item; absent if nothing does.
+             * @enum {string}
+             */
+            code?: "quota_exceeded" | "credits_exhausted" | "meter_not_in_plan";
         };
+        /** @description What a limit decided. */
         LimitVerdict: {
             rule: components["schemas"]["Id"];
             kind: components["schemas"]["LimitKind"];
             /** @description The rule that this one replaces; absent if it replaces none. */
             replaces?: string;
+            /** @description Whether the limit lets the request pass. */
             allowed: boolean;
             /**
              * Format: int64
@@ -1520,8 +1787,12 @@ export interface components {
             kind: components["schemas"]["BlockKind"];
             /** @description The id, or the prefix that contains the address. */
             value: string;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description When the block ends; absent if never.
+             */
             expires_at?: string;
+            /** @description The reason that was given. */
             reason?: string;
         };
         /** @description What prevents the request. */
@@ -1534,21 +1805,30 @@ export interface components {
             meter: components["schemas"]["Id"];
             /** @description Empty for the tenant itself. */
             subject: string;
-            /** @enum {string} */
+            /**
+             * @description Whether the tenant's balance or the subject's cap prevents it.
+             * @enum {string}
+             */
             level: "tenant" | "subject";
         };
+        /** @description What was debited. */
         DebitAnswer: {
             /** @description The idempotency key; `dry-run` on a dry run without one. */
             operation_id: string;
             tenant: components["schemas"]["Id"];
+            /** @description What was charged, in the order of the request. */
             items: components["schemas"]["DebitedItem"][];
             /** @description The verdicts of the rate limits on a consume, after the charge. Absent if no limit applies, and on a replay, which charges none. */
             limits?: components["schemas"]["LimitVerdict"][];
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description The instant that the answer is about.
+             */
             as_of: string;
             /** @description Present and true when nothing was done. */
             dry_run?: boolean;
         };
+        /** @description What was charged for an item. */
         DebitedItem: {
             meter: components["schemas"]["Id"];
             requested: components["schemas"]["Amount"];
@@ -1558,6 +1838,7 @@ export interface components {
             draws: components["schemas"]["Draw"][];
             remaining: components["schemas"]["Count"];
         };
+        /** @description A part of an amount, taken from one grant. */
         Draw: {
             /** @description Empty for overage. */
             grant: string;
@@ -1571,45 +1852,70 @@ export interface components {
          * @enum {string}
          */
         Source: "allowance" | "topup" | "promo" | "rollover" | "refund" | "adjustment" | "overage";
+        /** @description One result per debit, in the order of the request. */
         DebitBatchAnswer: {
+            /** @description The answer of each debit, or its problem. */
             results: components["schemas"]["BatchResult"][];
         };
-        /** @description The status and the body that POST /v1/debits would return, in one object. */
-        BatchResult: {
-            status: number;
+        /** @description The status and the body that POST /v1/debits would return, in one object. `status` 200 or a `code` tells which it is. */
+        BatchResult: components["schemas"]["BatchDebited"] | components["schemas"]["BatchRefused"];
+        /** @description A debit of a batch that was carried out. */
+        BatchDebited: {
+            /**
+             * Format: int32
+             * @description Always 200.
+             * @enum {integer}
+             */
+            status: 200;
+            /** @description It is the stored answer of an earlier request with the same key. */
             replayed: boolean;
-            operation_id?: string;
-            tenant?: components["schemas"]["Id"];
-            items?: components["schemas"]["DebitedItem"][];
-            /** Format: date-time */
-            as_of?: string;
+            /** @description The idempotency key; `dry-run` on a dry run without one. */
+            operation_id: string;
+            tenant: components["schemas"]["Id"];
+            /** @description What was charged, in the order of the request. */
+            items: components["schemas"]["DebitedItem"][];
+            /**
+             * Format: date-time
+             * @description When it was decided.
+             */
+            as_of: string;
+            /** @description Present and true when nothing was done. */
             dry_run?: boolean;
-            /** Format: uri */
-            type?: string;
-            title?: string;
-            detail?: string;
-            code?: string;
-            errors?: components["schemas"]["FieldError"][];
-            limiting?: components["schemas"]["Limiting"];
-            /** Format: int64 */
-            required?: number;
-            /** Format: int64 */
-            available?: number;
-            /** Format: date-time */
-            reset_at?: string | null;
-            /** Format: date-time */
-            would_succeed_at?: string;
-            "violated-policies"?: string[];
-            /** Format: int64 */
-            retry_after_ms?: number;
         };
+        /** @description A debit of a batch that was refused. The members after `errors` depend on `code`. */
+        BatchRefused: {
+            /**
+             * Format: int32
+             * @description The status that POST /v1/debits would return.
+             * @enum {integer}
+             */
+            status: 400 | 402 | 403 | 404 | 409 | 410 | 422 | 429 | 500 | 503;
+            /** @description It is the stored denial of an earlier request with the same key. */
+            replayed: boolean;
+            /**
+             * Format: uri
+             * @description The page that describes the code, or a registered type.
+             */
+            type: string;
+            /** @description The code in words. */
+            title: string;
+            /** @description What happened to this request, for people. Its text may change. */
+            detail: string;
+            code: components["schemas"]["ProblemCode"];
+            /** @description The faults of the request, by field. */
+            errors?: components["schemas"]["FieldError"][];
+        } & (components["schemas"]["QuotaProblem"] | components["schemas"]["RateLimitProblem"] | components["schemas"]["CapacityProblem"] | components["schemas"]["ForbiddenProblem"] | components["schemas"]["ArchivedProblem"] | components["schemas"]["UnavailableProblem"] | components["schemas"]["OtherProblem"]);
+        /** @description What a tenant or a subject has of a meter in the open period. */
         Balance: {
             meter: components["schemas"]["Id"];
             /** @description Empty for the tenant itself. */
             subject: string;
             /** @description The plan that the open period was opened with; absent if the plan lacks the meter. */
             plan?: string;
-            /** Format: int32 */
+            /**
+             * Format: int32
+             * @description The version of that plan.
+             */
             plan_version?: number;
             /**
              * Format: int64
@@ -1626,7 +1932,10 @@ export interface components {
             refunded: components["schemas"]["Count"];
             used: components["schemas"]["Count"];
             expired: components["schemas"]["Count"];
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description The sum of corrections; negative if more was taken than given.
+             */
             adjusted: number;
             held: components["schemas"]["Count"];
             remaining: components["schemas"]["Count"];
@@ -1639,9 +1948,13 @@ export interface components {
             period: components["schemas"]["BalancePeriod"];
             /** @description The grants with units to draw, in burn order. */
             grants: components["schemas"]["Grant"][];
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description The instant that the answer is about.
+             */
             as_of: string;
         };
+        /** @description A period, from its start until before its end. */
         BalancePeriod: {
             /**
              * Format: date-time
@@ -1654,27 +1967,40 @@ export interface components {
              */
             end: string | null;
         };
+        /** @description A page of balances. */
         BalanceList: {
+            /** @description The page. */
             items: components["schemas"]["Balance"][];
             next_cursor: components["schemas"]["NextCursor"];
         };
         /** @description null on the last page. */
         NextCursor: string | null;
+        /** @description A line of the journal. It never changes. */
         Entry: {
+            /** @description The id of the operation. */
             operation_id: string;
-            /** Format: int32 */
+            /**
+             * Format: int32
+             * @description The number of the line in its operation, from 1.
+             */
             line: number;
             /**
              * Format: int64
              * @description Counts the balance's entries from 1, without a gap.
              */
             seq: number;
-            kind: string;
+            kind: components["schemas"]["EntryKind"];
             meter: components["schemas"]["Id"];
+            /** @description The subject; empty for the tenant itself. */
             subject: string;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description The start of the period in which it counts.
+             */
             period_start: string;
+            /** @description The grant; empty if there is none. */
             grant: string;
+            /** @description The source of the grant; empty if there is none. */
             source: string;
             amount: components["schemas"]["Count"];
             remaining_after: components["schemas"]["Count"];
@@ -1683,7 +2009,10 @@ export interface components {
              * @description The index of the item in the operation, from 0.
              */
             item: number;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description When it was made.
+             */
             created_at: string;
             /**
              * Format: date-time
@@ -1700,7 +2029,14 @@ export interface components {
                 [key: string]: unknown;
             };
         };
+        /**
+         * @description What an entry records. A grant takes effect (`grant`) or is issued for later (`schedule`), units are used (`debit`, `capture`, `overage`), reserved (`hold`, `extend`, `release`), given back (`refund`, `unoverage`, `unowe`, `unsettle`, `closed_refund`), expire (`expire`), are taken back (`void`), corrected (`adjust_up`, `adjust_down`) or moved into the next period (`rollover_out`, `rollover_in`); overage is forgiven (`forgive`), stays owed (`owe`) or is paid by the next allowance (`settle`); a denial is stored (`denial`).
+         * @enum {string}
+         */
+        EntryKind: "grant" | "debit" | "overage" | "refund" | "unoverage" | "forgive" | "owe" | "settle" | "unowe" | "unsettle" | "closed_refund" | "expire" | "void" | "adjust_up" | "adjust_down" | "hold" | "capture" | "release" | "rollover_out" | "rollover_in" | "schedule" | "extend" | "denial";
+        /** @description A page of entries. */
         EntryList: {
+            /** @description The page. */
             items: components["schemas"]["Entry"][];
             next_cursor: components["schemas"]["NextCursor"];
             /**
@@ -1709,16 +2045,26 @@ export interface components {
              */
             archived_before?: string;
         };
+        /** @description What one request did. */
         Operation: {
+            /** @description The id of the operation. */
             operation_id: string;
             tenant: components["schemas"]["Id"];
-            kind: string;
-            /** Format: date-time */
+            kind: components["schemas"]["EntryKind"];
+            /**
+             * Format: date-time
+             * @description When it was made.
+             */
             created_at: string;
+            /** @description Its lines in the journal. */
             entries: components["schemas"]["Entry"][];
         };
+        /** @description A period of a meter, past or to come. */
         Period: {
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Inclusive.
+             */
             start: string;
             /**
              * Format: date-time
@@ -1727,13 +2073,17 @@ export interface components {
             end: string | null;
             /** @description The same instant in the tenant's time zone. */
             local_start: string;
+            /** @description The end in the tenant's time zone. */
             local_end: string | null;
             allowance: components["schemas"]["Count"];
         };
+        /** @description The coming periods. */
         PeriodList: {
+            /** @description The page. */
             items: components["schemas"]["Period"][];
             next_cursor: components["schemas"]["NextCursor"];
         };
+        /** @description Units to reserve. */
         HoldRequest: {
             tenant: components["schemas"]["Id"];
             hold_id: components["schemas"]["Id"];
@@ -1741,6 +2091,7 @@ export interface components {
             subject?: components["schemas"]["Subject"];
             ttl_seconds?: components["schemas"]["TtlSeconds"];
             metadata?: components["schemas"]["Metadata"];
+            /** @description Decide and change nothing. */
             dry_run?: boolean;
         };
         /**
@@ -1748,22 +2099,28 @@ export interface components {
          * @description Seconds from now; an hour by default, a day at most.
          */
         TtlSeconds: number;
+        /** @description What to use of a hold. */
         CaptureRequest: {
             tenant: components["schemas"]["Id"];
             items?: components["schemas"]["Items"];
             /** @description Release the rest of the hold. A capture without items leaves no rest. */
             final?: boolean;
             on_expired?: components["schemas"]["OnExpired"];
+            /** @description Decide and change nothing. */
             dry_run?: boolean;
         };
+        /** @description A hold to give back. */
         ReleaseRequest: {
             tenant: components["schemas"]["Id"];
             on_expired?: components["schemas"]["OnExpired"];
+            /** @description Decide and change nothing. */
             dry_run?: boolean;
         };
+        /** @description How much longer a hold lasts. */
         ExtendRequest: {
             tenant: components["schemas"]["Id"];
             ttl_seconds: components["schemas"]["TtlSeconds"];
+            /** @description Decide and change nothing. */
             dry_run?: boolean;
         };
         /**
@@ -1771,17 +2128,24 @@ export interface components {
          * @enum {string}
          */
         OnExpired: "forfeit" | "regrant";
+        /** @description A hold after a change. */
         HoldAnswer: {
             /** @description The idempotency key; `dry-run` on a dry run without one. */
             operation_id: string;
             hold_id: components["schemas"]["Id"];
             tenant: components["schemas"]["Id"];
-            /** @enum {string} */
-            status: "active" | "captured" | "released" | "expired";
+            status: components["schemas"]["HoldStatus"];
+            /** @description The reserved amounts. */
             items: components["schemas"]["HeldItem"][];
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description When it expires unless it is captured or released.
+             */
             expires_at: string;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description The instant that the answer is about.
+             */
             as_of: string;
             /** @description Present and true when nothing was done. */
             dry_run?: boolean;
@@ -1791,20 +2155,32 @@ export interface components {
          * @enum {string}
          */
         HoldStatus: "active" | "captured" | "released" | "expired";
+        /** @description A page of holds. */
         HoldList: {
+            /** @description The page. */
             items: components["schemas"]["Hold"][];
             next_cursor: components["schemas"]["NextCursor"];
         };
+        /** @description Units that are reserved. */
         Hold: {
             hold_id: components["schemas"]["Id"];
+            /** @description The subject; empty for the tenant itself. */
             subject: string;
             status: components["schemas"]["HoldStatus"];
+            /** @description The reserved amounts. */
             items: components["schemas"]["HoldPart"][];
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description When it was made.
+             */
             created_at: string;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description When it expires unless it is captured or released.
+             */
             expires_at: string;
         };
+        /** @description What a hold has of a meter. */
         HoldPart: {
             meter: components["schemas"]["Id"];
             /**
@@ -1823,6 +2199,7 @@ export interface components {
              */
             held: number;
         };
+        /** @description What a hold has of a meter after a change. */
         HeldItem: {
             meter: components["schemas"]["Id"];
             amount: components["schemas"]["Amount"];
@@ -1832,6 +2209,7 @@ export interface components {
             draws: components["schemas"]["Draw"][];
             remaining: components["schemas"]["Count"];
         };
+        /** @description An operation to take back, whole or in part. */
         RefundRequest: {
             tenant: components["schemas"]["Id"];
             /** @description The idempotency key of the debit or capture. */
@@ -1850,13 +2228,16 @@ export interface components {
             meter?: string;
             on_expired?: components["schemas"]["OnExpired"];
             reason?: components["schemas"]["Reason"];
+            /** @description Decide and change nothing. */
             dry_run?: boolean;
         };
         /** @description The reason, for the records. At most 500 bytes of UTF-8. */
         Reason: string;
+        /** @description What was refunded. */
         RefundAnswer: {
             /** @description The idempotency key; `dry-run` on a dry run without one. */
             operation_id: string;
+            /** @description The operation that was refunded. */
             refund_of: string;
             /**
              * Format: date-time
@@ -1864,12 +2245,17 @@ export interface components {
              */
             refund_of_at?: string;
             tenant: components["schemas"]["Id"];
+            /** @description What was refunded, by item. */
             items: components["schemas"]["RefundedItem"][];
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description The instant that the answer is about.
+             */
             as_of: string;
             /** @description Present and true when nothing was done. */
             dry_run?: boolean;
         };
+        /** @description What was refunded of an item. */
         RefundedItem: {
             meter: components["schemas"]["Id"];
             refunded: components["schemas"]["Amount"];
@@ -1882,12 +2268,15 @@ export interface components {
             forfeited: number;
             remaining: components["schemas"]["Count"];
         };
+        /** @description Why a grant is taken back. */
         VoidRequest: {
             reason: components["schemas"]["Reason"];
             /** @description Required only if several meters have a grant of this id. */
             meter?: string;
+            /** @description Decide and change nothing. */
             dry_run?: boolean;
         };
+        /** @description A correction of a balance. */
         AdjustmentRequest: {
             meter: components["schemas"]["Id"];
             /**
@@ -1898,8 +2287,10 @@ export interface components {
             reason: components["schemas"]["Reason"];
             /** @description The subject of the balance; the tenant's own balance by default. */
             subject?: string;
+            /** @description Decide and change nothing. */
             dry_run?: boolean;
         };
+        /** @description A balance before and after a change. */
         ChangeAnswer: {
             /** @description The idempotency key; `dry-run` on a dry run without one. */
             operation_id: string;
@@ -1929,18 +2320,26 @@ export interface components {
              * @description The number of the balance's newest entry after the change.
              */
             seq: number;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description The instant that the answer is about.
+             */
             as_of: string;
             /** @description Present and true when nothing was done. */
             dry_run?: boolean;
         };
+        /** @description The account of a period. It adds up: opening + granted + refunded - used - expired + adjusted = closing. */
         Statement: {
             tenant: components["schemas"]["Id"];
             meter: components["schemas"]["Id"];
             /** @description Empty for the tenant itself. */
             subject: string;
+            /** @description The plan of the period; absent if it lacks the meter. */
             plan?: string;
-            /** Format: int32 */
+            /**
+             * Format: int32
+             * @description The version of that plan.
+             */
             plan_version?: number;
             period: components["schemas"]["BalancePeriod"];
             /** @description False while the period is open; the figures are then those of as_of. */
@@ -1950,7 +2349,10 @@ export interface components {
             refunded: components["schemas"]["Count"];
             used: components["schemas"]["Count"];
             expired: components["schemas"]["Count"];
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description The sum of corrections; negative if more was taken than given.
+             */
             adjusted: number;
             /**
              * Format: int64
@@ -1965,46 +2367,69 @@ export interface components {
             overage: number;
             /** @description The sums of entries, per kind and source of grants. */
             lines: components["schemas"]["StatementLine"][];
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description The instant that the answer is about.
+             */
             as_of: string;
         };
+        /** @description A statement without its lines. */
         StatementSummary: {
             meter: components["schemas"]["Id"];
             /** @description Empty for the tenant itself. */
             subject: string;
+            /** @description The plan of the period; absent if it lacks the meter. */
             plan?: string;
-            /** Format: int32 */
+            /**
+             * Format: int32
+             * @description The version of that plan.
+             */
             plan_version?: number;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description The start of the period.
+             */
             period_start: string;
             /**
              * Format: date-time
              * @description Null if the period has no end.
              */
             period_end: string | null;
+            /** @description False while the period is open. */
             closed: boolean;
             opening: components["schemas"]["Count"];
             granted: components["schemas"]["Count"];
             refunded: components["schemas"]["Count"];
             used: components["schemas"]["Count"];
             expired: components["schemas"]["Count"];
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description The sum of corrections; negative if more was taken than given.
+             */
             adjusted: number;
             closing: components["schemas"]["Count"];
             held: components["schemas"]["Count"];
             overage: components["schemas"]["Count"];
         };
+        /** @description A page of statements. */
         StatementList: {
+            /** @description The page. */
             items: components["schemas"]["StatementSummary"][];
             next_cursor: components["schemas"]["NextCursor"];
         };
+        /** @description The sum of the entries of one kind and source. */
         StatementLine: {
-            kind: string;
+            kind: components["schemas"]["EntryKind"];
+            /** @description The source of the grants; empty if there is none. */
             source: string;
             amount: components["schemas"]["Sum"];
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description How many entries.
+             */
             entries: number;
         };
+        /** @description What was used in an hour, a day or a month. */
         Usage: {
             /**
              * Format: date-time
@@ -2022,21 +2447,30 @@ export interface components {
              * @description Refunds of both; the net use is used + overage - refunded. 2^63-1 stands for any larger sum.
              */
             refunded: number;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description How many operations.
+             */
             operations: number;
             /** @description With group_by. For example {"subject":"ann"}. */
             group?: {
                 [key: string]: string;
             };
         };
+        /** @description Use by time, oldest first. */
         UsageList: {
+            /** @description The page. */
             items: components["schemas"]["Usage"][];
             next_cursor: components["schemas"]["NextCursor"];
         };
+        /** @description Units to add. */
         GrantRequest: {
             meter: components["schemas"]["Id"];
             amount: components["schemas"]["Amount"];
-            /** @enum {string} */
+            /**
+             * @description Where the units come from. It decides their priority unless that is given.
+             * @enum {string}
+             */
             source: "topup" | "promo" | "adjustment";
             /** @description The subject of the balance, if the plan has a cap per subject; the tenant's own balance by default. */
             subject?: string;
@@ -2060,61 +2494,97 @@ export interface components {
             /** @description The cost of a unit, for your own accounts. */
             cost_basis?: string;
             reason?: components["schemas"]["Reason"];
+            /** @description Decide and change nothing. */
             dry_run?: boolean;
         };
+        /** @description An amount that can be spent. */
         Grant: {
+            /** @description The id of the grant. */
             grant_id: string;
             meter: components["schemas"]["Id"];
+            /** @description The subject; empty for the tenant itself. */
             subject: string;
             source: components["schemas"]["Source"];
             amount: components["schemas"]["Amount"];
             remaining: components["schemas"]["Count"];
             held: components["schemas"]["Count"];
-            /** Format: int32 */
+            /**
+             * Format: int32
+             * @description Lower burns first.
+             */
             priority: number;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description No draws before this instant.
+             */
             effective_at: string;
             /**
              * Format: date-time
              * @description null for never.
              */
             expires_at: string | null;
+            /** @description The cost of a unit, for your own accounts. */
             cost_basis?: string;
+            /** @description The reason that was given. */
             reason?: string;
             status: components["schemas"]["GrantStatus"];
+            /** @description The id of the operation. */
             operation_id: string;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description When it was made.
+             */
             created_at: string;
         };
-        /** @enum {string} */
+        /**
+         * @description pending - takes effect later; active - has units; exhausted - has none; expired; voided - taken back.
+         * @enum {string}
+         */
         GrantStatus: "pending" | "active" | "exhausted" | "expired" | "voided";
+        /** @description The grant, and the balance after it. */
         GrantAnswer: {
             tenant: components["schemas"]["Id"];
+            /** @description The id of the grant. */
             grant_id: string;
             meter: components["schemas"]["Id"];
+            /** @description The subject; empty for the tenant itself. */
             subject: string;
             source: components["schemas"]["Source"];
             amount: components["schemas"]["Amount"];
             remaining: components["schemas"]["Count"];
             held: components["schemas"]["Count"];
-            /** Format: int32 */
+            /**
+             * Format: int32
+             * @description Lower burns first.
+             */
             priority: number;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description No draws before this instant.
+             */
             effective_at: string;
             /**
              * Format: date-time
              * @description null for never.
              */
             expires_at: string | null;
+            /** @description The cost of a unit, for your own accounts. */
             cost_basis?: string;
+            /** @description The reason that was given. */
             reason?: string;
             status: components["schemas"]["GrantStatus"];
             /** @description The idempotency key; `dry-run` on a dry run without one. */
             operation_id: string;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description When it was made.
+             */
             created_at: string;
             balance: components["schemas"]["Position"];
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description The instant that the answer is about.
+             */
             as_of: string;
             /** @description Present and true when nothing was done. */
             dry_run?: boolean;
@@ -2123,40 +2593,61 @@ export interface components {
         Position: {
             remaining: components["schemas"]["Count"];
             limit: components["schemas"]["Count"];
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description The end of the period; null if it has none.
+             */
             reset_at: string | null;
         };
+        /** @description A page of grants. */
         GrantList: {
+            /** @description The page. */
             items: components["schemas"]["Grant"][];
             next_cursor: components["schemas"]["NextCursor"];
         };
+        /** @description What is counted. */
         MeterRequest: {
             /** @description The unit of which amounts are integers. */
             unit: string;
+            /** @description For people. */
             description?: string;
             /** @description Store a denial under its idempotency key and replay it, like a success. */
             denial_replay?: boolean;
         };
+        /** @description What is counted, in its smallest unit. */
         Meter: {
             meter: components["schemas"]["Id"];
+            /** @description The unit of which amounts are integers. */
             unit: string;
+            /** @description For people. */
             description: string;
+            /** @description Whether denials are stored and replayed. */
             denial_replay: boolean;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description When it was made.
+             */
             created_at: string;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description When it last changed.
+             */
             updated_at: string;
         };
+        /** @description A page of meters. */
         MeterList: {
+            /** @description The page. */
             items: components["schemas"]["Meter"][];
             next_cursor: components["schemas"]["NextCursor"];
         };
+        /** @description What tenants of the plan may use. Each PUT makes a new version. */
         PlanRequest: {
             /** @description Each meter once. */
             allowances: components["schemas"]["Allowance"][];
             /** @description Rate limits for the tenants of this plan, each rule once. They replace the global limits of the same rule. */
             limits?: components["schemas"]["PlanLimit"][];
         };
+        /** @description What a plan grants of a meter per period. */
         Allowance: {
             meter: components["schemas"]["Id"];
             /**
@@ -2164,7 +2655,10 @@ export interface components {
              * @description The units of each period; 0 for a meter that only grants pay for.
              */
             amount: number;
-            /** @enum {string} */
+            /**
+             * @description How often it is granted.
+             * @enum {string}
+             */
             every: "hour" | "day" | "week" | "month" | "year" | "once";
             /**
              * @description `calendar`: periods begin with those of the calendar in the tenant's zone. `tenant`: they begin at the tenant's anchor instant and after each interval, on the last day of a month that is too short.
@@ -2187,13 +2681,19 @@ export interface components {
         };
         /** @description How much of the remainder of a period the next one gets: all, but at least `min` and at most `max`. By default the remainder expires. Not if `every` is `once`, which has no next period. */
         Rollover: {
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description The least that is carried, if that much is left; 0 by default.
+             */
             min?: number;
             max: components["schemas"]["Amount"];
         };
         /** @description Whether use may exceed the remainder; by default it may not. */
         Overage: {
-            /** @enum {string} */
+            /**
+             * @description `allow` lets use exceed the remainder.
+             * @enum {string}
+             */
             policy: "deny" | "allow";
             /**
              * Format: int64
@@ -2215,19 +2715,31 @@ export interface components {
              */
             price: number;
         };
+        /** @description A version of a plan. */
         Plan: {
             plan: components["schemas"]["Id"];
-            /** Format: int32 */
+            /**
+             * Format: int32
+             * @description 1 at first, one more with every change.
+             */
             version: number;
+            /** @description Each meter once. */
             allowances: components["schemas"]["Allowance"][];
+            /** @description Rate limits for the tenants of this plan. */
             limits: components["schemas"]["PlanLimit"][];
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description When it was made.
+             */
             created_at: string;
         };
+        /** @description A page of plans. */
         PlanList: {
+            /** @description The page. */
             items: components["schemas"]["Plan"][];
             next_cursor: components["schemas"]["NextCursor"];
         };
+        /** @description A tenant as it shall be. */
         TenantRequest: {
             plan: components["schemas"]["Id"];
             /**
@@ -2245,7 +2757,10 @@ export interface components {
         Overrides: {
             [key: string]: components["schemas"]["OverrideAmount"];
         };
-        /** Format: int64 */
+        /**
+         * Format: int64
+         * @description Units per period.
+         */
         OverrideAmount: number;
         /** @description New amounts of these meters; null restores the amount of the plan. Other overrides stay. */
         OverridePatch: {
@@ -2254,8 +2769,12 @@ export interface components {
         /** @description `apply`, `prorate` and `reason` require `plan`, `anchor`, `timezone` or `overrides`, which together are the terms of the tenant. */
         TenantPatch: {
             plan?: components["schemas"]["Id"];
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description The start of tenant-anchored periods.
+             */
             anchor?: string;
+            /** @description The IANA zone of its calendar. */
             timezone?: string;
             status?: components["schemas"]["TenantStatus"];
             metadata?: components["schemas"]["Metadata"];
@@ -2281,19 +2800,30 @@ export interface components {
          * @enum {string}
          */
         TenantStatus: "active" | "suspended";
+        /** @description The billed party. */
         Tenant: {
             tenant: components["schemas"]["Id"];
             plan: components["schemas"]["Id"];
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description The start of the tenant's periods.
+             */
             anchor: string;
+            /** @description The IANA zone of its calendar. */
             timezone: string;
             status: components["schemas"]["TenantStatus"];
             metadata: components["schemas"]["Metadata"];
             overrides: components["schemas"]["Overrides"];
             version: components["schemas"]["TenantVersion"];
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description When it was made.
+             */
             created_at: string;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description When it last changed.
+             */
             updated_at: string;
         };
         /**
@@ -2305,16 +2835,26 @@ export interface components {
         TenantChange: {
             tenant: components["schemas"]["Id"];
             plan: components["schemas"]["Id"];
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description The start of the tenant's periods.
+             */
             anchor: string;
+            /** @description The IANA zone of its calendar. */
             timezone: string;
             status: components["schemas"]["TenantStatus"];
             metadata: components["schemas"]["Metadata"];
             overrides: components["schemas"]["Overrides"];
             version: components["schemas"]["TenantVersion"];
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description When it was made.
+             */
             created_at: string;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description When it last changed.
+             */
             updated_at: string;
             before: components["schemas"]["Tenant"];
             /**
@@ -2334,11 +2874,18 @@ export interface components {
         };
         /** @description The terms of a tenant from an instant until its next terms. */
         Terms: {
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description From when on they are in force.
+             */
             effective_at: string;
             plan: components["schemas"]["Id"];
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description The start of the tenant's periods.
+             */
             anchor: string;
+            /** @description The IANA zone of its calendar. */
             timezone: string;
             overrides: components["schemas"]["Overrides"];
             /**
@@ -2346,6 +2893,7 @@ export interface components {
              * @enum {string}
              */
             apply: "now" | "next_period";
+            /** @description Whether periods that they opened at once got their share of the allowance only. */
             prorate: boolean;
             /**
              * @description Whether allowances that they opened at once were smaller by what was used before. Terms from before version 1.1 of this API say reset.
@@ -2354,14 +2902,19 @@ export interface components {
             usage: "carry" | "reset";
             reason?: components["schemas"]["Reason"];
         };
+        /** @description A page of terms. */
         TermsList: {
+            /** @description The page. */
             items: components["schemas"]["Terms"][];
             next_cursor: components["schemas"]["NextCursor"];
         };
+        /** @description A page of tenants. */
         TenantList: {
+            /** @description The page. */
             items: components["schemas"]["Tenant"][];
             next_cursor: components["schemas"]["NextCursor"];
         };
+        /** @description A rate limit as it shall be. */
         LimitRequest: {
             /** @description Each combination of these has a bucket. Without tenant and subject all tenants share the buckets. `global` must be alone and is one bucket. */
             per: components["schemas"]["LimitPer"][];
@@ -2393,6 +2946,7 @@ export interface components {
             normalize?: components["schemas"]["LimitNormalize"];
             ip_prefix?: components["schemas"]["LimitIPPrefix"];
         };
+        /** @description A rate limit of a plan. */
         PlanLimit: {
             rule: components["schemas"]["Id"];
             /** @description Each combination of these has a bucket. It must include tenant or subject: limits of a plan are not shared by tenants. */
@@ -2425,7 +2979,10 @@ export interface components {
             normalize?: components["schemas"]["LimitNormalize"];
             ip_prefix?: components["schemas"]["LimitIPPrefix"];
         };
-        /** @enum {string} */
+        /**
+         * @description What has a bucket of its own.
+         * @enum {string}
+         */
         LimitPer: "tenant" | "subject" | "route" | "ip" | "global";
         /**
          * @description `token_bucket` refills continuously. `fixed_window` counts per period of the calendar. `sliding_window` counts back from now, with a weighted estimate. `sliding_log` counts back from now exactly, for small counts. `leaky_bucket` spaces requests: admitted requests wait for their turn. `concurrency` limits leases; check and consume do not use it.
@@ -2434,9 +2991,13 @@ export interface components {
         LimitKind: "token_bucket" | "fixed_window" | "sliding_window" | "sliding_log" | "leaky_bucket" | "concurrency";
         /** @description Tokens per request on some routes; the most specific matching pattern counts. */
         LimitCosts: components["schemas"]["LimitCost"][];
+        /** @description The cost of requests to a route. */
         LimitCost: {
             route: components["schemas"]["RoutePattern"];
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description Tokens per request.
+             */
             cost: number;
         };
         /**
@@ -2470,9 +3031,14 @@ export interface components {
         LimitDebt: number;
         /** @description After so many denials by a bucket, all of them less than `within` old, the bucket denies everything for the time `for`. The denial that completes the number begins the ban. Denials while it lasts do not count, nor do checks. Times are as in 90s, 10m or 24h, 1ms to 8784h. Absent: no ban. Not for leases. */
         LimitBan: {
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description How many denials.
+             */
             after: number;
+            /** @description How old they may be. */
             within: string;
+            /** @description How long the ban lasts. */
             for: string;
         };
         /**
@@ -2489,9 +3055,15 @@ export interface components {
         LimitNormalize: ("case" | "trailing_slash" | "matrix" | "encoded_slash")[];
         /** @description Bits of an address that name a bucket of a limit per ip; 32 and 64 by default. */
         LimitIPPrefix: {
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description Of IPv4 addresses.
+             */
             v4?: number;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description Of IPv6 addresses.
+             */
             v6?: number;
         };
         /** @description The limit applies to requests that match all of these; to every request by default. */
@@ -2503,15 +3075,24 @@ export interface components {
             plan?: components["schemas"]["Id"];
             tenant?: components["schemas"]["Id"];
         };
+        /** @description A rate limit. */
         Limit: {
             rule: components["schemas"]["Id"];
+            /** @description What has a bucket of its own. */
             per: components["schemas"]["LimitPer"][];
             match?: components["schemas"]["LimitMatch"];
             kind: components["schemas"]["LimitKind"];
+            /** @description Tokens per period; absent for a concurrency limit without one. */
             rate?: string;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description The capacity of the bucket.
+             */
             burst: number;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description Tokens per request.
+             */
             cost: number;
             costs?: components["schemas"]["LimitCosts"];
             cost_by: components["schemas"]["LimitCostBy"];
@@ -2527,15 +3108,24 @@ export interface components {
             normalize?: components["schemas"]["LimitNormalize"];
             ip_prefix?: components["schemas"]["LimitIPPrefix"];
             explain?: components["schemas"]["LimitExplanation"];
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description When it was made.
+             */
             created_at: string;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description When it last changed.
+             */
             updated_at: string;
         };
+        /** @description A page of limits. */
         LimitList: {
+            /** @description The page. */
             items: components["schemas"]["Limit"][];
             next_cursor: components["schemas"]["NextCursor"];
         };
+        /** @description Other numbers of a limit. */
         LimitOverrideRequest: {
             /** @description Instead of the limit's rate. Required; absent for kind concurrency. */
             rate?: string;
@@ -2550,27 +3140,46 @@ export interface components {
              */
             expires_at?: string;
         };
+        /** @description Other numbers of a limit, for a tenant or a subject. */
         LimitOverride: {
+            /** @description The limit. */
             rule: string;
+            /** @description The tenant. */
             tenant: string;
             /** @description Absent for the override of all subjects. */
             subject?: string;
+            /** @description Instead of the rate of the limit. */
             rate?: string;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description Instead of the burst of the limit.
+             */
             burst?: number;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description When it ends; absent if never.
+             */
             expires_at?: string;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description When it was made.
+             */
             created_at: string;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description When it last changed.
+             */
             updated_at: string;
         };
+        /** @description A page of overrides. */
         LimitOverrideList: {
+            /** @description The page. */
             items: components["schemas"]["LimitOverride"][];
             next_cursor: components["schemas"]["NextCursor"];
         };
         /** @description An explanation of the limit, with `explain=1`. */
         LimitExplanation: {
+            /** @description The limit in words. */
             summary: string;
             /**
              * Format: int64
@@ -2619,9 +3228,15 @@ export interface components {
             lease_ttl_seconds?: number;
             /** @description For kind fixed_window, the current window. */
             window?: {
-                /** Format: date-time */
+                /**
+                 * Format: date-time
+                 * @description Inclusive.
+                 */
                 start: string;
-                /** Format: date-time */
+                /**
+                 * Format: date-time
+                 * @description Exclusive.
+                 */
                 end: string;
             };
             /** @description The override whose numbers these are, with the tenant and the subject of the query. */
@@ -2651,6 +3266,7 @@ export interface components {
                 per_second_each?: number;
             };
         };
+        /** @description How full a bucket is. */
         LimitState: {
             rule: components["schemas"]["Id"];
             kind: components["schemas"]["LimitKind"];
@@ -2687,15 +3303,19 @@ export interface components {
             /** @description Redis is down; this is what the instance knows of its own share. */
             degraded?: boolean;
         };
+        /** @description The fullest buckets of a limit. */
         LimitTop: {
             rule: components["schemas"]["Id"];
+            /** @description The fullest first. */
             items: components["schemas"]["LimitTopItem"][];
             /** @description Not all buckets could be looked at within 3 s, or some moved between servers. There may be fuller ones. */
             incomplete?: boolean;
         };
+        /** @description A bucket of a limit. */
         LimitTopItem: {
             /** @description Absent for a bucket that all tenants share. */
             tenant?: string;
+            /** @description Absent if the limit is not per subject. */
             subject?: string;
             /** @description The limit's pattern, if one bucket is for all routes that match it. */
             route?: string;
@@ -2714,24 +3334,30 @@ export interface components {
              */
             limit: number;
         };
+        /** @description The bucket to empty. */
         ResetRequest: {
             tenant?: components["schemas"]["Id"];
             subject?: components["schemas"]["Subject"];
             route?: components["schemas"]["Route"];
             ip?: components["schemas"]["Ip"];
         };
+        /** @description What came of a reset. */
         ResetAnswer: {
             rule: components["schemas"]["Id"];
             /** @description Whether the bucket had been charged. */
             existed: boolean;
         };
-        /** @enum {string} */
+        /**
+         * @description What is blocked or exempt.
+         * @enum {string}
+         */
         BlockKind: "tenant" | "subject" | "ip";
         /**
          * @description `block` refuses every check and consume with `forbidden`. `allow` exempts from rate limits; balances still count. A block takes precedence over an allow of another kind. Of the prefixes that contain an address, the longest counts. `block` by default.
          * @enum {string}
          */
         BlockAction: "block" | "allow";
+        /** @description A block as it shall be. */
         BlockRequest: {
             action?: components["schemas"]["BlockAction"];
             /** @description The tenant of the subject; required for kind subject, and absent for others. */
@@ -2744,6 +3370,7 @@ export interface components {
             /** @description Refused clients see it. */
             reason?: string;
         };
+        /** @description A block of a prefix as it shall be. */
         BlockPrefixRequest: {
             action?: components["schemas"]["BlockAction"];
             /**
@@ -2754,6 +3381,7 @@ export interface components {
             /** @description Refused clients see it. */
             reason?: string;
         };
+        /** @description A block, or an exemption from rate limits. */
         Block: {
             kind: components["schemas"]["BlockKind"];
             /** @description The id; or the address or prefix in normal form. */
@@ -2761,18 +3389,31 @@ export interface components {
             /** @description The tenant of the subject. */
             tenant?: string;
             action: components["schemas"]["BlockAction"];
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description When it ends; absent if never.
+             */
             expires_at?: string;
+            /** @description The reason that was given. */
             reason?: string;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description When it was made.
+             */
             created_at: string;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description When it last changed.
+             */
             updated_at: string;
         };
+        /** @description A page of blocks. */
         BlockList: {
+            /** @description The page. */
             items: components["schemas"]["Block"][];
             next_cursor: components["schemas"]["NextCursor"];
         };
+        /** @description Which periods to close. */
         RollRequest: {
             /**
              * Format: date-time
@@ -2780,9 +3421,13 @@ export interface components {
              */
             as_of?: string;
         };
+        /** @description Closes due periods of balances that nobody uses. */
         Roll: {
             roll_id: components["schemas"]["Id"];
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description What was due at this instant is closed.
+             */
             as_of: string;
             /**
              * @description The process of an abandoned roll has died. Another roll continues where it stopped.
@@ -2794,23 +3439,35 @@ export interface components {
              * @description The balances that were due at its start.
              */
             total: number;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description The balances that were closed so far.
+             */
             processed: number;
             /**
              * Format: int64
              * @description The balances that could not be written. The service's log names each. They stay due for the next roll.
              */
             set_aside: number;
+            /** @description Why it failed. */
             error?: string;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description When it started.
+             */
             started_at: string;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description When it ended; null while it runs.
+             */
             finished_at: string | null;
         };
+        /** @description What to verify. */
         VerificationRequest: {
             /** @description Verify this tenant only; all tenants by default. */
             tenant?: string;
         };
+        /** @description Compares the journal with everything that is derived from it. */
         Verification: {
             verification_id: components["schemas"]["Id"];
             tenant?: components["schemas"]["Id"];
@@ -2824,11 +3481,20 @@ export interface components {
              * @description The balances that were compared so far.
              */
             balances: number;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description The entries that were read so far.
+             */
             entries: number;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description The grants that were compared so far.
+             */
             grants: number;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description The periods that were compared so far.
+             */
             periods: number;
             /** @description Only what was entered since the last clean verification was read. */
             incremental: boolean;
@@ -2858,42 +3524,78 @@ export interface components {
             unread_balances: components["schemas"]["UnreadBalance"][];
             /** @description Sums over all balances, by meter: issued + refunded + adjusted = used + expired + remaining + held. 2^63-1 stands for any larger sum; the comparison is exact. */
             totals: components["schemas"]["VerifiedMeter"][];
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description How many differences there are.
+             */
             difference_count: number;
             /** @description The first 100 differences. */
             differences: components["schemas"]["Difference"][];
+            /** @description Why it failed. */
             error?: string;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description When it started.
+             */
             started_at: string;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description When it ended; null while it runs.
+             */
             finished_at: string | null;
         };
+        /** @description A balance that could not be read. */
         UnreadBalance: {
             tenant: components["schemas"]["Id"];
             /** @description Absent: the refunds and holds of the tenant. */
             meter?: string;
+            /** @description The subject; empty for the tenant itself. */
             subject?: string;
         };
+        /** @description The sums of a meter. */
         VerifiedMeter: {
             /** @description Some balances could not be read. The sums lack them, and are not compared. */
             partial: boolean;
             meter: components["schemas"]["Id"];
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description Units of grants.
+             */
             issued: number;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description Units that were used.
+             */
             used: number;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description Units that came back by refunds.
+             */
             refunded: number;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description Units that expired.
+             */
             expired: number;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description The sum of corrections.
+             */
             adjusted: number;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description Units that remain.
+             */
             remaining: number;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description Units that are reserved.
+             */
             held: number;
         };
+        /** @description A page of seals. */
         SealList: {
+            /** @description The page. */
             items: components["schemas"]["SealSummary"][];
             next_cursor: components["schemas"]["NextCursor"];
         };
@@ -2902,9 +3604,11 @@ export interface components {
          * @enum {string}
          */
         KeyScope: "use" | "read" | "admin";
+        /** @description A key to make. */
         KeyRequest: {
             /** @description For people; shown in the audit log. */
             name: string;
+            /** @description What it may do. */
             scopes: components["schemas"]["KeyScope"][];
             tenant?: components["schemas"]["Id"];
             /**
@@ -2913,6 +3617,7 @@ export interface components {
              */
             expires_at?: string;
         };
+        /** @description How long the old secret works on. */
         KeyRotation: {
             /**
              * Format: int64
@@ -2924,7 +3629,9 @@ export interface components {
         /** @description A key without its secret. */
         Key: {
             key_id: components["schemas"]["Id"];
+            /** @description For people. */
             name: string;
+            /** @description What it may do. */
             scopes: components["schemas"]["KeyScope"][];
             /** @description The only tenant that it reaches; null - all. */
             tenant: string | null;
@@ -2933,14 +3640,20 @@ export interface components {
              * @example qk_4jJx8aQm
              */
             prefix: string;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description When it was made.
+             */
             created_at: string;
             /**
              * Format: date-time
              * @description null - never.
              */
             expires_at: string | null;
-            /** @enum {string} */
+            /**
+             * @description Only an active key works.
+             * @enum {string}
+             */
             status: "active" | "expired" | "revoked";
             /**
              * Format: date-time
@@ -2951,53 +3664,83 @@ export interface components {
         /** @description A key with its secret, which is shown this once. */
         NewKey: {
             key_id: components["schemas"]["Id"];
+            /** @description For people. */
             name: string;
+            /** @description What it may do. */
             scopes: components["schemas"]["KeyScope"][];
+            /** @description The only tenant that it reaches; null for all. */
             tenant: string | null;
+            /** @description The first characters of the secret. */
             prefix: string;
             /** @description To be sent as `Authorization: Bearer <secret>`. */
             secret: string;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description When it was made.
+             */
             created_at: string;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description When it ends; null for never.
+             */
             expires_at: string | null;
         };
+        /** @description A page of keys. */
         KeyList: {
+            /** @description The page. */
             items: components["schemas"]["Key"][];
             next_cursor: components["schemas"]["NextCursor"];
         };
+        /** @description A page of the audit log. */
         AuditList: {
+            /** @description The page. */
             items: components["schemas"]["AuditLine"][];
             next_cursor: components["schemas"]["NextCursor"];
         };
         /** @description One change by an administrator. */
         AuditLine: {
+            /** @description The id of the line. */
             audit_id: string;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description When the change was made.
+             */
             at: string;
             actor: components["schemas"]["AuditActor"];
-            /** @example limit.put */
+            /**
+             * @description The kind of object and what was done with it.
+             * @example limit.put
+             */
             action: string;
             object: components["schemas"]["AuditObject"];
             /** @description The object before; null - it did not exist. */
             before: unknown;
             /** @description The object after; null - it does not exist any more. */
             after: unknown;
+            /** @description The reason that was given. */
             reason?: string;
             /** @description Empty for a command on the database. */
             request_id: string;
             /** @description The client's address. Empty for a command on the database. */
             ip: string;
         };
+        /** @description Who made the change. */
         AuditActor: {
             /** @description Of the key; `bootstrap` for the one of the configuration, `command` for a command on the database. */
             key_id: string;
+            /** @description The name of the key. */
             name: string;
         };
+        /** @description What was changed. */
         AuditObject: {
-            /** @example limit */
+            /**
+             * @description The kind of object.
+             * @example limit
+             */
             kind: string;
+            /** @description The id of the object. */
             id: string;
+            /** @description The tenant that it belongs to; absent if none. */
             tenant?: string;
         };
         /** @description A sealed day, without its proofs. */
@@ -3018,7 +3761,10 @@ export interface components {
              */
             heads: number;
             root: components["schemas"]["SealHash"];
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description When it was sealed.
+             */
             sealed_at: string;
         };
         /** @description A sealed day. Its record is in a log of all seals, a Merkle tree as in RFC 6962 that only grows. */
@@ -3028,6 +3774,7 @@ export interface components {
              * @example 1
              */
             format: number;
+            /** @description The database whose journal it seals. */
             database_id: string;
             /**
              * @description In UTC.
@@ -3045,7 +3792,10 @@ export interface components {
              */
             heads: number;
             root: components["schemas"]["SealHash"];
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description When it was sealed.
+             */
             sealed_at: string;
             /** @description The log with this seal as its newest record, as a note that is signed if there was a key (golang.org/x/mod/sumdb/note). */
             checkpoint: string;
@@ -3053,61 +3803,178 @@ export interface components {
             inclusion_proof: components["schemas"]["SealHash"][];
             /** @description The log before this seal; null at the first one. */
             previous: {
-                /** Format: int64 */
+                /**
+                 * Format: int64
+                 * @description How many seals it has.
+                 */
                 size: number;
                 root: components["schemas"]["SealHash"];
             } | null;
             /** @description Proves that the checkpoint's log begins with the previous one. */
             consistency_proof: components["schemas"]["SealHash"][];
         };
+        /** @description A step of the ledger's time. */
+        TestClockRequest: {
+            /** @description A duration such as 90s, 36h, 31d or 1d12h, at least 1s. A day has 24 hours. */
+            advance: string;
+        };
+        /** @description The ledger's time. */
+        TestClock: {
+            /**
+             * Format: date-time
+             * @description The instant that decisions go by.
+             */
+            now: string;
+            /**
+             * Format: int64
+             * @description How far that is ahead of real time.
+             */
+            offset_seconds: number;
+        };
         /** @description SHA-256 of a Merkle tree, in base64. */
         SealHash: string;
         /** @description Two records of one fact that differ. */
         Difference: {
+            /** @description The tenant. */
             tenant: string;
+            /** @description The meter. */
             meter: string;
+            /** @description The subject; empty for the tenant itself. */
             subject: string;
+            /** @description The fact that differs. */
             what: string;
+            /** @description What the journal says. */
             journal: string;
+            /** @description What is stored. */
             stored: string;
         };
-        /** @description RFC 9457. The fields after request_id depend on the code. */
+        /** @description RFC 9457. The members after `errors` depend on `code`. */
         Problem: {
-            /** Format: uri */
-            type: string;
-            title: string;
+            /**
+             * Format: int32
+             * @description The status of the answer.
+             */
             status: number;
-            detail: string;
-            code: string;
+            /** @description The id of the request, as in X-Request-Id. */
             request_id: string;
+            /**
+             * Format: uri
+             * @description The page that describes the code, or a registered type.
+             */
+            type: string;
+            /** @description The code in words. */
+            title: string;
+            /** @description What happened to this request, for people. Its text may change. */
+            detail: string;
+            code: components["schemas"]["ProblemCode"];
             /** @description The faults of the request, by field. */
             errors?: components["schemas"]["FieldError"][];
-            limiting?: components["schemas"]["Limiting"];
-            /** Format: int64 */
-            required?: number;
-            /** Format: int64 */
-            available?: number;
+        } & (components["schemas"]["QuotaProblem"] | components["schemas"]["RateLimitProblem"] | components["schemas"]["CapacityProblem"] | components["schemas"]["ForbiddenProblem"] | components["schemas"]["ArchivedProblem"] | components["schemas"]["UnavailableProblem"] | components["schemas"]["OtherProblem"]);
+        /**
+         * @description Why a request was refused. The guide has a section for each code, with what helps. New codes may be added; treat one that you do not know by its status.
+         * @enum {string}
+         */
+        ProblemCode: "invalid_argument" | "idempotency_key_missing" | "unauthenticated" | "credits_exhausted" | "forbidden" | "tenant_suspended" | "meter_not_in_plan" | "not_found" | "tenant_not_found" | "grant_not_found" | "hold_not_found" | "operation_not_found" | "lease_not_found" | "method_not_allowed" | "precondition_failed" | "hold_not_active" | "archived" | "idempotency_key_reused" | "amount_out_of_range" | "refund_exceeds_debit" | "cost_exceeds_capacity" | "too_many_limits" | "quota_exceeded" | "rate_limited" | "internal" | "queue_full" | "report_too_slow" | "unavailable" | "outcome_unknown";
+        /** @description The balance does not suffice. 429 `quota_exceeded` if the next period brings more, 402 `credits_exhausted` if only a grant helps. */
+        QuotaProblem: {
+            /**
+             * @description The code.
+             * @enum {string}
+             */
+            code: "quota_exceeded" | "credits_exhausted";
+            limiting: components["schemas"]["Limiting"];
+            /**
+             * Format: int64
+             * @description The units of that meter that are required.
+             */
+            required: number;
+            /**
+             * Format: int64
+             * @description The units of it that are available.
+             */
+            available: number;
             /**
              * Format: date-time
              * @description The end of the period; null if it brings nothing back.
              */
-            reset_at?: string | null;
+            reset_at: string | null;
             /**
              * Format: date-time
              * @description When it would be allowed if nothing else happens; absent if no known event helps.
              */
             would_succeed_at?: string;
-            blocked?: components["schemas"]["Blocked"];
-            /** @description The limits that denied; for too_many_limits, all that apply. */
+        };
+        /** @description 429. A rate limit was reached, or too many wrong keys came from this address. */
+        RateLimitProblem: {
+            /**
+             * @description The code.
+             * @enum {string}
+             */
+            code: "rate_limited";
+            /** @description The limits that denied. Absent after too many wrong keys. */
             "violated-policies"?: string[];
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description When a retry can succeed, finer than Retry-After. Absent after too many wrong keys.
+             */
             retry_after_ms?: number;
+        };
+        /** @description 422. The request costs more than a limit ever allows, or more limits apply than one decision can hold. Waiting does not help. */
+        CapacityProblem: {
+            /**
+             * @description The code.
+             * @enum {string}
+             */
+            code: "cost_exceeds_capacity" | "too_many_limits";
+            /** @description The limits that denied; for `too_many_limits`, all that apply. */
+            "violated-policies": string[];
+        };
+        /** @description 403. The key lacks the scope, is bound to another tenant, or the caller is blocked. */
+        ForbiddenProblem: {
+            /**
+             * @description The code.
+             * @enum {string}
+             */
+            code: "forbidden";
+            blocked?: components["schemas"]["Blocked"];
+        };
+        /** @description 410. What is asked for was archived, or never existed. */
+        ArchivedProblem: {
+            /**
+             * @description The code.
+             * @enum {string}
+             */
+            code: "archived";
             /**
              * Format: date-time
-             * @description For archived, the oldest instant that can be asked about.
+             * @description The oldest instant that can be asked about.
              */
-            oldest?: string;
+            oldest: string;
         };
+        /** @description 503. A backend did not answer in time; this attempt did nothing. */
+        UnavailableProblem: {
+            /**
+             * @description The code.
+             * @enum {string}
+             */
+            code: "unavailable";
+            /** @description The limits that cannot be decided without Redis. Absent if another backend is down. */
+            "violated-policies"?: string[];
+            /**
+             * Format: int64
+             * @description When a retry can succeed, with `violated-policies`.
+             */
+            retry_after_ms?: number;
+        };
+        /** @description All other codes. They have no members of their own. */
+        OtherProblem: {
+            /**
+             * @description The code.
+             * @enum {string}
+             */
+            code: "invalid_argument" | "idempotency_key_missing" | "unauthenticated" | "tenant_suspended" | "meter_not_in_plan" | "not_found" | "tenant_not_found" | "grant_not_found" | "hold_not_found" | "operation_not_found" | "lease_not_found" | "method_not_allowed" | "precondition_failed" | "hold_not_active" | "idempotency_key_reused" | "amount_out_of_range" | "refund_exceeds_debit" | "internal" | "queue_full" | "report_too_slow" | "outcome_unknown";
+        };
+        /** @description A fault of the request. */
         FieldError: {
             /** @description A path such as items[0].amount, a header, a query parameter, or body. */
             field: string;
@@ -3195,6 +4062,15 @@ export interface components {
                 "application/json": components["schemas"]["ChangeAnswer"];
             };
         };
+        /** @description The document is the one of If-None-Match. */
+        NotModified: {
+            headers: {
+                "X-Request-Id": components["headers"]["RequestId"];
+                ETag: components["headers"]["SpecETag"];
+                [name: string]: unknown;
+            };
+            content?: never;
+        };
         /** @description Deleted. */
         Gone: {
             headers: {
@@ -3217,6 +4093,7 @@ export interface components {
         Unauthenticated: {
             headers: {
                 "X-Request-Id": components["headers"]["RequestId"];
+                /** @description How to authenticate. */
                 "WWW-Authenticate": string;
                 [name: string]: unknown;
             };
@@ -3359,14 +4236,17 @@ export interface components {
         };
     };
     parameters: {
-        /** @description 1 to 255 visible ASCII characters, new for every operation. Required unless `dry_run` is true. */
+        /** @description 1 to 255 visible ASCII characters, new for every operation. The service does without it where `dry_run` is true; the contract asks for it always, so that no generated client can forget it. */
         IdempotencyKeyHeader: string;
         /** @description Identifies a repeated request. Use an id that the gateway makes for each request of a client; use a client's id only if the service behind the gateway recognises repeated requests by it. */
         PassageKeyHeader: string;
+        /** @description The tenant that pays. */
         QuotaTenantHeader: components["schemas"]["Id"];
         /** @description Required unless `X-Quota-Mode` is `limit`, which ignores it. */
         QuotaMeterHeader: components["schemas"]["Id"];
+        /** @description The units to consume. */
         QuotaAmountHeader: number;
+        /** @description The subject of the tenant that asks. */
         QuotaSubjectHeader: components["schemas"]["Id"];
         /** @description The route for limits, if it is not the path. */
         QuotaRouteHeader: components["schemas"]["Route"];
@@ -3378,16 +4258,25 @@ export interface components {
         LeaseKeyHeader: string;
         /** @description The same key charges nothing again for 10 minutes. */
         ChargeKeyHeader: string;
+        /** @description 1 to 255 visible ASCII characters. The same key as that of the step before moves nothing. Without a key each request moves the time. */
+        ClockKeyHeader: string;
         /** @description The id from the acquisition; opaque. */
         LeasePath: string;
         /** @description The ETag of the tenant that the caller has seen. Refused with 409 if the tenant has changed since. */
         TenantIfMatch: string;
+        /** @description The id of the tenant. */
         TenantPath: components["schemas"]["Id"];
+        /** @description The id of the key, not its secret. */
         KeyPath: components["schemas"]["Id"];
+        /** @description The id of the meter. */
         MeterPath: components["schemas"]["Id"];
+        /** @description The id of the plan. */
         PlanPath: components["schemas"]["Id"];
+        /** @description The id of the subject. */
         SubjectPath: components["schemas"]["Id"];
+        /** @description The id of the limit. */
         RulePath: components["schemas"]["Id"];
+        /** @description What is blocked or exempt. */
         BlockKindPath: components["schemas"]["BlockKind"];
         /** @description The id of a tenant or subject; or an address, or a prefix such as 192.0.2.0/24, with its slash as it is or as %2F. */
         BlockValuePath: string;
@@ -3406,6 +4295,8 @@ export interface components {
         RequestId: string;
         /** @description The version of the stored tenant in quotes, for an If-Match. */
         TenantETag: string;
+        /** @description The version of the document, for If-None-Match. */
+        SpecETag: string;
         /** @description The limit of the item that runs out first if the request is repeated, in the open period. */
         QuotaLimit: number;
         /** @description The remainder of that item. */
@@ -3558,9 +4449,9 @@ export interface operations {
     consume: {
         parameters: {
             query?: never;
-            header?: {
-                /** @description 1 to 255 visible ASCII characters, new for every operation. Required unless `dry_run` is true. */
-                "Idempotency-Key"?: components["parameters"]["IdempotencyKeyHeader"];
+            header: {
+                /** @description 1 to 255 visible ASCII characters, new for every operation. The service does without it where `dry_run` is true; the contract asks for it always, so that no generated client can forget it. */
+                "Idempotency-Key": components["parameters"]["IdempotencyKeyHeader"];
             };
             path?: never;
             cookie?: never;
@@ -3600,10 +4491,13 @@ export interface operations {
         parameters: {
             query?: never;
             header: {
+                /** @description The tenant that pays. */
                 "X-Quota-Tenant": components["parameters"]["QuotaTenantHeader"];
                 /** @description Required unless `X-Quota-Mode` is `limit`, which ignores it. */
                 "X-Quota-Meter"?: components["parameters"]["QuotaMeterHeader"];
+                /** @description The units to consume. */
                 "X-Quota-Amount"?: components["parameters"]["QuotaAmountHeader"];
+                /** @description The subject of the tenant that asks. */
                 "X-Quota-Subject"?: components["parameters"]["QuotaSubjectHeader"];
                 /** @description The route for limits, if it is not the path. */
                 "X-Quota-Route"?: components["parameters"]["QuotaRouteHeader"];
@@ -3615,6 +4509,7 @@ export interface operations {
                 "Idempotency-Key"?: components["parameters"]["PassageKeyHeader"];
             };
             path: {
+                /** @description The kind of the gateway; it decides the form of a refusal. */
                 gateway: "nginx" | "haproxy" | "traefik" | "envoy";
             };
             cookie?: never;
@@ -3637,10 +4532,13 @@ export interface operations {
         parameters: {
             query?: never;
             header: {
+                /** @description The tenant that pays. */
                 "X-Quota-Tenant": components["parameters"]["QuotaTenantHeader"];
                 /** @description Required unless `X-Quota-Mode` is `limit`, which ignores it. */
                 "X-Quota-Meter"?: components["parameters"]["QuotaMeterHeader"];
+                /** @description The units to consume. */
                 "X-Quota-Amount"?: components["parameters"]["QuotaAmountHeader"];
+                /** @description The subject of the tenant that asks. */
                 "X-Quota-Subject"?: components["parameters"]["QuotaSubjectHeader"];
                 /** @description The route for limits, if it is not the path. */
                 "X-Quota-Route"?: components["parameters"]["QuotaRouteHeader"];
@@ -3674,9 +4572,9 @@ export interface operations {
     debit: {
         parameters: {
             query?: never;
-            header?: {
-                /** @description 1 to 255 visible ASCII characters, new for every operation. Required unless `dry_run` is true. */
-                "Idempotency-Key"?: components["parameters"]["IdempotencyKeyHeader"];
+            header: {
+                /** @description 1 to 255 visible ASCII characters, new for every operation. The service does without it where `dry_run` is true; the contract asks for it always, so that no generated client can forget it. */
+                "Idempotency-Key": components["parameters"]["IdempotencyKeyHeader"];
             };
             path?: never;
             cookie?: never;
@@ -3776,9 +4674,9 @@ export interface operations {
     hold: {
         parameters: {
             query?: never;
-            header?: {
-                /** @description 1 to 255 visible ASCII characters, new for every operation. Required unless `dry_run` is true. */
-                "Idempotency-Key"?: components["parameters"]["IdempotencyKeyHeader"];
+            header: {
+                /** @description 1 to 255 visible ASCII characters, new for every operation. The service does without it where `dry_run` is true; the contract asks for it always, so that no generated client can forget it. */
+                "Idempotency-Key": components["parameters"]["IdempotencyKeyHeader"];
             };
             path?: never;
             cookie?: never;
@@ -3819,11 +4717,12 @@ export interface operations {
     captureHold: {
         parameters: {
             query?: never;
-            header?: {
-                /** @description 1 to 255 visible ASCII characters, new for every operation. Required unless `dry_run` is true. */
-                "Idempotency-Key"?: components["parameters"]["IdempotencyKeyHeader"];
+            header: {
+                /** @description 1 to 255 visible ASCII characters, new for every operation. The service does without it where `dry_run` is true; the contract asks for it always, so that no generated client can forget it. */
+                "Idempotency-Key": components["parameters"]["IdempotencyKeyHeader"];
             };
             path: {
+                /** @description The id of the hold. */
                 hold_id: components["schemas"]["Id"];
             };
             cookie?: never;
@@ -3863,11 +4762,12 @@ export interface operations {
     releaseHold: {
         parameters: {
             query?: never;
-            header?: {
-                /** @description 1 to 255 visible ASCII characters, new for every operation. Required unless `dry_run` is true. */
-                "Idempotency-Key"?: components["parameters"]["IdempotencyKeyHeader"];
+            header: {
+                /** @description 1 to 255 visible ASCII characters, new for every operation. The service does without it where `dry_run` is true; the contract asks for it always, so that no generated client can forget it. */
+                "Idempotency-Key": components["parameters"]["IdempotencyKeyHeader"];
             };
             path: {
+                /** @description The id of the hold. */
                 hold_id: components["schemas"]["Id"];
             };
             cookie?: never;
@@ -3899,11 +4799,12 @@ export interface operations {
     extendHold: {
         parameters: {
             query?: never;
-            header?: {
-                /** @description 1 to 255 visible ASCII characters, new for every operation. Required unless `dry_run` is true. */
-                "Idempotency-Key"?: components["parameters"]["IdempotencyKeyHeader"];
+            header: {
+                /** @description 1 to 255 visible ASCII characters, new for every operation. The service does without it where `dry_run` is true; the contract asks for it always, so that no generated client can forget it. */
+                "Idempotency-Key": components["parameters"]["IdempotencyKeyHeader"];
             };
             path: {
+                /** @description The id of the hold. */
                 hold_id: components["schemas"]["Id"];
             };
             cookie?: never;
@@ -3936,9 +4837,9 @@ export interface operations {
     refund: {
         parameters: {
             query?: never;
-            header?: {
-                /** @description 1 to 255 visible ASCII characters, new for every operation. Required unless `dry_run` is true. */
-                "Idempotency-Key"?: components["parameters"]["IdempotencyKeyHeader"];
+            header: {
+                /** @description 1 to 255 visible ASCII characters, new for every operation. The service does without it where `dry_run` is true; the contract asks for it always, so that no generated client can forget it. */
+                "Idempotency-Key": components["parameters"]["IdempotencyKeyHeader"];
             };
             path?: never;
             cookie?: never;
@@ -4192,6 +5093,7 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description The id of the tenant. */
                 tenant: components["parameters"]["TenantPath"];
             };
             cookie?: never;
@@ -4229,7 +5131,9 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description The id of the tenant. */
                 tenant: components["parameters"]["TenantPath"];
+                /** @description The id of the meter. */
                 meter: components["parameters"]["MeterPath"];
             };
             cookie?: never;
@@ -4267,7 +5171,7 @@ export interface operations {
                 /** @description Only entries of this subject's balances, and of requests that named it. */
                 subject?: components["schemas"]["Id"];
                 /** @description Only entries of this kind. */
-                kind?: "grant" | "debit" | "overage" | "refund" | "unoverage" | "forgive" | "owe" | "settle" | "unowe" | "unsettle" | "closed_refund" | "expire" | "void" | "adjust_up" | "adjust_down" | "hold" | "capture" | "release" | "rollover_out" | "rollover_in" | "schedule" | "extend" | "denial";
+                kind?: components["schemas"]["EntryKind"];
                 /** @description Only entries made at this instant or later. */
                 from?: string;
                 /** @description Only entries made before this instant. */
@@ -4281,6 +5185,7 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description The id of the tenant. */
                 tenant: components["parameters"]["TenantPath"];
             };
             cookie?: never;
@@ -4316,6 +5221,7 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description The id of the tenant. */
                 tenant: components["parameters"]["TenantPath"];
                 /** @description The idempotency key of the request, or an id of the ledger's own operations from the entries. Percent-encode characters that a path segment cannot hold. */
                 operation_id: string;
@@ -4347,12 +5253,14 @@ export interface operations {
     listPeriods: {
         parameters: {
             query: {
+                /** @description The id of the meter. */
                 meter: components["schemas"]["Id"];
                 /** @description The number of periods, the open one included. */
                 next?: number;
             };
             header?: never;
             path: {
+                /** @description The id of the tenant. */
                 tenant: components["parameters"]["TenantPath"];
             };
             cookie?: never;
@@ -4392,6 +5300,7 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description The id of the tenant. */
                 tenant: components["parameters"]["TenantPath"];
             };
             cookie?: never;
@@ -4428,7 +5337,9 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description The id of the tenant. */
                 tenant: components["parameters"]["TenantPath"];
+                /** @description The id of the meter. */
                 meter: components["parameters"]["MeterPath"];
                 /** @description The start of the period; `current`: the open period; `last`: the newest closed one; `at:` and a time: the period that contains it. */
                 period_start: string;
@@ -4442,6 +5353,7 @@ export interface operations {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
                     "X-Quota-Report-Lag": components["headers"]["ReportLag"];
+                    /** @description The answer depends on Accept. */
                     Vary: "Accept";
                     /** @description The file name, for CSV. */
                     "Content-Disposition"?: string;
@@ -4465,12 +5377,15 @@ export interface operations {
     listUsage: {
         parameters: {
             query: {
+                /** @description The id of the meter. */
                 meter: components["schemas"]["Id"];
                 /** @description The use of this subject. If the plan has no cap per subject, by the requests that named it; refunds name none and are not in it then. */
                 subject?: components["schemas"]["Id"];
+                /** @description The start, inclusive. */
                 from: string;
                 /** @description Exclusive. */
                 to: string;
+                /** @description The length of the intervals. */
                 by?: "hour" | "day" | "month";
                 /** @description `subject`: one item per step and subject that requests named, at most 10,000; the empty subject is that of requests that named none, and of refunds. */
                 group_by?: "subject";
@@ -4479,6 +5394,7 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description The id of the tenant. */
                 tenant: components["parameters"]["TenantPath"];
             };
             cookie?: never;
@@ -4518,6 +5434,7 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description The id of the tenant. */
                 tenant: components["parameters"]["TenantPath"];
             };
             cookie?: never;
@@ -4548,7 +5465,9 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The id of the tenant. */
                 tenant: components["parameters"]["TenantPath"];
+                /** @description The id of the hold. */
                 hold_id: components["schemas"]["Id"];
             };
             cookie?: never;
@@ -4589,6 +5508,7 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description The id of the tenant. */
                 tenant: components["parameters"]["TenantPath"];
             };
             cookie?: never;
@@ -4617,11 +5537,12 @@ export interface operations {
     grant: {
         parameters: {
             query?: never;
-            header?: {
-                /** @description 1 to 255 visible ASCII characters, new for every operation. Required unless `dry_run` is true. */
-                "Idempotency-Key"?: components["parameters"]["IdempotencyKeyHeader"];
+            header: {
+                /** @description 1 to 255 visible ASCII characters, new for every operation. The service does without it where `dry_run` is true; the contract asks for it always, so that no generated client can forget it. */
+                "Idempotency-Key": components["parameters"]["IdempotencyKeyHeader"];
             };
             path: {
+                /** @description The id of the tenant. */
                 tenant: components["parameters"]["TenantPath"];
             };
             cookie?: never;
@@ -4675,12 +5596,14 @@ export interface operations {
     voidGrant: {
         parameters: {
             query?: never;
-            header?: {
-                /** @description 1 to 255 visible ASCII characters, new for every operation. Required unless `dry_run` is true. */
-                "Idempotency-Key"?: components["parameters"]["IdempotencyKeyHeader"];
+            header: {
+                /** @description 1 to 255 visible ASCII characters, new for every operation. The service does without it where `dry_run` is true; the contract asks for it always, so that no generated client can forget it. */
+                "Idempotency-Key": components["parameters"]["IdempotencyKeyHeader"];
             };
             path: {
+                /** @description The id of the tenant. */
                 tenant: components["parameters"]["TenantPath"];
+                /** @description The id of the grant. */
                 grant_id: components["schemas"]["Id"];
             };
             cookie?: never;
@@ -4711,13 +5634,14 @@ export interface operations {
     adjust: {
         parameters: {
             query?: never;
-            header?: {
-                /** @description 1 to 255 visible ASCII characters, new for every operation. Required unless `dry_run` is true. */
-                "Idempotency-Key"?: components["parameters"]["IdempotencyKeyHeader"];
+            header: {
+                /** @description 1 to 255 visible ASCII characters, new for every operation. The service does without it where `dry_run` is true; the contract asks for it always, so that no generated client can forget it. */
+                "Idempotency-Key": components["parameters"]["IdempotencyKeyHeader"];
                 /** @description The ETag of the balance that the caller has seen. Refused with 409 if the balance has changed since. */
                 "If-Match"?: string;
             };
             path: {
+                /** @description The id of the tenant. */
                 tenant: components["parameters"]["TenantPath"];
             };
             cookie?: never;
@@ -4784,6 +5708,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The id of the meter. */
                 meter: components["parameters"]["MeterPath"];
             };
             cookie?: never;
@@ -4814,6 +5739,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The id of the meter. */
                 meter: components["parameters"]["MeterPath"];
             };
             cookie?: never;
@@ -4864,6 +5790,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The id of the meter. */
                 meter: components["parameters"]["MeterPath"];
             };
             cookie?: never;
@@ -4918,6 +5845,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The id of the plan. */
                 plan: components["parameters"]["PlanPath"];
             };
             cookie?: never;
@@ -4948,6 +5876,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The id of the plan. */
                 plan: components["parameters"]["PlanPath"];
             };
             cookie?: never;
@@ -5037,6 +5966,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The id of the tenant. */
                 tenant: components["parameters"]["TenantPath"];
             };
             cookie?: never;
@@ -5071,6 +6001,7 @@ export interface operations {
                 "If-Match"?: components["parameters"]["TenantIfMatch"];
             };
             path: {
+                /** @description The id of the tenant. */
                 tenant: components["parameters"]["TenantPath"];
             };
             cookie?: never;
@@ -5128,6 +6059,7 @@ export interface operations {
                 "If-Match"?: components["parameters"]["TenantIfMatch"];
             };
             path: {
+                /** @description The id of the tenant. */
                 tenant: components["parameters"]["TenantPath"];
             };
             cookie?: never;
@@ -5176,6 +6108,7 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description The id of the tenant. */
                 tenant: components["parameters"]["TenantPath"];
             };
             cookie?: never;
@@ -5247,6 +6180,7 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description The id of the limit. */
                 rule: components["parameters"]["RulePath"];
             };
             cookie?: never;
@@ -5277,6 +6211,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The id of the limit. */
                 rule: components["parameters"]["RulePath"];
             };
             cookie?: never;
@@ -5335,6 +6270,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The id of the limit. */
                 rule: components["parameters"]["RulePath"];
             };
             cookie?: never;
@@ -5357,6 +6293,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The id of the limit. */
                 rule: components["parameters"]["RulePath"];
             };
             cookie?: never;
@@ -5395,13 +6332,18 @@ export interface operations {
     getLimitState: {
         parameters: {
             query?: {
+                /** @description For a limit per tenant. */
                 tenant?: components["schemas"]["Id"];
+                /** @description For a limit per subject. */
                 subject?: components["schemas"]["Subject"];
+                /** @description For a limit per route. */
                 route?: components["schemas"]["Route"];
+                /** @description For a limit per ip. */
                 ip?: components["schemas"]["Ip"];
             };
             header?: never;
             path: {
+                /** @description The id of the limit. */
                 rule: components["parameters"]["RulePath"];
             };
             cookie?: never;
@@ -5435,6 +6377,7 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description The id of the limit. */
                 rule: components["parameters"]["RulePath"];
             };
             cookie?: never;
@@ -5470,6 +6413,7 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description The id of the limit. */
                 rule: components["parameters"]["RulePath"];
             };
             cookie?: never;
@@ -5499,7 +6443,9 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The id of the limit. */
                 rule: components["parameters"]["RulePath"];
+                /** @description The id of the tenant. */
                 tenant: components["parameters"]["TenantPath"];
             };
             cookie?: never;
@@ -5530,7 +6476,9 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The id of the limit. */
                 rule: components["parameters"]["RulePath"];
+                /** @description The id of the tenant. */
                 tenant: components["parameters"]["TenantPath"];
             };
             cookie?: never;
@@ -5583,7 +6531,9 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The id of the limit. */
                 rule: components["parameters"]["RulePath"];
+                /** @description The id of the tenant. */
                 tenant: components["parameters"]["TenantPath"];
             };
             cookie?: never;
@@ -5605,8 +6555,11 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The id of the limit. */
                 rule: components["parameters"]["RulePath"];
+                /** @description The id of the tenant. */
                 tenant: components["parameters"]["TenantPath"];
+                /** @description The id of the subject. */
                 subject: components["parameters"]["SubjectPath"];
             };
             cookie?: never;
@@ -5637,8 +6590,11 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The id of the limit. */
                 rule: components["parameters"]["RulePath"];
+                /** @description The id of the tenant. */
                 tenant: components["parameters"]["TenantPath"];
+                /** @description The id of the subject. */
                 subject: components["parameters"]["SubjectPath"];
             };
             cookie?: never;
@@ -5691,8 +6647,11 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The id of the limit. */
                 rule: components["parameters"]["RulePath"];
+                /** @description The id of the tenant. */
                 tenant: components["parameters"]["TenantPath"];
+                /** @description The id of the subject. */
                 subject: components["parameters"]["SubjectPath"];
             };
             cookie?: never;
@@ -5749,6 +6708,7 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description What is blocked or exempt. */
                 kind: components["parameters"]["BlockKindPath"];
                 /** @description The id of a tenant or subject; or an address, or a prefix such as 192.0.2.0/24, with its slash as it is or as %2F. */
                 value: components["parameters"]["BlockValuePath"];
@@ -5781,6 +6741,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description What is blocked or exempt. */
                 kind: components["parameters"]["BlockKindPath"];
                 /** @description The id of a tenant or subject; or an address, or a prefix such as 192.0.2.0/24, with its slash as it is or as %2F. */
                 value: components["parameters"]["BlockValuePath"];
@@ -5836,6 +6797,7 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description What is blocked or exempt. */
                 kind: components["parameters"]["BlockKindPath"];
                 /** @description The id of a tenant or subject; or an address, or a prefix such as 192.0.2.0/24, with its slash as it is or as %2F. */
                 value: components["parameters"]["BlockValuePath"];
@@ -5862,6 +6824,7 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description What is blocked or exempt. */
                 kind: components["parameters"]["BlockKindPath"];
                 /** @description The id of a tenant or subject; or an address, or a prefix such as 192.0.2.0/24, with its slash as it is or as %2F. */
                 value: components["parameters"]["BlockValuePath"];
@@ -5896,6 +6859,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description What is blocked or exempt. */
                 kind: components["parameters"]["BlockKindPath"];
                 /** @description The id of a tenant or subject; or an address, or a prefix such as 192.0.2.0/24, with its slash as it is or as %2F. */
                 value: components["parameters"]["BlockValuePath"];
@@ -5953,6 +6917,7 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description What is blocked or exempt. */
                 kind: components["parameters"]["BlockKindPath"];
                 /** @description The id of a tenant or subject; or an address, or a prefix such as 192.0.2.0/24, with its slash as it is or as %2F. */
                 value: components["parameters"]["BlockValuePath"];
@@ -6013,6 +6978,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The id of the roll. */
                 roll_id: components["schemas"]["Id"];
             };
             cookie?: never;
@@ -6083,6 +7049,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The id of the verification. */
                 verification_id: components["schemas"]["Id"];
             };
             cookie?: never;
@@ -6251,6 +7218,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The id of the key, not its secret. */
                 key_id: components["parameters"]["KeyPath"];
             };
             cookie?: never;
@@ -6281,6 +7249,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The id of the key, not its secret. */
                 key_id: components["parameters"]["KeyPath"];
             };
             cookie?: never;
@@ -6310,6 +7279,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The id of the key, not its secret. */
                 key_id: components["parameters"]["KeyPath"];
             };
             cookie?: never;
@@ -6348,11 +7318,16 @@ export interface operations {
     listAudit: {
         parameters: {
             query?: {
+                /** @description Only changes of what belongs to this tenant. */
                 tenant?: components["schemas"]["Id"];
                 /** @description The id of a key. */
                 actor?: components["schemas"]["Id"];
-                /** @example limit.put */
+                /**
+                 * @description Only changes of this kind, as in `limit.put`.
+                 * @example limit.put
+                 */
                 action?: components["schemas"]["Id"];
+                /** @description Inclusive. */
                 from?: string;
                 /** @description Exclusive. */
                 to?: string;
@@ -6385,6 +7360,75 @@ export interface operations {
             503: components["responses"]["Unavailable"];
         };
     };
+    getTestClock: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The time, and how far it was moved. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TestClock"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["KeyForbidden"];
+            404: components["responses"]["NotFound"];
+            429: components["responses"]["TooManyWrongKeys"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    advanceTestClock: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description 1 to 255 visible ASCII characters. The same key as that of the step before moves nothing. Without a key each request moves the time. */
+                "Idempotency-Key"?: components["parameters"]["ClockKeyHeader"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "advance": "31d"
+                 *     }
+                 */
+                "application/json": components["schemas"]["TestClockRequest"];
+            };
+        };
+        responses: {
+            /** @description The time after the step. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    "Idempotent-Replayed": components["headers"]["IdempotentReplayed"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TestClock"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["KeyForbidden"];
+            404: components["responses"]["NotFound"];
+            429: components["responses"]["TooManyWrongKeys"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
     getSpec: {
         parameters: {
             query?: never;
@@ -6398,12 +7442,41 @@ export interface operations {
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
+                    ETag: components["headers"]["SpecETag"];
                     [name: string]: unknown;
                 };
                 content: {
                     "application/yaml": string;
                 };
             };
+            304: components["responses"]["NotModified"];
+            400: components["responses"]["Invalid"];
+            500: components["responses"]["Internal"];
+        };
+    };
+    getSpecJSON: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description This document. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    ETag: components["headers"]["SpecETag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": Record<string, never>;
+                };
+            };
+            304: components["responses"]["NotModified"];
+            400: components["responses"]["Invalid"];
+            500: components["responses"]["Internal"];
         };
     };
 }

@@ -86,7 +86,8 @@ test('contract: the members that callers read are there in answers of the real s
   const checked = await admin.check({ tenant, items })
   assert.deepEqual([checked.allowed, checked.items[0]?.meter, checked.items[0]?.required], [true, 'calls', 2])
   const { results } = await admin.api.debitBatch({ body: { debits: [{ idempotency_key: `${tenant}-1`, tenant, items }] } })
-  assert.deepEqual([results[0]?.status, results[0]?.operation_id], [200, `${tenant}-1`])
+  const [first] = results
+  assert.equal(first?.status === 200 && first.operation_id, `${tenant}-1`)
   const { items: balances } = await admin.api.listBalances({ tenant })
   assert.deepEqual(balances.map((b) => b.meter).sort(), ['calls', 'credits'])
   const charge = await admin.api.chargeLimits({ body: { tenant, route: '/x' } })

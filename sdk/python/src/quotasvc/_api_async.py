@@ -182,6 +182,8 @@ class AsyncApi:
     ) -> models.HoldAnswer:
         """Return held units.
 
+        Everything that is still reserved returns to the grants it came from. A hold that is captured, released or expired is 409.
+
         Scope: use. key: the Idempotency-Key; a new one if it is not given.
         """
         return await self._transport.call(
@@ -370,6 +372,8 @@ class AsyncApi:
     ) -> models.Balance:
         """One balance with its open grants.
 
+        The balance at this instant, or at the one of `as_of`.
+
         Scope: read.
         """
         return await self._transport.call(
@@ -383,7 +387,7 @@ class AsyncApi:
         tenant: str,
         meter: str | None = None,
         subject: str | None = None,
-        kind: Literal["grant", "debit", "overage", "refund", "unoverage", "forgive", "owe", "settle", "unowe", "unsettle", "closed_refund", "expire", "void", "adjust_up", "adjust_down", "hold", "capture", "release", "rollover_out", "rollover_in", "schedule", "extend", "denial"] | None = None,
+        kind: params.EntryKind | None = None,
         from_: datetime | str | None = None,
         to: datetime | str | None = None,
         order: Literal["asc", "desc"] | None = None,
@@ -391,6 +395,8 @@ class AsyncApi:
         cursor: str | None = None,
     ) -> models.EntryList:
         """Journal entries of a tenant, by meter and in the order in which they were written.
+
+        In the order of meter, subject and the number of the entry in its balance. The journal only grows.
 
         Scope: read.
         """
@@ -405,7 +411,7 @@ class AsyncApi:
         tenant: str,
         meter: str | None = None,
         subject: str | None = None,
-        kind: Literal["grant", "debit", "overage", "refund", "unoverage", "forgive", "owe", "settle", "unowe", "unsettle", "closed_refund", "expire", "void", "adjust_up", "adjust_down", "hold", "capture", "release", "rollover_out", "rollover_in", "schedule", "extend", "denial"] | None = None,
+        kind: params.EntryKind | None = None,
         from_: datetime | str | None = None,
         to: datetime | str | None = None,
         order: Literal["asc", "desc"] | None = None,
@@ -554,6 +560,8 @@ class AsyncApi:
     ) -> models.HoldList:
         """The holds of a tenant.
 
+        In the order of their ids, active ones and those that ended.
+
         Scope: read.
         """
         return await self._transport.call(
@@ -586,6 +594,8 @@ class AsyncApi:
     ) -> models.Hold:
         """One hold.
 
+        The hold with what was captured of it.
+
         Scope: read.
         """
         return await self._transport.call(
@@ -603,6 +613,8 @@ class AsyncApi:
         cursor: str | None = None,
     ) -> models.GrantList:
         """The grants of a tenant.
+
+        In the order of meter, subject and id, those that ended included.
 
         Scope: read.
         """
@@ -647,6 +659,8 @@ class AsyncApi:
         key: str | None = None,
     ) -> models.GrantAnswer:
         """Issue a grant.
+
+        Adds units that can be spent at once, or from `effective_at` on. Paid grants survive the end of a period.
 
         Scope: admin. key: the Idempotency-Key; a new one if it is not given.
         """
@@ -708,6 +722,8 @@ class AsyncApi:
     ) -> models.MeterList:
         """All meters.
 
+        In the order of their ids.
+
         Scope: read.
         """
         return await self._transport.call(
@@ -740,6 +756,8 @@ class AsyncApi:
     ) -> models.Meter:
         """Create or replace a meter.
 
+        201 if it is new, 200 if it was there.
+
         Scope: admin.
         """
         return await self._transport.call(
@@ -753,6 +771,8 @@ class AsyncApi:
         meter: str,
     ) -> models.Meter:
         """One meter.
+
+        As it is stored.
 
         Scope: read.
         """
@@ -783,6 +803,8 @@ class AsyncApi:
         cursor: str | None = None,
     ) -> models.PlanList:
         """All plans, each in its newest version.
+
+        In the order of their ids.
 
         Scope: read.
         """
@@ -832,6 +854,8 @@ class AsyncApi:
     ) -> models.Plan:
         """The newest version of a plan.
 
+        Its allowances and limits.
+
         Scope: read.
         """
         return await self._transport.call(
@@ -846,6 +870,8 @@ class AsyncApi:
         cursor: str | None = None,
     ) -> models.TenantList:
         """All tenants.
+
+        In the order of their ids.
 
         Scope: read.
         """
@@ -912,6 +938,9 @@ class AsyncApi:
     ) -> models.TenantChange:
         """Change the given fields of a tenant.
 
+        Fields that are absent stay as they are. New terms, such as another plan, apply at the next period of each meter unless
+        `apply` is `now`.
+
         Scope: admin.
         """
         return await self._transport.call(
@@ -925,6 +954,8 @@ class AsyncApi:
         tenant: str,
     ) -> models.Tenant:
         """One tenant.
+
+        As it is stored, with an ETag for If-Match.
 
         Scope: read.
         """
@@ -941,6 +972,8 @@ class AsyncApi:
         cursor: str | None = None,
     ) -> models.TermsList:
         """The history of a tenant's plan, anchor, zone and overrides with their reasons, oldest first.
+
+        One line for each change, with the instant from which on it is in force.
 
         Scope: read.
         """
@@ -974,6 +1007,8 @@ class AsyncApi:
         cursor: str | None = None,
     ) -> models.LimitList:
         """All rate limits.
+
+        In the order of their ids. Limits of plans are part of their plan.
 
         Scope: read.
         """
@@ -1023,6 +1058,8 @@ class AsyncApi:
     ) -> models.Limit:
         """Create or replace a rate limit.
 
+        201 if it is new. Every instance applies it within a second.
+
         Scope: admin.
         """
         return await self._transport.call(
@@ -1041,6 +1078,8 @@ class AsyncApi:
     ) -> models.Limit:
         """One rate limit.
 
+        As it is stored; with `explain=1` also what it means in numbers.
+
         Scope: read.
         """
         return await self._transport.call(
@@ -1054,6 +1093,8 @@ class AsyncApi:
         rule: str,
     ) -> None:
         """Delete a rate limit.
+
+        Every instance stops applying it within a second. A limit that another one replaces stays until that one is gone: 409.
 
         Scope: admin.
         """
@@ -1132,6 +1173,8 @@ class AsyncApi:
     ) -> models.LimitOverrideList:
         """The overrides of a limit.
 
+        In the order of tenants and subjects. Expired overrides are left out.
+
         Scope: read.
         """
         return await self._transport.call(
@@ -1166,6 +1209,8 @@ class AsyncApi:
     ) -> models.LimitOverride:
         """Change rate and burst of a limit for a tenant.
 
+        It applies to the tenant as a whole, and to its subjects that have none of their own.
+
         Scope: admin.
         """
         return await self._transport.call(
@@ -1181,6 +1226,8 @@ class AsyncApi:
     ) -> models.LimitOverride:
         """The override of a limit for a tenant.
 
+        As it is stored.
+
         Scope: read.
         """
         return await self._transport.call(
@@ -1195,6 +1242,8 @@ class AsyncApi:
         tenant: str,
     ) -> None:
         """Delete the override of a limit for a tenant.
+
+        The numbers of the limit apply again.
 
         Scope: admin.
         """
@@ -1214,6 +1263,8 @@ class AsyncApi:
     ) -> models.LimitOverride:
         """Change rate and burst of a limit for a subject of a tenant.
 
+        It applies to this subject instead of those of the tenant and of the limit.
+
         Scope: admin.
         """
         return await self._transport.call(
@@ -1229,6 +1280,8 @@ class AsyncApi:
         subject: str,
     ) -> models.LimitOverride:
         """The override of a limit for a subject of a tenant.
+
+        As it is stored.
 
         Scope: read.
         """
@@ -1246,6 +1299,8 @@ class AsyncApi:
     ) -> None:
         """Delete the override of a limit for a subject of a tenant.
 
+        The numbers of the tenant, or of the limit, apply again.
+
         Scope: admin.
         """
         await self._transport.call_empty(
@@ -1259,6 +1314,8 @@ class AsyncApi:
         cursor: str | None = None,
     ) -> models.BlockList:
         """All blocks in force.
+
+        Blocks and exemptions that have not expired.
 
         Scope: admin.
         """
@@ -1294,6 +1351,8 @@ class AsyncApi:
     ) -> models.Block:
         """Block or exempt a tenant, a subject or an address.
 
+        Every instance applies it within a second. A block refuses; an exemption (`allow`) passes the rate limits.
+
         Scope: admin.
         """
         return await self._transport.call(
@@ -1310,6 +1369,8 @@ class AsyncApi:
     ) -> models.Block:
         """One block of a tenant, a subject or an address.
 
+        As it is stored.
+
         Scope: admin.
         """
         return await self._transport.call(
@@ -1325,6 +1386,8 @@ class AsyncApi:
         tenant: str | None = None,
     ) -> None:
         """Delete a block of a tenant, a subject or an address.
+
+        Every instance lifts it within a second.
 
         Scope: admin.
         """
@@ -1344,6 +1407,8 @@ class AsyncApi:
     ) -> models.Block:
         """Block or exempt a prefix of addresses.
 
+        As for one address, for all that begin with these bits.
+
         Scope: admin.
         """
         return await self._transport.call(
@@ -1361,6 +1426,8 @@ class AsyncApi:
     ) -> models.Block:
         """One block of a prefix of addresses.
 
+        As it is stored.
+
         Scope: admin.
         """
         return await self._transport.call(
@@ -1377,6 +1444,8 @@ class AsyncApi:
         tenant: str | None = None,
     ) -> None:
         """Delete a block of a prefix of addresses.
+
+        Every instance lifts it within a second.
 
         Scope: admin.
         """
@@ -1407,6 +1476,8 @@ class AsyncApi:
         roll_id: str,
     ) -> models.Roll:
         """The progress of a roll.
+
+        Counts of balances, while it runs and afterwards.
 
         Scope: admin.
         """
@@ -1439,6 +1510,8 @@ class AsyncApi:
     ) -> models.Verification:
         """The progress and the result of a verification.
 
+        What was compared, and the differences that were found.
+
         Scope: admin.
         """
         return await self._transport.call(
@@ -1453,6 +1526,8 @@ class AsyncApi:
         cursor: str | None = None,
     ) -> models.SealList:
         """The sealed days, newest first.
+
+        Without their proofs; a single seal has them.
 
         Scope: read.
         """
@@ -1522,6 +1597,8 @@ class AsyncApi:
     ) -> models.KeyList:
         """The keys, without secrets.
 
+        Revoked and expired keys included.
+
         Scope: admin.
         """
         return await self._transport.call(
@@ -1550,6 +1627,8 @@ class AsyncApi:
         key_id: str,
     ) -> models.Key:
         """One key, without its secret.
+
+        Its scopes, its state, and when it was last used.
 
         Scope: admin.
         """
@@ -1632,3 +1711,36 @@ class AsyncApi:
             if not page.next_cursor or page.next_cursor == cursor:
                 return
             cursor = page.next_cursor
+
+    async def get_test_clock(
+        self,
+    ) -> models.TestClock:
+        """The ledger's time.
+
+        In `quotasvc dev` only; 404 elsewhere.
+
+        Scope: read.
+        """
+        return await self._transport.call(
+            Call("GET", "/v1/test/clock"),
+            models.TestClock,
+        )
+
+    async def advance_test_clock(
+        self,
+        *,
+        advance: str,
+        key: str | None = None,
+    ) -> models.TestClock:
+        """Move the ledger's time forward.
+
+        In `quotasvc dev` only; 404 elsewhere. Periods close, trials and grants end and holds expire as if the time had passed,
+        and idempotency keys are forgotten. It never goes back, not even at a restart, and at most 3653 days ahead in all. Rate
+        limits, leases, callers' keys, overrides of limits, the audit log, seals and archives stay on real time.
+
+        Scope: admin. key: the Idempotency-Key; a new one if it is not given.
+        """
+        return await self._transport.call(
+            Call("POST", "/v1/test/clock", body={"advance": advance}, key=key or new_key()),
+            models.TestClock,
+        )

@@ -11,6 +11,42 @@ from quotasvc._decode import Answer, renamed
 
 
 @dataclass(frozen=True, kw_only=True)
+class CheckedItem(Answer):
+    """How the balance of an item stands."""
+    meter: str
+    required: int
+    remaining: int
+    limit: int
+    max_allowed_now: int
+    would_succeed_at: datetime | None = None
+    code: Literal["quota_exceeded", "credits_exhausted", "meter_not_in_plan"] | None = None
+
+
+LimitKind = Literal["token_bucket", "fixed_window", "sliding_window", "sliding_log", "leaky_bucket", "concurrency"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class LimitVerdict(Answer):
+    """What a limit decided."""
+    rule: str
+    kind: LimitKind
+    replaces: str | None = None
+    allowed: bool
+    remaining: int
+    limit: int
+    retry_after_ms: int | None
+    delay_ms: int | None = None
+    banned_ms: int | None = None
+    charged: int | None = None
+    shadow: bool
+    would_deny: bool | None = None
+    degraded: bool | None = None
+
+
+ProblemCode = Literal["invalid_argument", "idempotency_key_missing", "unauthenticated", "credits_exhausted", "forbidden", "tenant_suspended", "meter_not_in_plan", "not_found", "tenant_not_found", "grant_not_found", "hold_not_found", "operation_not_found", "lease_not_found", "method_not_allowed", "precondition_failed", "hold_not_active", "archived", "idempotency_key_reused", "amount_out_of_range", "refund_exceeds_debit", "cost_exceeds_capacity", "too_many_limits", "quota_exceeded", "rate_limited", "internal", "queue_full", "report_too_slow", "unavailable", "outcome_unknown"]
+
+
+@dataclass(frozen=True, kw_only=True)
 class Limiting(Answer):
     """What prevents the request."""
     kind: Literal["allowance", "credit"]
@@ -32,78 +68,50 @@ class Blocked(Answer):
 
 
 @dataclass(frozen=True, kw_only=True)
-class CheckedItem(Answer):
-    meter: str
-    required: int
-    remaining: int
-    limit: int
-    max_allowed_now: int
-    would_succeed_at: datetime | None = None
-    code: str | None = None
-
-
-LimitKind = Literal["token_bucket", "fixed_window", "sliding_window", "sliding_log", "leaky_bucket", "concurrency"]
-
-
-@dataclass(frozen=True, kw_only=True)
-class LimitVerdict(Answer):
-    rule: str
-    kind: LimitKind
-    replaces: str | None = None
-    allowed: bool
-    remaining: int
-    limit: int
-    retry_after_ms: int | None
-    delay_ms: int | None = None
-    banned_ms: int | None = None
-    charged: int | None = None
-    shadow: bool
-    would_deny: bool | None = None
-    degraded: bool | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
 class CheckAnswer(Answer):
+    """The answer of a check. `allowed` tells which one it is."""
     allowed: bool
-    code: str | None = None
-    limiting: Limiting | None = None
-    blocked: Blocked | None = None
     items: list[CheckedItem]
     limits: list[LimitVerdict]
     source: Literal["ledger", "cache", "local"]
     as_of: datetime
     degraded: bool | None = None
+    code: ProblemCode | None = None
+    limiting: Limiting | None = None
+    blocked: Blocked | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class FieldError(Answer):
+    """A fault of the request."""
     field: str
     message: str
 
 
 @dataclass(frozen=True, kw_only=True)
 class Problem(Answer):
-    """RFC 9457. The fields after request_id depend on the code."""
+    """RFC 9457. The members after `errors` depend on `code`."""
+    status: int
+    request_id: str
     type: str
     title: str
-    status: int
     detail: str
-    code: str
-    request_id: str
+    code: ProblemCode
     errors: list[FieldError] | None = None
     limiting: Limiting | None = None
     required: int | None = None
     available: int | None = None
     reset_at: datetime | None = None
     would_succeed_at: datetime | None = None
-    blocked: Blocked | None = None
     violated_policies: list[str] | None = renamed("violated-policies", False)
     retry_after_ms: int | None = None
+    blocked: Blocked | None = None
     oldest: datetime | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class CheckBatchAnswer(Answer):
+    """One result per check, in the order of the request."""
     results: list[CheckAnswer | Problem]
 
 
@@ -112,6 +120,7 @@ Source = Literal["allowance", "topup", "promo", "rollover", "refund", "adjustmen
 
 @dataclass(frozen=True, kw_only=True)
 class Draw(Answer):
+    """A part of an amount, taken from one grant."""
     grant: str
     source: Source
     meter: str
@@ -120,6 +129,7 @@ class Draw(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class DebitedItem(Answer):
+    """What was charged for an item."""
     meter: str
     requested: int
     charged: int
@@ -130,6 +140,7 @@ class DebitedItem(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class DebitAnswer(Answer):
+    """What was debited."""
     operation_id: str
     tenant: str
     items: list[DebitedItem]
@@ -140,7 +151,7 @@ class DebitAnswer(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class BatchResult(Answer):
-    """The status and the body that POST /v1/debits would return, in one object."""
+    """The status and the body that POST /v1/debits would return, in one object. `status` 200 or a `code` tells which it is."""
     status: int
     replayed: bool
     operation_id: str | None = None
@@ -151,7 +162,7 @@ class BatchResult(Answer):
     type: str | None = None
     title: str | None = None
     detail: str | None = None
-    code: str | None = None
+    code: ProblemCode | None = None
     errors: list[FieldError] | None = None
     limiting: Limiting | None = None
     required: int | None = None
@@ -160,15 +171,22 @@ class BatchResult(Answer):
     would_succeed_at: datetime | None = None
     violated_policies: list[str] | None = renamed("violated-policies", False)
     retry_after_ms: int | None = None
+    blocked: Blocked | None = None
+    oldest: datetime | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class DebitBatchAnswer(Answer):
+    """One result per debit, in the order of the request."""
     results: list[BatchResult]
+
+
+HoldStatus = Literal["active", "captured", "released", "expired"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class HeldItem(Answer):
+    """What a hold has of a meter after a change."""
     meter: str
     amount: int
     captured: int
@@ -179,10 +197,11 @@ class HeldItem(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class HoldAnswer(Answer):
+    """A hold after a change."""
     operation_id: str
     hold_id: str
     tenant: str
-    status: Literal["active", "captured", "released", "expired"]
+    status: HoldStatus
     items: list[HeldItem]
     expires_at: datetime
     as_of: datetime
@@ -191,6 +210,7 @@ class HoldAnswer(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class RefundedItem(Answer):
+    """What was refunded of an item."""
     meter: str
     refunded: int
     draws: list[Draw]
@@ -200,6 +220,7 @@ class RefundedItem(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class RefundAnswer(Answer):
+    """What was refunded."""
     operation_id: str
     refund_of: str
     refund_of_at: datetime | None = None
@@ -211,6 +232,7 @@ class RefundAnswer(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class ChargeAnswer(Answer):
+    """What was charged."""
     allowed: bool
     limits: list[LimitVerdict]
     charge_id: str | None = None
@@ -219,12 +241,14 @@ class ChargeAnswer(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class ChargeRefundAnswer(Answer):
+    """What came of a refund of a charge."""
     refunded: bool
     limits: list[LimitVerdict]
 
 
 @dataclass(frozen=True, kw_only=True)
 class LeaseAnswer(Answer):
+    """A lease, or what a dry run found."""
     lease_id: str | None = None
     rule: str
     replaces: str | None = None
@@ -240,6 +264,7 @@ class LeaseAnswer(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class BalancePeriod(Answer):
+    """A period, from its start until before its end."""
     start: datetime | None
     end: datetime | None
 
@@ -249,6 +274,7 @@ GrantStatus = Literal["pending", "active", "exhausted", "expired", "voided"]
 
 @dataclass(frozen=True, kw_only=True)
 class Grant(Answer):
+    """An amount that can be spent."""
     grant_id: str
     meter: str
     subject: str
@@ -268,6 +294,7 @@ class Grant(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class Balance(Answer):
+    """What a tenant or a subject has of a meter in the open period."""
     meter: str
     subject: str
     plan: str | None = None
@@ -291,16 +318,21 @@ class Balance(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class BalanceList(Answer):
+    """A page of balances."""
     items: list[Balance]
     next_cursor: str | None
 
 
+EntryKind = Literal["grant", "debit", "overage", "refund", "unoverage", "forgive", "owe", "settle", "unowe", "unsettle", "closed_refund", "expire", "void", "adjust_up", "adjust_down", "hold", "capture", "release", "rollover_out", "rollover_in", "schedule", "extend", "denial"]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Entry(Answer):
+    """A line of the journal. It never changes."""
     operation_id: str
     line: int
     seq: int
-    kind: str
+    kind: EntryKind
     meter: str
     subject: str
     period_start: datetime
@@ -319,6 +351,7 @@ class Entry(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class EntryList(Answer):
+    """A page of entries."""
     items: list[Entry]
     next_cursor: str | None
     archived_before: datetime | None = None
@@ -326,15 +359,17 @@ class EntryList(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class Operation(Answer):
+    """What one request did."""
     operation_id: str
     tenant: str
-    kind: str
+    kind: EntryKind
     created_at: datetime
     entries: list[Entry]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Period(Answer):
+    """A period of a meter, past or to come."""
     start: datetime
     end: datetime | None
     local_start: str
@@ -344,12 +379,14 @@ class Period(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class PeriodList(Answer):
+    """The coming periods."""
     items: list[Period]
     next_cursor: str | None
 
 
 @dataclass(frozen=True, kw_only=True)
 class StatementSummary(Answer):
+    """A statement without its lines."""
     meter: str
     subject: str
     plan: str | None = None
@@ -370,13 +407,15 @@ class StatementSummary(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class StatementList(Answer):
+    """A page of statements."""
     items: list[StatementSummary]
     next_cursor: str | None
 
 
 @dataclass(frozen=True, kw_only=True)
 class StatementLine(Answer):
-    kind: str
+    """The sum of the entries of one kind and source."""
+    kind: EntryKind
     source: str
     amount: int
     entries: int
@@ -384,6 +423,7 @@ class StatementLine(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class Statement(Answer):
+    """The account of a period. It adds up: opening + granted + refunded - used - expired + adjusted = closing."""
     tenant: str
     meter: str
     subject: str
@@ -406,6 +446,7 @@ class Statement(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class Usage(Answer):
+    """What was used in an hour, a day or a month."""
     start: datetime
     used: int
     overage: int
@@ -416,15 +457,14 @@ class Usage(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class UsageList(Answer):
+    """Use by time, oldest first."""
     items: list[Usage]
     next_cursor: str | None
 
 
-HoldStatus = Literal["active", "captured", "released", "expired"]
-
-
 @dataclass(frozen=True, kw_only=True)
 class HoldPart(Answer):
+    """What a hold has of a meter."""
     meter: str
     amount: int
     captured: int
@@ -433,6 +473,7 @@ class HoldPart(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class Hold(Answer):
+    """Units that are reserved."""
     hold_id: str
     subject: str
     status: HoldStatus
@@ -443,12 +484,14 @@ class Hold(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class HoldList(Answer):
+    """A page of holds."""
     items: list[Hold]
     next_cursor: str | None
 
 
 @dataclass(frozen=True, kw_only=True)
 class GrantList(Answer):
+    """A page of grants."""
     items: list[Grant]
     next_cursor: str | None
 
@@ -463,6 +506,7 @@ class Position(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class GrantAnswer(Answer):
+    """The grant, and the balance after it."""
     tenant: str
     grant_id: str
     meter: str
@@ -486,6 +530,7 @@ class GrantAnswer(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class ChangeAnswer(Answer):
+    """A balance before and after a change."""
     operation_id: str
     tenant: str
     meter: str
@@ -501,6 +546,7 @@ class ChangeAnswer(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class Meter(Answer):
+    """What is counted, in its smallest unit."""
     meter: str
     unit: str
     description: str
@@ -511,6 +557,7 @@ class Meter(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class MeterList(Answer):
+    """A page of meters."""
     items: list[Meter]
     next_cursor: str | None
 
@@ -541,6 +588,7 @@ class Overflow(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class Allowance(Answer):
+    """What a plan grants of a meter per period."""
     meter: str
     amount: int
     every: Literal["hour", "day", "week", "month", "year", "once"]
@@ -567,6 +615,7 @@ class LimitMatch(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class LimitCost(Answer):
+    """The cost of requests to a route."""
     route: str
     cost: int
 
@@ -606,6 +655,7 @@ class LimitIPPrefix(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class PlanLimit(Answer):
+    """A rate limit of a plan."""
     rule: str
     per: list[LimitPer]
     match: LimitMatch | None = None
@@ -630,6 +680,7 @@ class PlanLimit(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class Plan(Answer):
+    """A version of a plan."""
     plan: str
     version: int
     allowances: list[Allowance]
@@ -639,6 +690,7 @@ class Plan(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class PlanList(Answer):
+    """A page of plans."""
     items: list[Plan]
     next_cursor: str | None
 
@@ -648,6 +700,7 @@ TenantStatus = Literal["active", "suspended"]
 
 @dataclass(frozen=True, kw_only=True)
 class Tenant(Answer):
+    """The billed party."""
     tenant: str
     plan: str
     anchor: datetime
@@ -662,6 +715,7 @@ class Tenant(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class TenantList(Answer):
+    """A page of tenants."""
     items: list[Tenant]
     next_cursor: str | None
 
@@ -702,6 +756,7 @@ class Terms(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class TermsList(Answer):
+    """A page of terms."""
     items: list[Terms]
     next_cursor: str | None
 
@@ -715,6 +770,7 @@ class LimitExplanationWindow(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class LimitOverride(Answer):
+    """Other numbers of a limit, for a tenant or a subject."""
     rule: str
     tenant: str
     subject: str | None = None
@@ -755,6 +811,7 @@ class LimitExplanation(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class Limit(Answer):
+    """A rate limit."""
     rule: str
     per: list[LimitPer]
     match: LimitMatch | None = None
@@ -782,18 +839,21 @@ class Limit(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class LimitList(Answer):
+    """A page of limits."""
     items: list[Limit]
     next_cursor: str | None
 
 
 @dataclass(frozen=True, kw_only=True)
 class ResetAnswer(Answer):
+    """What came of a reset."""
     rule: str
     existed: bool
 
 
 @dataclass(frozen=True, kw_only=True)
 class LimitState(Answer):
+    """How full a bucket is."""
     rule: str
     kind: LimitKind
     remaining: int
@@ -807,6 +867,7 @@ class LimitState(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class LimitTopItem(Answer):
+    """A bucket of a limit."""
     tenant: str | None = None
     subject: str | None = None
     route: str | None = None
@@ -818,6 +879,7 @@ class LimitTopItem(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class LimitTop(Answer):
+    """The fullest buckets of a limit."""
     rule: str
     items: list[LimitTopItem]
     incomplete: bool | None = None
@@ -825,6 +887,7 @@ class LimitTop(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class LimitOverrideList(Answer):
+    """A page of overrides."""
     items: list[LimitOverride]
     next_cursor: str | None
 
@@ -834,6 +897,7 @@ BlockAction = Literal["block", "allow"]
 
 @dataclass(frozen=True, kw_only=True)
 class Block(Answer):
+    """A block, or an exemption from rate limits."""
     kind: BlockKind
     value: str
     tenant: str | None = None
@@ -846,12 +910,14 @@ class Block(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class BlockList(Answer):
+    """A page of blocks."""
     items: list[Block]
     next_cursor: str | None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Roll(Answer):
+    """Closes due periods of balances that nobody uses."""
     roll_id: str
     as_of: datetime
     status: Literal["running", "done", "failed", "abandoned"]
@@ -865,6 +931,7 @@ class Roll(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class UnreadBalance(Answer):
+    """A balance that could not be read."""
     tenant: str
     meter: str | None = None
     subject: str | None = None
@@ -872,6 +939,7 @@ class UnreadBalance(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class VerifiedMeter(Answer):
+    """The sums of a meter."""
     partial: bool
     meter: str
     issued: int
@@ -896,6 +964,7 @@ class Difference(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class Verification(Answer):
+    """Compares the journal with everything that is derived from it."""
     verification_id: str
     tenant: str | None = None
     status: Literal["running", "clean", "drift", "failed", "abandoned"]
@@ -930,6 +999,7 @@ class SealSummary(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class SealList(Answer):
+    """A page of seals."""
     items: list[SealSummary]
     next_cursor: str | None
 
@@ -989,18 +1059,21 @@ class Key(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class KeyList(Answer):
+    """A page of keys."""
     items: list[Key]
     next_cursor: str | None
 
 
 @dataclass(frozen=True, kw_only=True)
 class AuditActor(Answer):
+    """Who made the change."""
     key_id: str
     name: str
 
 
 @dataclass(frozen=True, kw_only=True)
 class AuditObject(Answer):
+    """What was changed."""
     kind: str
     id: str
     tenant: str | None = None
@@ -1023,5 +1096,13 @@ class AuditLine(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class AuditList(Answer):
+    """A page of the audit log."""
     items: list[AuditLine]
     next_cursor: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class TestClock(Answer):
+    """The ledger's time."""
+    now: datetime
+    offset_seconds: int

@@ -9,11 +9,13 @@ from typing import Any, Literal, NotRequired, TypedDict
 
 
 class Item(TypedDict):
+    """An amount of a meter."""
     meter: str
     amount: int
 
 
 class CheckRequest(TypedDict):
+    """What would be consumed."""
     tenant: str
     items: Sequence[Item]
     subject: NotRequired[str]
@@ -27,7 +29,8 @@ Mode = Literal["normal", "best_effort", "drain"]
 
 
 class BatchDebit(TypedDict):
-    idempotency_key: NotRequired[str]
+    """One debit of a batch."""
+    idempotency_key: str
     tenant: str
     items: Sequence[Item]
     subject: NotRequired[str]
@@ -37,6 +40,9 @@ class BatchDebit(TypedDict):
 
 
 OnExpired = Literal["forfeit", "regrant"]
+
+
+EntryKind = Literal["grant", "debit", "overage", "refund", "unoverage", "forgive", "owe", "settle", "unowe", "unsettle", "closed_refund", "expire", "void", "adjust_up", "adjust_down", "hold", "capture", "release", "rollover_out", "rollover_in", "schedule", "extend", "denial"]
 
 
 HoldStatus = Literal["active", "captured", "released", "expired"]
@@ -64,6 +70,7 @@ class Overflow(TypedDict):
 
 
 class Allowance(TypedDict):
+    """What a plan grants of a meter per period."""
     meter: str
     amount: int
     every: Literal["hour", "day", "week", "month", "year", "once"]
@@ -91,6 +98,7 @@ LimitKind = Literal["token_bucket", "fixed_window", "sliding_window", "sliding_l
 
 
 class LimitCost(TypedDict):
+    """The cost of requests to a route."""
     route: str
     cost: int
 
@@ -120,6 +128,7 @@ class LimitIPPrefix(TypedDict):
 
 
 class PlanLimit(TypedDict):
+    """A rate limit of a plan."""
     rule: str
     per: Sequence[LimitPer]
     match: NotRequired[LimitMatch]

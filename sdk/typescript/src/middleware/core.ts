@@ -1,7 +1,7 @@
 import type { Client } from '../client.js'
 import { newKey } from '../crypto.js'
 import { QuotaError, UnavailableError } from '../errors.js'
-import type { ConsumeRequest, Problem } from '../types.js'
+import type { ConsumeRequest } from '../types.js'
 
 /** What a request costs, and who pays. R is the request of the framework. */
 export interface QuotaOptions<R> {
@@ -139,11 +139,11 @@ async function newConsume<R>(options: QuotaOptions<R>, req: R, seen: Seen): Prom
 /** Returns the refusal for the framework's client, or throws an error that is none of the client's business. */
 function refuse(error: QuotaError): Refused {
   const { problem, code, httpStatus } = error
-  const wrongKey = code === 'rate_limited' && !problem?.['violated-policies']
+  const wrongKey = problem?.code === 'rate_limited' && !problem['violated-policies']
   if (problem && denials.has(code) && !wrongKey) {
     return refused(httpStatus, passOn(error.headers), problem)
   }
-  if (problem?.blocked) {
+  if (problem?.code === 'forbidden' && problem.blocked) {
     // Who is blocked and why stays between the operator and the service.
     return refused(403, [], { code, title: problem.title, type: problem.type, detail: 'blocked', request_id: problem.request_id })
   }
@@ -154,7 +154,7 @@ function refuse(error: QuotaError): Refused {
   return refused(503, headers, { code: 'unavailable', title: 'Unavailable', detail: `the quota could not be decided now; retry after ${seconds} s`, request_id: error.requestId })
 }
 
-function refused(status: number, headers: [string, string][], problem: Partial<Problem>): Refused {
+function refused(status: number, headers: [string, string][], problem: object): Refused {
   return { passed: false, status, headers, body: JSON.stringify({ ...problem, status }) }
 }
 
