@@ -237,19 +237,38 @@ func (t *trial) tryPlan(plan string, changed changes) *catalog.RuleFault {
 // formOf returns a text that two tenants share only if the same number of rules applies to their requests. rules are those of one tenant.
 func formOf(set *ruleSet, rules []*planRule, plan string) string {
 	var parts []string
+	shared := sharedChains(set, rules)
 	for _, p := range rules {
 		if p.plan != "" && p.plan != plan || set.rule(p.compiled.ID) != p {
 			continue
 		}
 		root := set.rootOf(p)
 		name := root.id
-		if i := slices.IndexFunc(rules, func(o *planRule) bool { return o.link == root }); i >= 0 { // a chain of this tenant alone
+		if i := slices.IndexFunc(rules, func(o *planRule) bool { return o.link == root }); i >= 0 && !shared[root] { // a chain of this tenant alone
 			name = fmt.Sprint("#", i)
 		}
 		parts = append(parts, name+" "+p.meter+" "+p.method+" "+p.route.String())
 	}
 	slices.Sort(parts)
 	return strings.Join(slices.Compact(parts), "\n")
+}
+
+// sharedChains returns the roots of the chains of rules that others belong to as well.
+func sharedChains(set *ruleSet, rules []*planRule) map[*link]bool {
+	replacing, shared := map[string]int{}, map[*link]bool{}
+	for _, p := range rules {
+		replacing[p.replaces]++
+	}
+	for _, p := range rules {
+		all := set.general.replacing.Get(p.compiled.ID)
+		if set.own != nil {
+			all += set.own.replacing.Get(p.compiled.ID)
+		}
+		if all > replacing[p.compiled.ID] {
+			shared[set.rootOf(p)] = true
+		}
+	}
+	return shared
 }
 
 // sample is a route and a method that some rule names.

@@ -176,6 +176,25 @@ func TestCheckRules_AfterEveryChange_EqualsFullScan(t *testing.T) {
 	})
 }
 
+// A tenant whose only rule is replaced by one for all has fewer rules than a tenant whose only rule stands alone.
+func TestCheckRules_ChainOfOneTenantReplacedForAll_OthersAreTried(t *testing.T) {
+	t.Parallel()
+	s := &catalog.Snapshot{}
+	add := func(id, replaces, tenant string) {
+		l := limitNamed(id, replaces, catalog.Match{Tenant: tenant})
+		s.Limits = append(s.Limits, &l)
+	}
+	add("a", "", "t")
+	add("b", "", "u")
+	add("c", "a", "")
+	for i := range ratelimit.MaxCharges - 1 {
+		add(fmt.Sprintf("d%02d", i), "", "")
+	}
+	if faults := CheckRules(s, &catalog.Snapshot{}); len(faults) == 0 || !tooManyByFullScan(s) {
+		t.Errorf("refused: %v; a request of u has %d rules", faults, ratelimit.MaxCharges+1)
+	}
+}
+
 // Many rules of tenants and many patterns are checked in a time that does not grow with their product.
 func BenchmarkCheckRules(b *testing.B) {
 	before := &catalog.Snapshot{}
