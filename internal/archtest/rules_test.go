@@ -28,8 +28,10 @@ var mayImport = map[string][]string{
 	"internal/breaker":               {},
 	"internal/localstack":            {},
 	"internal/testenv":               {"internal/citus", "internal/localstack", "deploy/postgres", "migrations"},
-	"internal/catalog/diff":          {}, // pure
-	"internal/catalog":               {"internal/address", "internal/catalog/diff", "internal/body", "internal/bound", "internal/clock", "internal/lane", "internal/namedsql", "internal/parts", "internal/period", "internal/recent", "internal/route", "internal/trail", "internal/yamldoc"},
+	"internal/catalog/diff":          {},                                                            // pure
+	"internal/catalog/check":         {"internal/body", "internal/bound", "internal/period"},        // pure
+	"internal/catalog/block":         {"internal/body", "internal/bound", "internal/catalog/check"}, // pure
+	"internal/catalog":               {"internal/address", "internal/catalog/block", "internal/catalog/check", "internal/catalog/diff", "internal/body", "internal/bound", "internal/clock", "internal/lane", "internal/namedsql", "internal/parts", "internal/period", "internal/recent", "internal/route", "internal/trail", "internal/yamldoc"},
 	"internal/namedsql":              {},
 	"internal/citus":                 {},
 	"internal/override":              {"internal/body", "internal/bound", "internal/catalog", "internal/lane", "internal/namedsql", "internal/trail"},
@@ -56,7 +58,7 @@ var mayImport = map[string][]string{
 	"internal/balances":              {"internal/ledger", "internal/recent", "internal/redisstore", "lua"},
 	"internal/address":               {}, // pure: which addresses count as one caller
 	"internal/business":              {"internal/catalog", "internal/ledger"},
-	"internal/gate":                  {"internal/address", "internal/balances", "internal/business", "internal/once", "internal/body", "internal/catalog", "internal/ledger", "internal/ledger/pg", "internal/override", "internal/ratelimit", "internal/ratelimit/rule", "internal/redisstore", "internal/parts", "internal/period", "internal/route"},
+	"internal/gate":                  {"internal/address", "internal/balances", "internal/business", "internal/once", "internal/body", "internal/catalog", "internal/catalog/block", "internal/ledger", "internal/ledger/pg", "internal/override", "internal/ratelimit", "internal/ratelimit/rule", "internal/redisstore", "internal/parts", "internal/period", "internal/route"},
 
 	"internal/body":                 {"internal/bound", "internal/period"},
 	"internal/yamldoc":              {"internal/body"},
@@ -71,7 +73,7 @@ var mayImport = map[string][]string{
 	"internal/transport":            {}, // connections, whatever they carry
 	"internal/ops":                  {},
 	"internal/httpapi": {
-		"internal/address", "internal/body", "internal/bound", "internal/httpapi/wire", "internal/httpapi/forwarded", "internal/httpapi/limitheaders", "internal/httpapi/reference", "internal/gate", "internal/balances", "internal/catalog", "internal/ledger", "internal/ledger/pg",
+		"internal/address", "internal/body", "internal/bound", "internal/httpapi/wire", "internal/httpapi/forwarded", "internal/httpapi/limitheaders", "internal/httpapi/reference", "internal/gate", "internal/balances", "internal/catalog", "internal/catalog/block", "internal/ledger", "internal/ledger/pg",
 		"internal/ledger/audit", "internal/ledger/audit/seal", "internal/ledger/history", "internal/ledger/verifier",
 		"internal/ratelimit", "internal/ratelimit/rule", "internal/period", "internal/trail", "internal/access", "internal/override", "internal/testclock",
 	},

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/quotasvc/quotasvc/internal/body"
+	"github.com/quotasvc/quotasvc/internal/catalog/block"
 	"github.com/quotasvc/quotasvc/internal/catalog/diff"
 )
 
@@ -255,11 +256,11 @@ func (a *application) blocks(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	id := func(b *Block) string { return b.id() }
+	id := func(b *block.Block) string { return b.ID() }
 	known := byID(stored, id)
 	for i := range a.file.Blocks {
 		b := a.file.Blocks[i]
-		before := known[b.id()]
+		before := known[b.ID()]
 		after, err := a.tx.putBlock(ctx, before, b)
 		if e, ok := errors.AsType[*Error](err); ok && e.Code == CodeInvalidArgument {
 			after, err = b, nil // expired
@@ -270,7 +271,7 @@ func (a *application) blocks(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if err := a.diff.Add(kindBlock, b.id(), orNil(before), &after); err != nil {
+		if err := a.diff.Add(kindBlock, b.ID(), orNil(before), &after); err != nil {
 			return err
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/quotasvc/quotasvc/internal/catalog/block"
 	"github.com/quotasvc/quotasvc/internal/lane"
 )
 
@@ -54,7 +55,7 @@ type Catalog struct {
 	cfg       Config
 	log       *slog.Logger
 	metrics   *metrics
-	blocks    atomic.Pointer[Blocks]
+	blocks    atomic.Pointer[block.Index]
 	tenants   *tenantCache
 	listening atomic.Bool // the listener is connected
 
@@ -88,7 +89,7 @@ func New(store *Store, cfg Config) *Catalog {
 		cfg.Now = time.Now
 	}
 	c := &Catalog{Store: store, cfg: cfg, log: cfg.Log}
-	c.blocks.Store(&Blocks{})
+	c.blocks.Store(&block.Index{})
 	c.snapshots = newReloader("meters, plans and limits", c.readSnapshotNow)
 	c.blockLists = newReloader("blocks", c.readBlocksNow)
 	c.metrics = newMetrics(cfg.Metrics, c)
@@ -163,7 +164,7 @@ func (c *Catalog) Compile(compile func(s, before *Snapshot) any) {
 }
 
 // Blocks returns the newest blocks. There are none before Start.
-func (c *Catalog) Blocks() *Blocks { return c.blocks.Load() }
+func (c *Catalog) Blocks() *block.Index { return c.blocks.Load() }
 
 // Tenant returns what requests need of the tenant id, from memory if possible. It fails with CodeTenantNotFound, and with
 // CodeUnavailable if the tenant is not in memory and PostgreSQL does not answer before ctx or a second ends.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/quotasvc/quotasvc/internal/catalog/block"
 	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
@@ -18,7 +19,7 @@ func TestStore_PostgresAhead_ChangesHoldAtOnce(t *testing.T) {
 	put(t, s.PutMeter, Meter{ID: "calls", Unit: "call"})
 	put(t, s.PutPlan, Plan{ID: "small", Allowances: []Allowance{{Meter: "calls", Amount: 10, Every: "month", Anchor: "calendar"}}})
 	put(t, s.PutTenant, Tenant{ID: "acme", Plan: "small"})
-	put(t, s.PutBlock, Block{Kind: BlockTenant, Value: "acme", Action: "block", ExpiresAt: time.Now().Add(time.Hour)})
+	put(t, s.PutBlock, block.Block{Kind: block.KindTenant, Value: "acme", Action: "block", ExpiresAt: time.Now().Add(time.Hour)})
 	server.Shift(240 * time.Hour)
 	soonest, latest := time.Now().Add(-time.Second), time.Now().Add(time.Minute)
 	inTime := func(what string, at time.Time) {
@@ -35,10 +36,10 @@ func TestStore_PostgresAhead_ChangesHoldAtOnce(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, terms.Items, 2)
 	inTime("new terms", terms.Items[1].EffectiveAt)
-	put(t, s.PutBlock, Block{Kind: BlockTenant, Value: "other", Action: "block", ExpiresAt: time.Now().Add(time.Hour)})
+	put(t, s.PutBlock, block.Block{Kind: block.KindTenant, Value: "other", Action: "block", ExpiresAt: time.Now().Add(time.Hour)})
 	server.Shift(0)
 	for _, value := range []string{"acme", "other"} {
-		_, err = s.Block(t.Context(), BlockTenant, value, "")
+		_, err = s.Block(t.Context(), block.KindTenant, value, "")
 		require.NoError(t, err, "the block of %s", value)
 	}
 }

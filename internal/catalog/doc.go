@@ -13,7 +13,7 @@
 //   - limit: a rate limit. This package stores it; what its rate means is the limiter's business. A limit may replace another
 //     one where both apply.
 //   - pattern: a route with wildcards, and its precedence among others.
-//   - block: a tenant, subject or addresses that are refused, or exempt from limits, until an instant.
+//   - block: a tenant, subject or addresses that are refused, or exempt from limits, until an instant (package block).
 //   - snapshot: all meters, newest plans and limits at one moment, immutable. What did not change is the same object in the next one.
 //
 // # Invariants

@@ -10,6 +10,7 @@ import (
 	"github.com/goccy/go-yaml/ast"
 
 	"github.com/quotasvc/quotasvc/internal/body"
+	"github.com/quotasvc/quotasvc/internal/catalog/block"
 	"github.com/quotasvc/quotasvc/internal/yamldoc"
 )
 
@@ -36,8 +37,8 @@ type File struct {
 	Meters  []Meter
 	Plans   []Plan
 	Limits  []Limit
-	Tenants []Tenant // nil if the file has no such section: then Apply leaves tenants alone
-	Blocks  []Block  // nil if the file has no such section
+	Tenants []Tenant      // nil if the file has no such section: then Apply leaves tenants alone
+	Blocks  []block.Block // nil if the file has no such section
 
 	lines map[string]int // line of each value, by path
 }
@@ -155,8 +156,8 @@ func readObjects[T any, P interface {
 }
 
 // readBlocks reads the section blocks.
-func readBlocks(r *yamldoc.Reader, n ast.Node) []Block {
-	blocks := []Block{}
+func readBlocks(r *yamldoc.Reader, n ast.Node) []block.Block {
+	blocks := []block.Block{}
 	list, ok := n.(*ast.SequenceNode)
 	if !ok {
 		if _, isNull := n.(*ast.NullNode); !isNull {
@@ -168,17 +169,17 @@ func readBlocks(r *yamldoc.Reader, n ast.Node) []Block {
 	for i, v := range list.Values {
 		path := fmt.Sprintf("blocks[%d]", i)
 		r.Lines[path] = yamldoc.LineOf(v)
-		var b Block
+		var b block.Block
 		text, ok := r.ObjectText(path, "", "", v)
 		if !ok || !decode(r, path, text, &b) {
 			continue
 		}
-		b.normalize()
-		if j, twice := seen[b.id()]; twice {
+		b.Normalize()
+		if j, twice := seen[b.ID()]; twice {
 			r.Problems.Add(yamldoc.LineOf(v), path, fmt.Sprintf("is a duplicate of blocks[%d]", j))
 			continue
 		}
-		seen[b.id()] = i
+		seen[b.ID()] = i
 		blocks = append(blocks, b)
 	}
 	return blocks

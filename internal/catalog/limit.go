@@ -11,6 +11,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/address"
 	"github.com/quotasvc/quotasvc/internal/body"
 	"github.com/quotasvc/quotasvc/internal/bound"
+	"github.com/quotasvc/quotasvc/internal/catalog/check"
 	"github.com/quotasvc/quotasvc/internal/route"
 )
 
@@ -73,7 +74,7 @@ type Limit struct {
 	RegionShare    int64  `json:"region_share,omitzero"`     // percent of rate and burst that the Redis of this region has, 1..100; 0: 100
 
 	Counts    string         `json:"counts,omitzero"`    // attempts or successes; empty: attempts if per ip, per route without tenant, or closed
-	RouteKey  string         `json:"route_key,omitzero"` // pattern or path, if Per has route; empty: pattern
+	RouteKey  string         `json:"route_key,omitzero"` // checkPattern or path, if Per has route; empty: pattern
 	Ban       Ban            `json:"ban,omitzero"`       // the zero value: none
 	Normalize []string       `json:"normalize,omitzero"` // route.Forms that are made equal; nil: all at gateways, none elsewhere
 	IPPrefix  address.Prefix `json:"ip_prefix,omitzero"` // if Per has ip
@@ -107,114 +108,114 @@ func (l *Limit) PerSubject() bool { return slices.Contains(l.Per, PerSubject) }
 
 // Check returns all faults of l.
 func (l *Limit) Check(given body.Given) []body.Fault {
-	c := checker{given: given}
+	c := check.Checker{Given: given}
 	l.check(&c)
-	return c.fields
+	return c.Faults
 }
 
-func (l *Limit) check(c *checker) {
-	c.id("rule", l.Rule)
+func (l *Limit) check(c *check.Checker) {
+	c.ID("rule", l.Rule)
 	l.checkPer(c)
-	c.within("match", l.Match.check)
-	c.oneOf("kind", l.Kind, "token_bucket", kindFixedWindow, "sliding_window", "sliding_log", "leaky_bucket", KindConcurrency)
-	if c.has("rate", l.Rate != "") || l.Kind != KindConcurrency {
-		c.require(rateForm.MatchString(l.Rate), "rate", "must be a count per period, as in 60/s, 100/min, 5/30s, 10/day")
+	c.Within("match", l.Match.check)
+	c.OneOf("kind", l.Kind, "token_bucket", kindFixedWindow, "sliding_window", "sliding_log", "leaky_bucket", KindConcurrency)
+	if c.Has("rate", l.Rate != "") || l.Kind != KindConcurrency {
+		c.Require(rateForm.MatchString(l.Rate), "rate", "must be a count per period, as in 60/s, 100/min, 5/30s, 10/day")
 	} else {
-		c.require(l.Burst != 0, "burst", "is required if there is no rate")
+		c.Require(l.Burst != 0, "burst", "is required if there is no rate")
 	}
-	if c.has("burst", l.Burst != 0) {
-		c.amount("burst", l.Burst, 1)
+	if c.Has("burst", l.Burst != 0) {
+		c.Amount("burst", l.Burst, 1)
 	}
-	c.amount("debt", l.Debt, 0)
+	c.Amount("debt", l.Debt, 0)
 	l.checkCosts(c)
-	if c.has("replaces", l.Replaces != "") {
-		c.id("replaces", l.Replaces)
-		c.require(l.Replaces != l.Rule, "replaces", "must name another rule")
+	if c.Has("replaces", l.Replaces != "") {
+		c.ID("replaces", l.Replaces)
+		c.Require(l.Replaces != l.Rule, "replaces", "must name another rule")
 	}
 	l.checkTimezone(c)
 	l.checkRequest(c)
-	if c.has("mode", l.Mode != "") {
-		c.oneOf("mode", l.Mode, modeEnforce, ModeShadow)
+	if c.Has("mode", l.Mode != "") {
+		c.OneOf("mode", l.Mode, modeEnforce, ModeShadow)
 	}
-	if c.has("on_backend_error", l.OnBackendError != "") {
-		c.oneOf("on_backend_error", l.OnBackendError, localShare, "open", backendClosed)
+	if c.Has("on_backend_error", l.OnBackendError != "") {
+		c.OneOf("on_backend_error", l.OnBackendError, localShare, "open", backendClosed)
 	}
-	if c.has("region_share", l.RegionShare != 0) {
-		c.require(l.RegionShare >= 1 && l.RegionShare <= wholeRegion, "region_share", "%s", bound.MustBeInteger(1, wholeRegion))
+	if c.Has("region_share", l.RegionShare != 0) {
+		c.Require(l.RegionShare >= 1 && l.RegionShare <= wholeRegion, "region_share", "%s", bound.MustBeInteger(1, wholeRegion))
 	}
 }
 
-func (l *Limit) checkPer(c *checker) {
+func (l *Limit) checkPer(c *check.Checker) {
 	const dimensions = 4 // global excludes the others
-	c.require(len(l.Per) >= 1 && len(l.Per) <= dimensions, "per", "must have 1 to %d elements", dimensions)
+	c.Require(len(l.Per) >= 1 && len(l.Per) <= dimensions, "per", "must have 1 to %d elements", dimensions)
 	for i, per := range l.Per[:min(len(l.Per), dimensions)] {
 		field := fmt.Sprintf("per[%d]", i)
-		c.oneOf(field, per, PerTenant, PerSubject, PerRoute, PerIP, PerGlobal)
-		c.require(!slices.Contains(l.Per[:i], per), field, "must appear once")
-		c.require(per != PerGlobal || len(l.Per) == 1, field, "must be alone: global is one bucket for all requests")
+		c.OneOf(field, per, PerTenant, PerSubject, PerRoute, PerIP, PerGlobal)
+		c.Require(!slices.Contains(l.Per[:i], per), field, "must appear once")
+		c.Require(per != PerGlobal || len(l.Per) == 1, field, "must be alone: global is one bucket for all requests")
 	}
 }
 
-func (m *Match) check(c *checker) {
-	if c.has("method", m.Method != "") {
-		c.require(bound.Method(m.Method), "method", bound.MustBeMethod)
+func (m *Match) check(c *check.Checker) {
+	if c.Has("method", m.Method != "") {
+		c.Require(bound.Method(m.Method), "method", bound.MustBeMethod)
 	}
-	if c.has("route", m.Route != "") {
-		c.pattern("route", m.Route)
+	if c.Has("route", m.Route != "") {
+		checkPattern(c, "route", m.Route)
 	}
 	for _, ref := range []reference{{"meter", m.Meter}, {"plan", m.Plan}, {"tenant", m.Tenant}} {
-		if c.has(ref.field, ref.id != "") {
-			c.id(ref.field, ref.id)
+		if c.Has(ref.field, ref.id != "") {
+			c.ID(ref.field, ref.id)
 		}
 	}
 }
 
-func (l *Limit) checkCosts(c *checker) {
-	if c.has("cost", l.Cost != 0) {
-		c.amount("cost", l.Cost, 1)
+func (l *Limit) checkCosts(c *check.Checker) {
+	if c.Has("cost", l.Cost != 0) {
+		c.Amount("cost", l.Cost, 1)
 	}
-	if c.has("cost_by", l.CostBy != "") {
-		c.oneOf("cost_by", l.CostBy, costByRequest, CostByAmount)
-		c.require(l.CostBy != CostByAmount || l.Match.Meter != "", "cost_by", "amount requires match.meter, whose amount it counts")
+	if c.Has("cost_by", l.CostBy != "") {
+		c.OneOf("cost_by", l.CostBy, costByRequest, CostByAmount)
+		c.Require(l.CostBy != CostByAmount || l.Match.Meter != "", "cost_by", "amount requires match.meter, whose amount it counts")
 	}
 	if l.Kind == KindConcurrency {
-		c.require(len(l.Costs) == 0, "costs", "must be absent: a lease takes one of the capacity")
-		c.require(l.CostBy != CostByAmount, "cost_by", "must be request: a lease takes one of the capacity")
+		c.Require(len(l.Costs) == 0, "costs", "must be absent: a lease takes one of the capacity")
+		c.Require(l.CostBy != CostByAmount, "cost_by", "must be request: a lease takes one of the capacity")
 	}
-	if !c.require(len(l.Costs) <= MaxCosts, "costs", "must have at most %d elements", MaxCosts) {
+	if !c.Require(len(l.Costs) <= MaxCosts, "costs", "must have at most %d elements", MaxCosts) {
 		return
 	}
 	first := map[string]int{}
 	for i := range l.Costs {
 		path := fmt.Sprintf("costs[%d]", i)
-		c.pattern(path+".route", l.Costs[i].Route)
-		c.amount(path+".cost", l.Costs[i].Cost, 1)
+		checkPattern(c, path+".route", l.Costs[i].Route)
+		c.Amount(path+".cost", l.Costs[i].Cost, 1)
 		if j, twice := first[l.Costs[i].Route]; twice {
-			c.require(false, path+".route", "is a duplicate of costs[%d].route", j)
+			c.Require(false, path+".route", "is a duplicate of costs[%d].route", j)
 		} else {
 			first[l.Costs[i].Route] = i
 		}
 	}
 }
 
-func (l *Limit) checkTimezone(c *checker) {
-	if !c.has("timezone", l.Timezone != "") {
+func (l *Limit) checkTimezone(c *check.Checker) {
+	if !c.Has("timezone", l.Timezone != "") {
 		return
 	}
-	if !c.require(l.Kind == kindFixedWindow, "timezone", "must be absent: only limits of kind fixed_window follow a calendar") {
+	if !c.Require(l.Kind == kindFixedWindow, "timezone", "must be absent: only limits of kind fixed_window follow a calendar") {
 		return
 	}
 	if l.Timezone == ZoneOfTenant {
-		c.require(!l.Shared(), "timezone", "must not be tenant if per has neither tenant nor subject: all tenants share the bucket")
+		c.Require(!l.Shared(), "timezone", "must not be tenant if per has neither tenant nor subject: all tenants share the bucket")
 		return
 	}
-	c.require(body.IsZone(l.Timezone), "timezone", body.MustBeZone+`, or "tenant"`)
+	c.Require(body.IsZone(l.Timezone), "timezone", body.MustBeZone+`, or "tenant"`)
 }
 
-// pattern checks a route with wildcards.
-func (c *checker) pattern(field, text string) {
+// checkPattern checks a route with wildcards.
+func checkPattern(c *check.Checker, field, text string) {
 	if _, err := route.Parse(text); err != nil {
-		c.require(false, field, "%v", err)
+		c.Require(false, field, "%v", err)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/quotasvc/quotasvc/internal/address"
 	"github.com/quotasvc/quotasvc/internal/bound"
+	"github.com/quotasvc/quotasvc/internal/catalog/check"
 	"github.com/quotasvc/quotasvc/internal/route"
 )
 
@@ -27,37 +28,37 @@ type Ban struct {
 }
 
 // checkRequest checks the fields that say what of a request counts.
-func (l *Limit) checkRequest(c *checker) {
-	if c.has("counts", l.Counts != "") {
-		c.oneOf("counts", l.Counts, CountsAttempts, countsSuccesses)
-		c.require(l.Kind != KindConcurrency, "counts", "must be absent: a lease is no attempt")
+func (l *Limit) checkRequest(c *check.Checker) {
+	if c.Has("counts", l.Counts != "") {
+		c.OneOf("counts", l.Counts, CountsAttempts, countsSuccesses)
+		c.Require(l.Kind != KindConcurrency, "counts", "must be absent: a lease is no attempt")
 	}
-	if c.has("route_key", l.RouteKey != "") {
-		c.oneOf("route_key", l.RouteKey, RouteKeyPattern, RouteKeyPath)
-		c.require(slices.Contains(l.Per, PerRoute), "route_key", "must be absent if per does not have route")
+	if c.Has("route_key", l.RouteKey != "") {
+		c.OneOf("route_key", l.RouteKey, RouteKeyPattern, RouteKeyPath)
+		c.Require(slices.Contains(l.Per, PerRoute), "route_key", "must be absent if per does not have route")
 	}
 	forms := route.FormNames()
-	c.require(len(l.Normalize) <= len(forms), "normalize", "must have at most %d elements", len(forms))
+	c.Require(len(l.Normalize) <= len(forms), "normalize", "must have at most %d elements", len(forms))
 	for i, form := range l.Normalize[:min(len(l.Normalize), len(forms))] {
 		field := fmt.Sprintf("normalize[%d]", i)
-		c.oneOf(field, form, forms...)
-		c.require(!slices.Contains(l.Normalize[:i], form), field, "must appear once")
+		c.OneOf(field, form, forms...)
+		c.Require(!slices.Contains(l.Normalize[:i], form), field, "must appear once")
 	}
-	if c.has("ban", l.Ban != Ban{}) {
-		c.require(l.Ban.After != 0, "ban.after", "is required, and must be at least 1")
+	if c.Has("ban", l.Ban != Ban{}) {
+		c.Require(l.Ban.After != 0, "ban.after", "is required, and must be at least 1")
 	}
-	if c.has("ip_prefix", l.IPPrefix != address.Prefix{}) {
-		c.require(slices.Contains(l.Per, PerIP), "ip_prefix", "must be absent if per does not have ip")
-		c.within("ip_prefix", func(c *checker) { checkPrefix(c, l.IPPrefix) })
+	if c.Has("ip_prefix", l.IPPrefix != address.Prefix{}) {
+		c.Require(slices.Contains(l.Per, PerIP), "ip_prefix", "must be absent if per does not have ip")
+		c.Within("ip_prefix", func(c *check.Checker) { checkPrefix(c, l.IPPrefix) })
 	}
 }
 
-func checkPrefix(c *checker, p address.Prefix) {
-	if c.has("v4", p.V4 != 0) {
-		c.require(p.V4 >= 1 && p.V4 <= address.MaxV4, "v4", "%s", bound.MustBeInteger(1, address.MaxV4))
+func checkPrefix(c *check.Checker, p address.Prefix) {
+	if c.Has("v4", p.V4 != 0) {
+		c.Require(p.V4 >= 1 && p.V4 <= address.MaxV4, "v4", "%s", bound.MustBeInteger(1, address.MaxV4))
 	}
-	if c.has("v6", p.V6 != 0) {
-		c.require(p.V6 >= 1 && p.V6 <= address.MaxV6, "v6", "%s", bound.MustBeInteger(1, address.MaxV6))
+	if c.Has("v6", p.V6 != 0) {
+		c.Require(p.V6 >= 1 && p.V6 <= address.MaxV6, "v6", "%s", bound.MustBeInteger(1, address.MaxV6))
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/quotasvc/quotasvc/internal/body"
+	"github.com/quotasvc/quotasvc/internal/catalog/check"
 )
 
 const (
@@ -29,11 +30,11 @@ type Meter struct {
 
 // Check returns all faults of m.
 func (m *Meter) Check(given body.Given) []body.Fault {
-	c := checker{given: given}
-	c.id("meter", m.ID)
-	c.text("unit", m.Unit, 1, MaxUnit)
-	c.text("description", m.Description, 0, MaxDescription)
-	return c.fields
+	c := check.Checker{Given: given}
+	c.ID("meter", m.ID)
+	c.Text("unit", m.Unit, 1, MaxUnit)
+	c.Text("description", m.Description, 0, MaxDescription)
+	return c.Faults
 }
 
 // same reports whether storing m instead of o changes nothing.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/quotasvc/quotasvc/internal/body"
 	"github.com/quotasvc/quotasvc/internal/bound"
+	"github.com/quotasvc/quotasvc/internal/catalog/check"
 )
 
 // MaxOverrides bounds the overrides of a tenant: one for each allowance of its plan.
@@ -16,16 +17,16 @@ const MaxOverrides = MaxAllowances
 
 // checkOverrides checks overrides in the order of their meters, so that equal overrides give equal faults. nil removes an
 // override.
-func checkOverrides(c *checker, overrides map[string]*int64) {
-	if !c.require(len(overrides) <= MaxOverrides, "overrides", "must have at most %d members", MaxOverrides) {
+func checkOverrides(c *check.Checker, overrides map[string]*int64) {
+	if !c.Require(len(overrides) <= MaxOverrides, "overrides", "must have at most %d members", MaxOverrides) {
 		return
 	}
 	for _, meter := range slices.Sorted(maps.Keys(overrides)) {
-		if !c.require(bound.ID(meter), "overrides."+body.Clip(meter), "is not the name of a meter, which %s", bound.MustBeID) {
+		if !c.Require(bound.ID(meter), "overrides."+body.Clip(meter), "is not the name of a meter, which %s", bound.MustBeID) {
 			continue
 		}
 		if amount := overrides[meter]; amount != nil {
-			c.amount("overrides."+meter, *amount, 0)
+			c.Amount("overrides."+meter, *amount, 0)
 		}
 	}
 }

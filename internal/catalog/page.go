@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/quotasvc/quotasvc/internal/bound"
+	"github.com/quotasvc/quotasvc/internal/catalog/check"
 )
 
 // MaxPage bounds a page of a listing, as in the REST contract.
@@ -31,11 +32,11 @@ type List[T any] struct {
 
 // After returns the id after which the page begins. It fails with CodeInvalidArgument for a limit or a cursor that no page has.
 func (p Page) After() (string, error) {
-	var c checker
-	c.require(p.Limit >= 1 && p.Limit <= MaxPage, "limit", "must be an integer from 1 to %d", MaxPage)
+	var c check.Checker
+	c.Require(p.Limit >= 1 && p.Limit <= MaxPage, "limit", "must be an integer from 1 to %d", MaxPage)
 	id, err := base64.RawURLEncoding.DecodeString(p.Cursor)
-	c.require(err == nil && (len(id) == 0 || bound.ID(string(id))), "cursor", mustBeCursor)
-	return string(id), c.err()
+	c.Require(err == nil && (len(id) == 0 || bound.ID(string(id))), "cursor", mustBeCursor)
+	return string(id), invalid(c.Faults)
 }
 
 // Listed returns a page of items. The caller has read one item more than the page holds.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/quotasvc/quotasvc/internal/body"
+	"github.com/quotasvc/quotasvc/internal/catalog/check"
 )
 
 // MaxReason bounds a reason in bytes, as in the ledger.
@@ -61,42 +62,42 @@ type TenantChange struct {
 
 // Check returns all faults of p that can be found without the tenant.
 func (p *TenantPatch) Check(given body.Given) []body.Fault {
-	c := checker{given: given}
+	c := check.Checker{Given: given}
 	if p.Plan != nil {
-		c.id("plan", *p.Plan)
+		c.ID("plan", *p.Plan)
 	}
 	if p.Anchor != nil {
-		c.instant("anchor", *p.Anchor)
+		c.Instant("anchor", *p.Anchor)
 	}
 	if p.Timezone != nil {
-		c.zone("timezone", *p.Timezone)
+		c.Zone("timezone", *p.Timezone)
 	}
 	if p.Status != nil {
-		c.oneOf("status", *p.Status, StatusActive, StatusSuspended)
+		c.OneOf("status", *p.Status, StatusActive, StatusSuspended)
 	}
 	if p.Metadata != nil {
-		c.metadata(p.Metadata)
+		c.Metadata(p.Metadata)
 	}
 	p.checkApply(&c)
 	checkOverrides(&c, p.Overrides)
-	return c.fields
+	return c.Faults
 }
 
-func (p *TenantPatch) checkApply(c *checker) {
-	if c.has("apply", p.Apply != "") {
-		c.oneOf("apply", p.Apply, applyNow, applyNextPeriod)
+func (p *TenantPatch) checkApply(c *check.Checker) {
+	if c.Has("apply", p.Apply != "") {
+		c.OneOf("apply", p.Apply, applyNow, applyNextPeriod)
 	}
-	c.require(!p.Prorate || p.Apply == applyNow, "prorate", "requires apply now")
-	if c.has("usage", p.Usage != "") {
-		c.oneOf("usage", p.Usage, usageCarry, usageReset)
-		c.require(p.Apply == applyNow, "usage", "requires apply now")
-		c.require(p.Usage != usageReset || p.Reason != "", "reason", "is required with usage reset")
+	c.Require(!p.Prorate || p.Apply == applyNow, "prorate", "requires apply now")
+	if c.Has("usage", p.Usage != "") {
+		c.OneOf("usage", p.Usage, usageCarry, usageReset)
+		c.Require(p.Apply == applyNow, "usage", "requires apply now")
+		c.Require(p.Usage != usageReset || p.Reason != "", "reason", "is required with usage reset")
 	}
 	terms := p.namesTerms()
-	c.require(p.Apply == "" || terms, "apply", "requires plan, anchor, timezone or overrides")
-	if c.has("reason", p.Reason != "") {
-		c.require(terms, "reason", "requires plan, anchor, timezone or overrides")
-		c.text("reason", p.Reason, 1, MaxReason)
+	c.Require(p.Apply == "" || terms, "apply", "requires plan, anchor, timezone or overrides")
+	if c.Has("reason", p.Reason != "") {
+		c.Require(terms, "reason", "requires plan, anchor, timezone or overrides")
+		c.Text("reason", p.Reason, 1, MaxReason)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/quotasvc/quotasvc/internal/body"
 	"github.com/quotasvc/quotasvc/internal/bound"
+	"github.com/quotasvc/quotasvc/internal/catalog/check"
 	"github.com/quotasvc/quotasvc/internal/period"
 )
 
@@ -75,20 +76,20 @@ type Overflow struct {
 
 // Check returns all faults of p.
 func (p *Plan) Check(given body.Given) []body.Fault {
-	c := checker{given: given}
-	c.id("plan", p.ID)
-	c.require(len(p.Allowances) <= MaxAllowances, "allowances", "must have at most %d elements", MaxAllowances)
-	c.require(len(p.Limits) <= MaxPlanLimits, "limits", "must have at most %d elements", MaxPlanLimits)
-	if len(c.fields) > 0 && (len(p.Allowances) > MaxAllowances || len(p.Limits) > MaxPlanLimits) {
-		return c.fields // a hostile plan gets no list of its faults
+	c := check.Checker{Given: given}
+	c.ID("plan", p.ID)
+	c.Require(len(p.Allowances) <= MaxAllowances, "allowances", "must have at most %d elements", MaxAllowances)
+	c.Require(len(p.Limits) <= MaxPlanLimits, "limits", "must have at most %d elements", MaxPlanLimits)
+	if len(c.Faults) > 0 && (len(p.Allowances) > MaxAllowances || len(p.Limits) > MaxPlanLimits) {
+		return c.Faults // a hostile plan gets no list of its faults
 	}
 	first := map[string]int{}
 	for i := range p.Allowances {
 		a := &p.Allowances[i]
 		path := fmt.Sprintf("allowances[%d]", i)
-		c.within(path, a.check)
+		c.Within(path, a.check)
 		if j, twice := first[a.Meter]; twice {
-			c.require(false, path+".meter", "is a duplicate of allowances[%d].meter", j)
+			c.Require(false, path+".meter", "is a duplicate of allowances[%d].meter", j)
 		} else {
 			first[a.Meter] = i
 		}
@@ -99,59 +100,59 @@ func (p *Plan) Check(given body.Given) []body.Fault {
 			continue // none, or reported above
 		}
 		if j, there := first[o.Meter]; there {
-			c.require(p.Allowances[j].Overflow == nil, fmt.Sprintf("allowances[%d].overflow.meter", i),
+			c.Require(p.Allowances[j].Overflow == nil, fmt.Sprintf("allowances[%d].overflow.meter", i),
 				"must be a meter without overflow; allowances[%d] has one", j)
 		}
 	}
 	first = map[string]int{}
 	for i := range p.Limits {
 		path := fmt.Sprintf("limits[%d]", i)
-		c.within(path, p.Limits[i].check)
-		c.require(len(p.Limits[i].Per) == 0 || !p.Limits[i].Shared(), path+".per", "must have tenant or subject: the limits of a plan are not shared by tenants")
+		c.Within(path, p.Limits[i].check)
+		c.Require(len(p.Limits[i].Per) == 0 || !p.Limits[i].Shared(), path+".per", "must have tenant or subject: the limits of a plan are not shared by tenants")
 		if j, twice := first[p.Limits[i].Rule]; twice {
-			c.require(false, path+".rule", "is a duplicate of limits[%d].rule", j)
+			c.Require(false, path+".rule", "is a duplicate of limits[%d].rule", j)
 		} else {
 			first[p.Limits[i].Rule] = i
 		}
 	}
-	return c.fields
+	return c.Faults
 }
 
-func (a *Allowance) check(c *checker) {
-	c.id("meter", a.Meter)
-	c.amount("amount", a.Amount, 0)
+func (a *Allowance) check(c *check.Checker) {
+	c.ID("meter", a.Meter)
+	c.Amount("amount", a.Amount, 0)
 	if _, err := period.ParseInterval(string(a.Every)); err != nil {
-		c.require(false, "every", "%s", body.OneOf("hour", "day", "week", "month", "year", "once"))
+		c.Require(false, "every", "%s", body.OneOf("hour", "day", "week", "month", "year", "once"))
 	}
 	if _, err := period.ParseAnchorKind(string(a.Anchor)); err != nil {
-		c.require(false, "anchor", "%s", body.OneOf("calendar", "tenant"))
+		c.Require(false, "anchor", "%s", body.OneOf("calendar", "tenant"))
 	}
-	if r := a.Rollover; r != nil && c.amount("rollover.max", r.Max, 1) {
-		c.require(r.Min >= 0 && r.Min <= r.Max, "rollover.min", "must be an integer from 0 to rollover.max, %d", r.Max)
+	if r := a.Rollover; r != nil && c.Amount("rollover.max", r.Max, 1) {
+		c.Require(r.Min >= 0 && r.Min <= r.Max, "rollover.min", "must be an integer from 0 to rollover.max, %d", r.Max)
 	}
-	c.require(a.Rollover == nil || a.Every != period.Once, "rollover", "must be absent if every is once: there is no next period")
+	c.Require(a.Rollover == nil || a.Every != period.Once, "rollover", "must be absent if every is once: there is no next period")
 	if o := a.Overage; o != nil {
-		c.oneOf("overage.policy", o.Policy, "deny", "allow")
-		if c.has("overage.at_period_end", o.AtPeriodEnd != "") {
-			c.oneOf("overage.at_period_end", o.AtPeriodEnd, "forgive", "preserve")
-			c.require(a.Every != period.Once, "overage.at_period_end", "must be absent if every is once: there is no end of a period")
+		c.OneOf("overage.policy", o.Policy, "deny", "allow")
+		if c.Has("overage.at_period_end", o.AtPeriodEnd != "") {
+			c.OneOf("overage.at_period_end", o.AtPeriodEnd, "forgive", "preserve")
+			c.Require(a.Every != period.Once, "overage.at_period_end", "must be absent if every is once: there is no end of a period")
 		}
 		if o.Cap != nil {
-			c.amount("overage.cap", *o.Cap, 0)
-			c.require(o.Policy != "deny", "overage.cap", "must be absent if overage.policy is deny")
+			c.Amount("overage.cap", *o.Cap, 0)
+			c.Require(o.Policy != "deny", "overage.cap", "must be absent if overage.policy is deny")
 		}
 	}
 	if o := a.Overflow; o != nil {
-		c.id("overflow.meter", o.Meter)
-		c.require(o.Meter != a.Meter, "overflow.meter", "must differ from the meter of the allowance")
-		c.amount("overflow.price", o.Price, 1)
+		c.ID("overflow.meter", o.Meter)
+		c.Require(o.Meter != a.Meter, "overflow.meter", "must differ from the meter of the allowance")
+		c.Amount("overflow.price", o.Price, 1)
 	}
 	if a.PerSubject != nil {
-		c.amount("per_subject", *a.PerSubject, 0)
+		c.Amount("per_subject", *a.PerSubject, 0)
 	}
 	if days := a.ExpiresInDays; days != nil {
-		c.require(*days >= 1 && *days <= MaxExpiresInDays, "expires_in_days", "%s", bound.MustBeInteger(1, MaxExpiresInDays))
-		c.require(a.Every == period.Once, "expires_in_days", "must be absent unless every is once: other allowances end with their period")
+		c.Require(*days >= 1 && *days <= MaxExpiresInDays, "expires_in_days", "%s", bound.MustBeInteger(1, MaxExpiresInDays))
+		c.Require(a.Every == period.Once, "expires_in_days", "must be absent unless every is once: other allowances end with their period")
 	}
 }
 

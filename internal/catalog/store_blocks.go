@@ -2,12 +2,13 @@ package catalog
 
 import (
 	"context"
-	"encoding/base64"
 	"errors"
-	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/quotasvc/quotasvc/internal/catalog/block"
+	"github.com/quotasvc/quotasvc/internal/catalog/check"
 )
 
 const (
@@ -21,11 +22,11 @@ const (
 
 // PutBlock creates or replaces a block. It returns the stored block and whether it is new. It refuses an expired block, and
 // with CodeConflict a block beyond maxBlocks.
-func (s *Store) PutBlock(ctx context.Context, b Block) (stored Block, created bool, err error) {
+func (s *Store) PutBlock(ctx context.Context, b block.Block) (stored block.Block, created bool, err error) {
 	if err := validate(&b); err != nil {
-		return Block{}, false, err
+		return block.Block{}, false, err
 	}
-	b.normalize()
+	b.Normalize()
 	err = s.write(ctx, "put block", writeTimeout, true, func(ctx context.Context, tx *txn) error {
 		before, err := tx.block(ctx, &b)
 		if err != nil {
@@ -40,10 +41,10 @@ func (s *Store) PutBlock(ctx context.Context, b Block) (stored Block, created bo
 
 // Block returns the block in force of that kind and value. tenant is the tenant of a subject. It may be empty if the subject
 // is blocked for one tenant only.
-func (s *Store) Block(ctx context.Context, kind, value, tenant string) (b Block, err error) {
-	key, err := blockKey(kind, value, tenant)
-	if err != nil {
-		return b, err
+func (s *Store) Block(ctx context.Context, kind, value, tenant string) (b block.Block, err error) {
+	key, faults := block.Key(kind, value, tenant)
+	if len(faults) > 0 {
+		return b, invalid(faults)
 	}
 	err = s.read(ctx, "read block", func(ctx context.Context, tx *txn) error {
 		b, err = tx.oneBlock(ctx, &key)
@@ -53,12 +54,12 @@ func (s *Store) Block(ctx context.Context, kind, value, tenant string) (b Block,
 }
 
 // ListBlocks returns a page of the blocks in force, by kind, tenant and value.
-func (s *Store) ListBlocks(ctx context.Context, p Page) (list List[Block], err error) {
-	var c checker
-	c.require(p.Limit >= 1 && p.Limit <= MaxPage, "limit", "must be an integer from 1 to %d", MaxPage)
-	after, ok := parseBlockCursor(p.Cursor)
-	c.require(ok, "cursor", mustBeCursor)
-	if err := c.err(); err != nil {
+func (s *Store) ListBlocks(ctx context.Context, p Page) (list List[block.Block], err error) {
+	var c check.Checker
+	c.Require(p.Limit >= 1 && p.Limit <= MaxPage, "limit", "must be an integer from 1 to %d", MaxPage)
+	after, ok := block.ParseCursor(p.Cursor)
+	c.Require(ok, "cursor", mustBeCursor)
+	if err := invalid(c.Faults); err != nil {
 		return list, err
 	}
 	err = s.read(ctx, "list blocks", func(ctx context.Context, tx *txn) error {
@@ -66,10 +67,10 @@ func (s *Store) ListBlocks(ctx context.Context, p Page) (list List[Block], err e
 		if err != nil {
 			return err
 		}
-		list = List[Block]{Items: items}
+		list = List[block.Block]{Items: items}
 		if len(items) > p.Limit {
 			list.Items = items[:p.Limit]
-			list.NextCursor = list.Items[p.Limit-1].cursor()
+			list.NextCursor = list.Items[p.Limit-1].Cursor()
 		}
 		return nil
 	})
@@ -78,9 +79,9 @@ func (s *Store) ListBlocks(ctx context.Context, p Page) (list List[Block], err e
 
 // DeleteBlock deletes a block. tenant is as in Block.
 func (s *Store) DeleteBlock(ctx context.Context, kind, value, tenant string) error {
-	key, err := blockKey(kind, value, tenant)
-	if err != nil {
-		return err
+	key, faults := block.Key(kind, value, tenant)
+	if len(faults) > 0 {
+		return invalid(faults)
 	}
 	return s.write(ctx, "delete block", writeTimeout, true, func(ctx context.Context, tx *txn) error {
 		b, err := tx.oneBlock(ctx, &key)
@@ -90,14 +91,14 @@ func (s *Store) DeleteBlock(ctx context.Context, kind, value, tenant string) err
 		if _, err := tx.exec(ctx, "DeleteBlock", b.Kind, b.Tenant, b.Value); err != nil {
 			return wrap("delete", err)
 		}
-		tx.changed(ctx, kindBlock, b.id(), change{action: "delete", tenant: b.Of(), before: &b})
+		tx.changed(ctx, kindBlock, b.ID(), change{action: "delete", tenant: b.Of(), before: &b})
 		return nil
 	})
 }
 
 // readBlocks reads all blocks in force.
-func (s *Store) readBlocks(ctx context.Context, now time.Time) (*Blocks, error) {
-	var blocks []Block
+func (s *Store) readBlocks(ctx context.Context, now time.Time) (*block.Index, error) {
+	var blocks []block.Block
 	err := s.read(ctx, "read the blocks", func(ctx context.Context, tx *txn) (err error) {
 		blocks, err = tx.blocks(ctx, "SelectBlocks", "", "", "", unlimited, "")
 		return err
@@ -105,71 +106,29 @@ func (s *Store) readBlocks(ctx context.Context, now time.Time) (*Blocks, error) 
 	if err != nil {
 		return nil, err
 	}
-	return newBlocks(blocks, now), nil
-}
-
-// blockKey returns a block with its identifying fields in normal form.
-func blockKey(kind, value, tenant string) (Block, error) {
-	b := Block{Kind: kind, Value: value, Tenant: tenant}
-	var c checker
-	b.checkKey(&c)
-	b.normalize()
-	return b, c.err()
-}
-
-// Of returns the tenant that a block is about; empty for addresses.
-func (b *Block) Of() string {
-	if b.Kind == BlockTenant {
-		return b.Value
-	}
-	return b.Tenant
-}
-
-// id returns the name of a block in announcements and diffs.
-func (b *Block) id() string {
-	if b.Kind == BlockSubject {
-		return b.Kind + " " + b.Tenant + "/" + b.Value
-	}
-	return b.Kind + " " + b.Value
-}
-
-func (b *Block) cursor() string {
-	return base64.RawURLEncoding.EncodeToString([]byte(b.Kind + " " + b.Tenant + " " + b.Value)) // no part has a blank
-}
-
-func parseBlockCursor(cursor string) ([3]string, bool) {
-	raw, err := base64.RawURLEncoding.DecodeString(cursor)
-	if err != nil || len(raw) == 0 {
-		return [3]string{}, err == nil
-	}
-	parts := strings.Split(string(raw), " ")
-	if len(parts) != 3 {
-		return [3]string{}, false
-	}
-	key, err := blockKey(parts[0], parts[2], parts[1])
-	return [3]string{parts[0], parts[1], parts[2]}, err == nil && key.cursor() == cursor
+	return block.NewIndex(blocks, now), nil
 }
 
 // block reads the block in force with the identity of b, nil if there is none.
-func (tx *txn) block(ctx context.Context, b *Block) (*Block, error) {
+func (tx *txn) block(ctx context.Context, b *block.Block) (*block.Block, error) {
 	items, err := tx.blocks(ctx, "SelectBlock", b.Kind, b.Tenant, b.Value)
 	return first(items), err
 }
 
 // oneBlock reads the block with the identity of key, or the only block of a subject if key has no tenant.
-func (tx *txn) oneBlock(ctx context.Context, key *Block) (Block, error) {
+func (tx *txn) oneBlock(ctx context.Context, key *block.Block) (block.Block, error) {
 	var tenant *string
-	if key.Kind != BlockSubject || key.Tenant != "" {
+	if key.Kind != block.KindSubject || key.Tenant != "" {
 		tenant = &key.Tenant
 	}
 	items, err := tx.blocks(ctx, "SelectBlock", key.Kind, tenant, key.Value)
 	if err == nil && len(items) > 1 {
-		return Block{}, fieldError(CodeInvalidArgument, "tenant", "is required: several tenants have a blocked subject of this name")
+		return block.Block{}, fieldError(CodeInvalidArgument, "tenant", "is required: several tenants have a blocked subject of this name")
 	}
 	return one(items, err, errorf(CodeNotFound, "no block of %s %.128q exists", key.Kind, key.Value))
 }
 
-func (tx *txn) blocks(ctx context.Context, statement string, args ...any) ([]Block, error) {
+func (tx *txn) blocks(ctx context.Context, statement string, args ...any) ([]block.Block, error) {
 	now, err := tx.now(ctx)
 	if err != nil {
 		return nil, err
@@ -178,8 +137,8 @@ func (tx *txn) blocks(ctx context.Context, statement string, args ...any) ([]Blo
 	if err != nil {
 		return nil, wrap("select blocks", err)
 	}
-	items, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (Block, error) {
-		var b Block
+	items, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (block.Block, error) {
+		var b block.Block
 		var expires *time.Time
 		err := row.Scan(&b.Kind, &b.Tenant, &b.Value, &b.Action, &expires, &b.Reason, &b.CreatedAt, &b.UpdatedAt)
 		if expires != nil {
@@ -192,24 +151,24 @@ func (tx *txn) blocks(ctx context.Context, statement string, args ...any) ([]Blo
 }
 
 // putBlock stores b, which is normalized. before was read under the catalogue's lock; nil if there is none.
-func (tx *txn) putBlock(ctx context.Context, before *Block, b Block) (Block, error) {
-	if before != nil && b.same(*before) {
+func (tx *txn) putBlock(ctx context.Context, before *block.Block, b block.Block) (block.Block, error) {
+	if before != nil && b.Same(*before) {
 		return *before, nil
 	}
 	now, err := tx.now(ctx)
 	if err != nil {
-		return Block{}, err
+		return block.Block{}, err
 	}
 	if _, err := tx.exec(ctx, "ForgetBlocks", forgottenAtOnce, now); err != nil {
-		return Block{}, wrap("forget expired blocks", err)
+		return block.Block{}, wrap("forget expired blocks", err)
 	}
 	if before == nil {
 		var n int
 		if err := tx.queryRow(ctx, "CountBlocks", now).Scan(&n); err != nil {
-			return Block{}, wrap("count blocks", err)
+			return block.Block{}, wrap("count blocks", err)
 		}
 		if n >= maxBlocks {
-			return Block{}, errorf(CodeConflict, "%d blocks are in force, at most %d are allowed; block prefixes instead of single addresses",
+			return block.Block{}, errorf(CodeConflict, "%d blocks are in force, at most %d are allowed; block prefixes instead of single addresses",
 				n, maxBlocks)
 		}
 	}
@@ -219,9 +178,9 @@ func (tx *txn) putBlock(ctx context.Context, before *Block, b Block) (Block, err
 	}
 	err = tx.queryRow(ctx, "UpsertBlock", b.Kind, b.Tenant, b.Value, b.Action, expires, b.Reason, now).Scan(&b.CreatedAt, &b.UpdatedAt)
 	if errors.Is(err, pgx.ErrNoRows) {
-		return Block{}, fieldError(CodeInvalidArgument, "expires_at", "must be in the future")
+		return block.Block{}, fieldError(CodeInvalidArgument, "expires_at", "must be in the future")
 	}
 	b.CreatedAt, b.UpdatedAt = b.CreatedAt.UTC(), b.UpdatedAt.UTC()
-	tx.changed(ctx, kindBlock, b.id(), change{action: "put", tenant: b.Of(), before: orNil(before), after: &b, reason: b.Reason})
-	return b, wrap("store block "+b.id(), err)
+	tx.changed(ctx, kindBlock, b.ID(), change{action: "put", tenant: b.Of(), before: orNil(before), after: &b, reason: b.Reason})
+	return b, wrap("store block "+b.ID(), err)
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/quotasvc/quotasvc/internal/catalog/block"
 	"github.com/quotasvc/quotasvc/internal/catalog/diff"
 	"github.com/quotasvc/quotasvc/internal/testenv"
 )
@@ -16,31 +17,31 @@ func TestPutBlock_CreateReplaceListDelete(t *testing.T) {
 	ctx := t.Context()
 	s := newStore(t)
 	soonOver := time.Now().Add(time.Hour).Truncate(time.Microsecond).UTC()
-	first, created, err := s.PutBlock(ctx, Block{Kind: BlockIP, Value: "2001:DB8::/48", Reason: "abuse"})
+	first, created, err := s.PutBlock(ctx, block.Block{Kind: block.KindIP, Value: "2001:DB8::/48", Reason: "abuse"})
 	require.NoError(t, err)
 	require.True(t, created)
 	require.Equal(t, "2001:db8::/48", first.Value)
-	require.Equal(t, ActionBlock, first.Action)
-	again, created, err := s.PutBlock(ctx, Block{Kind: BlockIP, Value: "2001:db8::/48", Reason: "abuse"})
+	require.Equal(t, block.ActionBlock, first.Action)
+	again, created, err := s.PutBlock(ctx, block.Block{Kind: block.KindIP, Value: "2001:db8::/48", Reason: "abuse"})
 	require.NoError(t, err)
 	require.False(t, created)
 	require.Equal(t, first, again)
-	changed, created, err := s.PutBlock(ctx, Block{Kind: BlockIP, Value: "2001:db8::/48", Action: ActionAllow, ExpiresAt: soonOver})
+	changed, created, err := s.PutBlock(ctx, block.Block{Kind: block.KindIP, Value: "2001:db8::/48", Action: block.ActionAllow, ExpiresAt: soonOver})
 	require.NoError(t, err)
 	require.False(t, created)
 	require.Equal(t, first.CreatedAt, changed.CreatedAt)
 	require.True(t, changed.UpdatedAt.After(first.UpdatedAt))
-	read, err := s.Block(ctx, BlockIP, "2001:db8:0::/48", "")
+	read, err := s.Block(ctx, block.KindIP, "2001:db8:0::/48", "")
 	require.NoError(t, err)
 	require.Equal(t, changed, read)
 
-	put(t, s.PutBlock, Block{Kind: BlockTenant, Value: "acme"})
-	put(t, s.PutBlock, Block{Kind: BlockSubject, Value: "eve", Tenant: "acme"})
-	read, err = s.Block(ctx, BlockSubject, "eve", "")
+	put(t, s.PutBlock, block.Block{Kind: block.KindTenant, Value: "acme"})
+	put(t, s.PutBlock, block.Block{Kind: block.KindSubject, Value: "eve", Tenant: "acme"})
+	read, err = s.Block(ctx, block.KindSubject, "eve", "")
 	require.NoError(t, err, "a subject's tenant need not be named while there is one")
 	require.Equal(t, "acme", read.Tenant)
-	put(t, s.PutBlock, Block{Kind: BlockSubject, Value: "eve", Tenant: "b"})
-	for _, err := range []error{s.DeleteBlock(ctx, BlockSubject, "eve", ""), func() error { _, err := s.Block(ctx, BlockSubject, "eve", ""); return err }()} {
+	put(t, s.PutBlock, block.Block{Kind: block.KindSubject, Value: "eve", Tenant: "b"})
+	for _, err := range []error{s.DeleteBlock(ctx, block.KindSubject, "eve", ""), func() error { _, err := s.Block(ctx, block.KindSubject, "eve", ""); return err }()} {
 		require.ErrorIs(t, err, ErrInvalid)
 		require.Equal(t, []string{"tenant"}, fieldsIn(t, err))
 	}
@@ -50,7 +51,7 @@ func TestPutBlock_CreateReplaceListDelete(t *testing.T) {
 		list, err := s.ListBlocks(ctx, page)
 		require.NoError(t, err)
 		for _, b := range list.Items {
-			ids = append(ids, b.id())
+			ids = append(ids, b.ID())
 		}
 		if page.Cursor = list.NextCursor; page.Cursor == "" {
 			break
@@ -62,13 +63,13 @@ func TestPutBlock_CreateReplaceListDelete(t *testing.T) {
 		require.ErrorIs(t, err, ErrInvalid, cursor)
 	}
 
-	require.NoError(t, s.DeleteBlock(ctx, BlockSubject, "eve", "b"))
-	require.NoError(t, s.DeleteBlock(ctx, BlockSubject, "eve", ""))
-	require.NoError(t, s.DeleteBlock(ctx, BlockIP, "2001:db8::/48", ""))
-	require.ErrorIs(t, s.DeleteBlock(ctx, BlockIP, "2001:db8::/48", ""), errNotFound)
-	_, err = s.Block(ctx, BlockIP, "192.0.2.1", "")
+	require.NoError(t, s.DeleteBlock(ctx, block.KindSubject, "eve", "b"))
+	require.NoError(t, s.DeleteBlock(ctx, block.KindSubject, "eve", ""))
+	require.NoError(t, s.DeleteBlock(ctx, block.KindIP, "2001:db8::/48", ""))
+	require.ErrorIs(t, s.DeleteBlock(ctx, block.KindIP, "2001:db8::/48", ""), errNotFound)
+	_, err = s.Block(ctx, block.KindIP, "192.0.2.1", "")
 	require.ErrorIs(t, err, errNotFound)
-	_, err = s.Block(ctx, BlockIP, "acme", "")
+	_, err = s.Block(ctx, block.KindIP, "acme", "")
 	require.ErrorIs(t, err, ErrInvalid)
 }
 
@@ -76,20 +77,20 @@ func TestPutBlock_DeletesExpired(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	s := newStore(t)
-	_, _, err := s.PutBlock(ctx, Block{Kind: BlockTenant, Value: "late", ExpiresAt: time.Now().Add(-time.Second)})
+	_, _, err := s.PutBlock(ctx, block.Block{Kind: block.KindTenant, Value: "late", ExpiresAt: time.Now().Add(-time.Second)})
 	require.ErrorIs(t, err, ErrInvalid)
 	require.Equal(t, []string{"expires_at"}, fieldsIn(t, err))
 	_, err = s.pool.Exec(ctx, `INSERT INTO blocks (kind, tenant_id, value, action, expires_at, created_at)
 		SELECT 'tenant', '', 't' || n, 'block', now() - interval '1 s', now() - interval '1 day' FROM generate_series(1, 150) n`)
 	require.NoError(t, err)
-	_, err = s.Block(ctx, BlockTenant, "t150", "")
+	_, err = s.Block(ctx, block.KindTenant, "t150", "")
 	require.ErrorIs(t, err, errNotFound)
 	list, err := s.ListBlocks(ctx, Page{Limit: 10})
 	require.NoError(t, err)
 	require.Empty(t, list.Items)
-	require.ErrorIs(t, s.DeleteBlock(ctx, BlockTenant, "t150", ""), errNotFound)
+	require.ErrorIs(t, s.DeleteBlock(ctx, block.KindTenant, "t150", ""), errNotFound)
 
-	stored, created, err := s.PutBlock(ctx, Block{Kind: BlockTenant, Value: "t150"})
+	stored, created, err := s.PutBlock(ctx, block.Block{Kind: block.KindTenant, Value: "t150"})
 	require.NoError(t, err)
 	require.True(t, created)
 	require.Equal(t, stored.UpdatedAt, stored.CreatedAt, "it is a new one")
@@ -105,11 +106,11 @@ func TestPutBlock_MaxBlocks(t *testing.T) {
 	_, err := s.pool.Exec(ctx, `INSERT INTO blocks (kind, tenant_id, value, action)
 		SELECT 'tenant', '', 't' || n, 'block' FROM generate_series(1, $1) n`, maxBlocks-1)
 	require.NoError(t, err)
-	put(t, s.PutBlock, Block{Kind: BlockTenant, Value: "last"})
-	_, _, err = s.PutBlock(ctx, Block{Kind: BlockTenant, Value: "beyond"})
+	put(t, s.PutBlock, block.Block{Kind: block.KindTenant, Value: "last"})
+	_, _, err = s.PutBlock(ctx, block.Block{Kind: block.KindTenant, Value: "beyond"})
 	require.ErrorIs(t, err, errConflict)
 	require.ErrorContains(t, err, "at most 50000")
-	put(t, s.PutBlock, Block{Kind: BlockTenant, Value: "last", Reason: "a change adds none"})
+	put(t, s.PutBlock, block.Block{Kind: block.KindTenant, Value: "last", Reason: "a change adds none"})
 }
 
 func TestCatalog_BlockOnAllInstances_Expires(t *testing.T) {
@@ -127,12 +128,12 @@ func TestCatalog_BlockOnAllInstances_Expires(t *testing.T) {
 	}
 	before := there.Snapshot()
 	end := time.Now().Add(time.Hour)
-	put(t, here.PutBlock, Block{Kind: BlockIP, Value: "192.0.2.0/24", ExpiresAt: end})
+	put(t, here.PutBlock, block.Block{Kind: block.KindIP, Value: "192.0.2.0/24", ExpiresAt: end})
 	for _, c := range []*Catalog{here, there} {
 		within("the block", func() bool { return blocked(c, "192.0.2.7", time.Now()) })
 		require.False(t, blocked(c, "192.0.2.7", end), "nobody has to end it")
 	}
-	require.NoError(t, there.DeleteBlock(ctx, BlockIP, "192.0.2.0/24", ""))
+	require.NoError(t, there.DeleteBlock(ctx, block.KindIP, "192.0.2.0/24", ""))
 	for _, c := range []*Catalog{here, there} {
 		within("no block", func() bool { return !blocked(c, "192.0.2.7", time.Now()) })
 	}
@@ -143,8 +144,8 @@ func TestApply_Blocks(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	s := newStore(t)
-	put(t, s.PutBlock, Block{Kind: BlockTenant, Value: "unlisted"})
-	put(t, s.PutBlock, Block{Kind: BlockTenant, Value: "bad"})
+	put(t, s.PutBlock, block.Block{Kind: block.KindTenant, Value: "unlisted"})
+	put(t, s.PutBlock, block.Block{Kind: block.KindTenant, Value: "bad"})
 	const text = `blocks:
   - {kind: ip, value: 10.0.0.0/8, reason: inside, expires_at: 2098-01-01T00:00:00Z}
   - {kind: subject, value: bot, tenant: acme, action: allow}

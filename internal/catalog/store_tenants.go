@@ -12,6 +12,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/quotasvc/quotasvc/internal/catalog/check"
 	"github.com/quotasvc/quotasvc/internal/namedsql"
 )
 
@@ -67,9 +68,9 @@ func (s *Store) PatchTenant(ctx context.Context, id string, p TenantPatch) (chan
 	}
 	asked := Tenant{ID: id, Metadata: p.Metadata}
 	if asked.Metadata != nil {
-		var c checker
-		if asked.Metadata = c.metadata(p.Metadata); len(c.fields) > 0 {
-			return TenantChange{}, c.err()
+		var c check.Checker
+		if asked.Metadata = c.Metadata(p.Metadata); len(c.Faults) > 0 {
+			return TenantChange{}, invalid(c.Faults)
 		}
 	}
 	err = s.write(ctx, "patch tenant", writeTimeout, false, func(ctx context.Context, tx *txn) error {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/quotasvc/quotasvc/internal/body"
+	"github.com/quotasvc/quotasvc/internal/catalog/check"
 )
 
 // The states of a tenant.
@@ -51,23 +52,23 @@ type Standing struct {
 
 // Check returns all faults of t.
 func (t *Tenant) Check(given body.Given) []body.Fault {
-	c := checker{given: given}
-	c.id("tenant", t.ID)
-	c.id("plan", t.Plan)
-	if c.has("anchor", !t.Anchor.IsZero()) {
-		c.instant("anchor", t.Anchor)
+	c := check.Checker{Given: given}
+	c.ID("tenant", t.ID)
+	c.ID("plan", t.Plan)
+	if c.Has("anchor", !t.Anchor.IsZero()) {
+		c.Instant("anchor", t.Anchor)
 	}
-	if c.has("timezone", t.Timezone != "") {
-		c.zone("timezone", t.Timezone)
+	if c.Has("timezone", t.Timezone != "") {
+		c.Zone("timezone", t.Timezone)
 	}
-	if c.has("status", t.Status != "") {
-		c.oneOf("status", t.Status, StatusActive, StatusSuspended)
+	if c.Has("status", t.Status != "") {
+		c.OneOf("status", t.Status, StatusActive, StatusSuspended)
 	}
 	if t.Metadata != nil {
-		c.metadata(t.Metadata)
+		c.Metadata(t.Metadata)
 	}
 	checkOverrides(&c, pointers(t.Overrides))
-	return c.fields
+	return c.Faults
 }
 
 // Suspended reports whether requests of the tenant are refused.
@@ -88,8 +89,8 @@ func (t *Tenant) normalize() {
 	if t.Metadata == nil {
 		t.Metadata = json.RawMessage("{}")
 	} else {
-		var c checker
-		t.Metadata = c.metadata(t.Metadata)
+		var c check.Checker
+		t.Metadata = c.Metadata(t.Metadata)
 	}
 	if len(t.Overrides) == 0 {
 		t.Overrides = nil

@@ -7,28 +7,29 @@ import (
 	"time"
 
 	"github.com/quotasvc/quotasvc/internal/catalog"
+	"github.com/quotasvc/quotasvc/internal/catalog/block"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
 // putBlock stores a block and waits until it is in force.
-func (in *instance) putBlock(b catalog.Block) {
+func (in *instance) putBlock(b block.Block) {
 	in.t.Helper()
 	if _, _, err := in.tenants.catalog.PutBlock(in.t.Context(), b); err != nil {
 		in.t.Fatal(err)
 	}
 	tenant, subject, ip := "anybody", "", netip.Addr{}
 	switch b.Kind {
-	case catalog.BlockTenant:
+	case block.KindTenant:
 		tenant = b.Value
-	case catalog.BlockSubject:
+	case block.KindSubject:
 		tenant, subject = b.Tenant, b.Value
 	default:
 		ip = netip.MustParsePrefix(b.Value).Addr()
 	}
 	eventually(in.t, "the block is in force", func() bool { // a reload may have begun before the change
 		blocked, exempt := in.tenants.catalog.Blocks().Find(tenant, subject, ip, time.Now())
-		return exempt && b.Action == catalog.ActionAllow || blocked != nil && blocked.Kind == b.Kind && blocked.Value == b.Value
+		return exempt && b.Action == block.ActionAllow || blocked != nil && blocked.Kind == b.Kind && blocked.Value == b.Value
 	})
 }
 
@@ -38,10 +39,10 @@ func TestBlocks_Refuse_BeforeLimitsAndBalances(t *testing.T) {
 	in.catalogue(twoADay)
 	in.putTenant(catalog.Tenant{ID: "vip", Plan: "basic"})
 	end := time.Now().Add(time.Hour).Truncate(time.Second).UTC()
-	in.putBlock(catalog.Block{Kind: "subject", Tenant: "acme", Value: "eve", Reason: "abuse", ExpiresAt: end})
-	in.putBlock(catalog.Block{Kind: "ip", Value: "10.0.0.0/8"})
-	in.putBlock(catalog.Block{Kind: "tenant", Value: "vip", Action: "allow"})
-	in.putBlock(catalog.Block{Kind: "tenant", Value: "nobody"})
+	in.putBlock(block.Block{Kind: "subject", Tenant: "acme", Value: "eve", Reason: "abuse", ExpiresAt: end})
+	in.putBlock(block.Block{Kind: "ip", Value: "10.0.0.0/8"})
+	in.putBlock(block.Block{Kind: "tenant", Value: "vip", Action: "allow"})
+	in.putBlock(block.Block{Kind: "tenant", Value: "nobody"})
 
 	with := func(tenant, subject, ip string) Request {
 		req := request("k", "calls", 1)
@@ -88,7 +89,7 @@ func TestBlocks_Allow_SkipsLimitsNotBalances(t *testing.T) {
 	t.Parallel()
 	in := newShared(t)
 	in.catalogue(twoADay)
-	in.putBlock(catalog.Block{Kind: "tenant", Value: "acme", Action: "allow"})
+	in.putBlock(block.Block{Kind: "tenant", Value: "acme", Action: "allow"})
 	for i := range 10 {
 		req := request(string(rune('a'+i)), "calls", 1)
 		got, err := in.Consume(t.Context(), req)
@@ -106,7 +107,7 @@ func TestBlocks_EndWhenExpiredOrDeleted(t *testing.T) {
 	var ahead time.Duration
 	in := newShared(t, func(cfg *Config) { cfg.Now = func() time.Time { return time.Now().Add(ahead) } })
 	in.catalogue()
-	in.putBlock(catalog.Block{Kind: "tenant", Value: "acme", ExpiresAt: time.Now().Add(time.Hour)})
+	in.putBlock(block.Block{Kind: "tenant", Value: "acme", ExpiresAt: time.Now().Add(time.Hour)})
 	req := request("k1", "calls", 1)
 	_, err := in.Consume(t.Context(), req)
 	in.expectCode(CodeForbidden, "blocked", err)
@@ -128,7 +129,7 @@ func TestBlocks_PostgresAway_StillRefuse(t *testing.T) {
 	server := testenv.PostgresPrivate(t)
 	in := newInstance(t, server.URL, patientClient(testenv.Redis(t)))
 	in.catalogue()
-	in.putBlock(catalog.Block{Kind: "tenant", Value: "acme"})
+	in.putBlock(block.Block{Kind: "tenant", Value: "acme"})
 	server.Kill()
 	check, err := in.Check(t.Context(), request("k", "calls", 1))
 	if err != nil || check.Code != CodeForbidden || check.Allowed {

@@ -241,8 +241,8 @@ type blocker struct {
 	conn *pgx.Conn
 }
 
-// block runs a statement that takes locks and keeps them.
-func block(t testing.TB, databaseURL, statement string) *blocker {
+// lockRows runs a statement that takes locks and keeps them.
+func lockRows(t testing.TB, databaseURL, statement string) *blocker {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), databaseURL)
 	if err != nil {

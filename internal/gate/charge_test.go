@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/quotasvc/quotasvc/internal/catalog"
+	"github.com/quotasvc/quotasvc/internal/catalog/block"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/once"
 	"github.com/quotasvc/quotasvc/internal/testenv"
@@ -99,8 +100,8 @@ func TestCharge_SuspendedOrBlocked_Refused(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	in.putBlock(catalog.Block{Kind: "subject", Tenant: "acme", Value: "bot", Action: "block"})
-	in.putBlock(catalog.Block{Kind: "subject", Tenant: "acme", Value: "friend", Action: "allow"})
+	in.putBlock(block.Block{Kind: "subject", Tenant: "acme", Value: "bot", Action: "block"})
+	in.putBlock(block.Block{Kind: "subject", Tenant: "acme", Value: "friend", Action: "allow"})
 	if _, err := in.Charge(t.Context(), ChargeRequest{Request: Request{Tenant: "acme", Subject: "bot"}}); CodeOf(err) != CodeForbidden {
 		t.Error(err)
 	}

@@ -101,7 +101,7 @@ func TestCheckBalances_PostgresSlow_ReturnsSoon(t *testing.T) {
 	if _, err := in.Check(t.Context(), request("", "calls", 1)); err != nil { // the catalogue keeps the tenant from here on
 		t.Fatal(err)
 	}
-	table := block(t, url, "LOCK TABLE balances IN ACCESS EXCLUSIVE MODE")
+	table := lockRows(t, url, "LOCK TABLE balances IN ACCESS EXCLUSIVE MODE")
 	defer table.release()
 	started := time.Now()
 	if got, err := in.CheckBalances(t.Context(), fromPostgres(request("", "calls", 1)), &Debited{LimitsDegraded: true}); err == nil && !got.Degraded {

@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/quotasvc/quotasvc/internal/catalog"
+	"github.com/quotasvc/quotasvc/internal/catalog/block"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
@@ -17,7 +18,7 @@ func TestCheckBatch_SameAsChecks(t *testing.T) {
 	in.catalogue(catalog.Limit{Rule: "fast", Per: []string{"tenant"}, Kind: "token_bucket", Rate: "5/day"},
 		catalog.Limit{Rule: "slow", Per: []string{"subject"}, Kind: "fixed_window", Rate: "1/day"})
 	in.putTenant(catalog.Tenant{ID: "away", Plan: "basic", Status: "suspended"})
-	in.putBlock(catalog.Block{Kind: "subject", Tenant: "acme", Value: "bot", Action: "block"})
+	in.putBlock(block.Block{Kind: "subject", Tenant: "acme", Value: "bot", Action: "block"})
 	spent := request("spent", "calls", 1)
 	spent.Subject = "u"
 	if _, err := in.Consume(t.Context(), spent); err != nil {

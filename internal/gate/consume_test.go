@@ -114,7 +114,7 @@ func TestConsume_CallerGaveUpInQueue_CostsNoTokens(t *testing.T) {
 	_, err := in.Debit(t.Context(), request("first", "calls", 1)) // creates the row
 	in.expectCode("", "first", err)
 
-	rows := block(t, url, "SELECT FROM balances WHERE tenant_id = 'acme' FOR UPDATE")
+	rows := lockRows(t, url, "SELECT FROM balances WHERE tenant_id = 'acme' FOR UPDATE")
 	blocked := make(chan error, 1)
 	go func() {
 		_, err := in.Debit(t.Context(), request("blocked", "calls", 1))

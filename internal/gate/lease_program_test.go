@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/quotasvc/quotasvc/internal/catalog"
+	"github.com/quotasvc/quotasvc/internal/catalog/block"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/ratelimit"
 	"github.com/quotasvc/quotasvc/internal/testenv"
@@ -141,12 +142,12 @@ func (p *leaseProgram) forge() {
 // block blocks a holder by its tenant, subject or address, or lifts that block.
 func (p *leaseProgram) block() {
 	h := p.holders[p.random.IntN(len(p.holders))]
-	b, name := catalog.Block{Kind: catalog.BlockTenant, Value: h.tenant}, "tenant "+h.tenant
+	b, name := block.Block{Kind: block.KindTenant, Value: h.tenant}, "tenant "+h.tenant
 	switch p.random.IntN(3) {
 	case 1:
-		b, name = catalog.Block{Kind: catalog.BlockSubject, Tenant: h.tenant, Value: h.subject}, "subject "+h.tenant+"/"+h.subject
+		b, name = block.Block{Kind: block.KindSubject, Tenant: h.tenant, Value: h.subject}, "subject "+h.tenant+"/"+h.subject
 	case 2:
-		b, name = catalog.Block{Kind: catalog.BlockIP, Value: netip.PrefixFrom(h.ip, h.ip.BitLen()).String()}, "ip "+h.ip.String()
+		b, name = block.Block{Kind: block.KindIP, Value: netip.PrefixFrom(h.ip, h.ip.BitLen()).String()}, "ip "+h.ip.String()
 	}
 	c := p.any().tenants.catalog
 	var err error

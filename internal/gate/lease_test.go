@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/quotasvc/quotasvc/internal/catalog"
+	"github.com/quotasvc/quotasvc/internal/catalog/block"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/ratelimit"
 	"github.com/quotasvc/quotasvc/internal/testenv"
@@ -177,7 +178,7 @@ func TestLease_BlockedIsRefused_ExemptIsNot(t *testing.T) {
 	in := newShared(t)
 	in.catalogue(concurrencyLimit("exports", 1))
 	ctx := t.Context()
-	block := func(b catalog.Block) {
+	put := func(b block.Block) {
 		t.Helper()
 		if _, _, err := in.tenants.catalog.PutBlock(ctx, b); err != nil {
 			t.Fatal(err)
@@ -188,7 +189,7 @@ func TestLease_BlockedIsRefused_ExemptIsNot(t *testing.T) {
 	}
 	held, err := acquire("ann")
 	in.expectCode("", "a lease", err)
-	block(catalog.Block{Kind: catalog.BlockSubject, Tenant: "acme", Value: "vip", Action: catalog.ActionAllow})
+	put(block.Block{Kind: block.KindSubject, Tenant: "acme", Value: "vip", Action: block.ActionAllow})
 	var exempt Lease
 	eventually(t, "vip is exempt", func() bool {
 		exempt, err = acquire("vip")
@@ -197,13 +198,13 @@ func TestLease_BlockedIsRefused_ExemptIsNot(t *testing.T) {
 	if exempt.Counted || exempt.ID == "" || exempt.TTL != time.Minute {
 		t.Errorf("beyond the capacity: %+v", exempt)
 	}
-	block(catalog.Block{Kind: catalog.BlockSubject, Tenant: "acme", Value: "mallory"})
+	put(block.Block{Kind: block.KindSubject, Tenant: "acme", Value: "mallory"})
 	eventually(t, "mallory is blocked", func() bool {
 		_, err := acquire("mallory")
 		_, blocked := errors.AsType[*Blocked](err)
 		return blocked
 	})
-	block(catalog.Block{Kind: catalog.BlockTenant, Value: "acme"})
+	put(block.Block{Kind: block.KindTenant, Value: "acme"})
 	id, err := in.ParseLease(held.ID)
 	in.expectCode("", "its id", err)
 	eventually(t, "acme is blocked", func() bool {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/quotasvc/quotasvc/internal/catalog"
+	"github.com/quotasvc/quotasvc/internal/catalog/block"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/override"
 	"github.com/quotasvc/quotasvc/internal/testenv"
@@ -110,7 +111,7 @@ func TestLease_BlockOfAnEmbeddedAddress_EndsIt(t *testing.T) {
 	in.expectCode("", "a lease", err)
 	id, err := in.ParseLease(held.ID)
 	in.expectCode("", "its id", err)
-	if _, _, err := in.tenants.catalog.PutBlock(ctx, catalog.Block{Kind: catalog.BlockIP, Value: "192.0.2.0/24"}); err != nil {
+	if _, _, err := in.tenants.catalog.PutBlock(ctx, block.Block{Kind: block.KindIP, Value: "192.0.2.0/24"}); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "the block is known", func() bool {

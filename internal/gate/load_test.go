@@ -93,7 +93,7 @@ func TestLoader_WaitAndRead_ShareOneBudget(t *testing.T) {
 		t.Fatal(err)
 	}
 	in.awaitAnnouncements(url)
-	table := block(t, url, "LOCK TABLE balances IN ACCESS EXCLUSIVE MODE")
+	table := lockRows(t, url, "LOCK TABLE balances IN ACCESS EXCLUSIVE MODE")
 	defer table.release()
 	in.loader.slots <- struct{}{}
 	time.AfterFunc(in.loader.budget-100*time.Millisecond, func() { <-in.loader.slots })
@@ -188,7 +188,7 @@ func TestLoader_CallerGone_OthersStillGetTheAnswer(t *testing.T) {
 	if _, err := in.Check(t.Context(), fromPostgres(request("", "calls", 1))); err != nil { // the catalogue keeps the tenant from here on
 		t.Fatal(err)
 	}
-	table := block(t, url, "LOCK TABLE balances IN ACCESS EXCLUSIVE MODE")
+	table := lockRows(t, url, "LOCK TABLE balances IN ACCESS EXCLUSIVE MODE")
 	ctx, cancel := context.WithCancel(t.Context())
 	first, second := make(chan error, 1), make(chan error, 1)
 	go func() {

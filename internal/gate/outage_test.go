@@ -261,7 +261,7 @@ func TestOutage_RedisAwayPostgresSlow_CopyIsUsed(t *testing.T) {
 	in.awaitAnnouncements(url)
 	server.Kill()
 	setAge(balances.AwayFreshFor + time.Second)
-	table := block(t, url, "LOCK TABLE balances IN ACCESS EXCLUSIVE MODE")
+	table := lockRows(t, url, "LOCK TABLE balances IN ACCESS EXCLUSIVE MODE")
 	defer table.release()
 	started := time.Now()
 	got, err := in.Check(t.Context(), request("", "calls", 1))

@@ -6,7 +6,7 @@ import (
 
 	"github.com/quotasvc/quotasvc/internal/body"
 	"github.com/quotasvc/quotasvc/internal/bound"
-	"github.com/quotasvc/quotasvc/internal/catalog"
+	"github.com/quotasvc/quotasvc/internal/catalog/block"
 	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
 )
 
@@ -20,7 +20,7 @@ func (s *Server) putBlock(rc *request) error {
 		return err
 	}
 	without := []string{"kind", "value"}
-	if b.Kind == catalog.BlockIP && rc.isPrefix() {
+	if b.Kind == block.KindIP && rc.isPrefix() {
 		without = append(without, "tenant")
 	}
 	if err := rc.decodeObject(&b, without...); err != nil {
@@ -81,12 +81,12 @@ func (s *Server) deleteBlock(rc *request) error {
 
 // blockParameters returns the block that path and query name. The catalogue checks the names; blockParameters refuses only
 // what could not be part of one. A prefix is one segment with an escaped slash, or two segments.
-func (rc *request) blockParameters() (catalog.Block, error) {
-	b := catalog.Block{Kind: rc.parameter("kind"), Value: rc.parameter("value"), Tenant: rc.query.id("tenant")}
+func (rc *request) blockParameters() (block.Block, error) {
+	b := block.Block{Kind: rc.parameter("kind"), Value: rc.parameter("value"), Tenant: rc.query.id("tenant")}
 	switch b.Kind {
-	case catalog.BlockTenant, catalog.BlockSubject, catalog.BlockIP:
+	case block.KindTenant, block.KindSubject, block.KindIP:
 	default:
-		rc.query.faults.Add("kind", body.OneOf(catalog.BlockTenant, catalog.BlockSubject, catalog.BlockIP))
+		rc.query.faults.Add("kind", body.OneOf(block.KindTenant, block.KindSubject, block.KindIP))
 	}
 	if !bound.ASCII(b.Value, '!', 1, blockValueMax) {
 		rc.query.faults.Add("value", "must be an id, an address or a prefix such as 192.0.2.0/24")
@@ -95,7 +95,7 @@ func (rc *request) blockParameters() (catalog.Block, error) {
 		bits := rc.parameter("bits")
 		if n, ok := body.ParseInteger(bits); !ok || n > 128 {
 			rc.query.faults.Add("bits", bound.MustBeInteger(0, 128))
-		} else if b.Kind != catalog.BlockIP {
+		} else if b.Kind != block.KindIP {
 			rc.query.faults.Add("bits", "requires kind ip")
 		}
 		b.Value += "/" + bits
@@ -104,8 +104,8 @@ func (rc *request) blockParameters() (catalog.Block, error) {
 }
 
 // ofBlock is ofTenant for a block that the path names. A subject without its tenant is one of the key's tenant.
-func (rc *request) ofBlock(b *catalog.Block) error {
-	if b.Kind == catalog.BlockSubject && b.Tenant == "" {
+func (rc *request) ofBlock(b *block.Block) error {
+	if b.Kind == block.KindSubject && b.Tenant == "" {
 		b.Tenant = rc.key.Tenant
 	}
 	return rc.ofTenant(b.Of())
@@ -114,7 +114,7 @@ func (rc *request) ofBlock(b *catalog.Block) error {
 // isPrefix reports whether the path has a prefix in two segments.
 func (rc *request) isPrefix() bool { return strings.HasSuffix(rc.Path(), "/:bits") }
 
-func blockOf(b *catalog.Block) wire.Block {
+func blockOf(b *block.Block) wire.Block {
 	return wire.Block{
 		Kind: wire.BlockKind(b.Kind), Value: b.Value, Tenant: b.Tenant, Action: wire.BlockAction(b.Action), ExpiresAt: b.ExpiresAt, Reason: b.Reason,
 		CreatedAt: b.CreatedAt, UpdatedAt: b.UpdatedAt,

@@ -16,6 +16,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/body"
 	"github.com/quotasvc/quotasvc/internal/bound"
 	"github.com/quotasvc/quotasvc/internal/catalog"
+	"github.com/quotasvc/quotasvc/internal/catalog/block"
 	"github.com/quotasvc/quotasvc/internal/gate"
 	"github.com/quotasvc/quotasvc/internal/httpapi/reference"
 	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
@@ -115,8 +116,8 @@ func TestBodies_FieldsEqualSchemas(t *testing.T) {
 		"LimitMatch":           fieldsOfObject[catalog.Match](), "LimitCost": fieldsOfObject[catalog.RouteCost](),
 		"Allowance": fieldsOfObject[catalog.Allowance](), "Rollover": fieldsOfObject[catalog.Rollover](),
 		"Overage": fieldsOfObject[catalog.Overage](), "Overflow": fieldsOfObject[catalog.Overflow](),
-		"BlockRequest":       fieldsOfObject[catalog.Block]("kind", "value"),
-		"BlockPrefixRequest": fieldsOfObject[catalog.Block]("kind", "value", "tenant"),
+		"BlockRequest":       fieldsOfObject[block.Block]("kind", "value"),
+		"BlockPrefixRequest": fieldsOfObject[block.Block]("kind", "value", "tenant"),
 	}
 	bodies := map[string]bool{}
 	for _, item := range contract().Paths.Map() {

@@ -1,7 +1,8 @@
-package catalog
+package block
 
 import (
 	"cmp"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -11,17 +12,21 @@ import (
 
 	"github.com/quotasvc/quotasvc/internal/body"
 	"github.com/quotasvc/quotasvc/internal/bound"
+	"github.com/quotasvc/quotasvc/internal/catalog/check"
 )
 
 // The kinds of blocks, and their actions.
 const (
-	BlockTenant  = "tenant"
-	BlockSubject = "subject"
-	BlockIP      = "ip"
+	KindTenant  = "tenant"
+	KindSubject = "subject"
+	KindIP      = "ip"
 
 	ActionBlock = "block"
 	ActionAllow = "allow"
 )
+
+// MaxReason bounds the reason of a block in bytes, as in the ledger.
+const MaxReason = 500
 
 // Block refuses a tenant, a subject of a tenant, or addresses, whatever their limits and balances are. With actionAllow it
 // exempts them from the rate limits instead.
@@ -40,42 +45,42 @@ type Block struct {
 
 // Check returns all faults of b.
 func (b *Block) Check(given body.Given) []body.Fault {
-	c := checker{given: given}
-	b.checkKey(&c)
-	c.require(b.Kind != BlockSubject || b.Tenant != "", "tenant", "is required for kind subject")
-	if c.has("action", b.Action != "") {
-		c.oneOf("action", b.Action, ActionBlock, ActionAllow)
+	c := check.Checker{Given: given}
+	b.CheckKey(&c)
+	c.Require(b.Kind != KindSubject || b.Tenant != "", "tenant", "is required for kind subject")
+	if c.Has("action", b.Action != "") {
+		c.OneOf("action", b.Action, ActionBlock, ActionAllow)
 	}
-	if c.has("reason", b.Reason != "") {
-		c.text("reason", b.Reason, 1, MaxReason)
+	if c.Has("reason", b.Reason != "") {
+		c.Text("reason", b.Reason, 1, MaxReason)
 	}
-	if c.has("expires_at", !b.ExpiresAt.IsZero()) {
-		c.instant("expires_at", b.ExpiresAt)
+	if c.Has("expires_at", !b.ExpiresAt.IsZero()) {
+		c.Instant("expires_at", b.ExpiresAt)
 	}
-	return c.fields
+	return c.Faults
 }
 
-// checkKey checks the fields that identify a block.
-func (b *Block) checkKey(c *checker) {
+// CheckKey checks the fields that identify a block.
+func (b *Block) CheckKey(c *check.Checker) {
 	switch b.Kind {
-	case BlockTenant, BlockSubject:
-		c.id("value", b.Value)
-	case BlockIP:
+	case KindTenant, KindSubject:
+		c.ID("value", b.Value)
+	case KindIP:
 		if _, err := parsePrefix(b.Value); err != nil {
-			c.require(false, "value", "%v", err)
+			c.Require(false, "value", "%v", err)
 		}
 	default:
-		c.oneOf("kind", b.Kind, BlockTenant, BlockSubject, BlockIP)
+		c.OneOf("kind", b.Kind, KindTenant, KindSubject, KindIP)
 	}
-	if b.Kind == BlockSubject {
-		c.require(!c.has("tenant", b.Tenant != "") || bound.ID(b.Tenant), "tenant", bound.MustBeID)
+	if b.Kind == KindSubject {
+		c.Require(!c.Has("tenant", b.Tenant != "") || bound.ID(b.Tenant), "tenant", bound.MustBeID)
 	} else {
-		c.require(b.Tenant == "", "tenant", "requires kind subject")
+		c.Require(b.Tenant == "", "tenant", "requires kind subject")
 	}
 }
 
-// normalize gives b its normal form, in which it is stored and compared.
-func (b *Block) normalize() {
+// Normalize gives b its normal form, in which it is stored and compared.
+func (b *Block) Normalize() {
 	b.CreatedAt, b.UpdatedAt = time.Time{}, time.Time{}
 	if b.Action == "" {
 		b.Action = ActionBlock
@@ -83,15 +88,15 @@ func (b *Block) normalize() {
 	if !b.ExpiresAt.IsZero() {
 		b.ExpiresAt = b.ExpiresAt.UTC().Truncate(time.Microsecond)
 	}
-	if b.Kind == BlockIP {
+	if b.Kind == KindIP {
 		if prefix, err := parsePrefix(b.Value); err == nil {
 			b.Value = prefixText(prefix)
 		}
 	}
 }
 
-// same reports whether storing b in place of o changes nothing.
-func (b Block) same(o Block) bool {
+// Same reports whether storing b in place of o changes nothing.
+func (b Block) Same(o Block) bool {
 	return b.ExpiresAt.Equal(o.ExpiresAt) && b.Kind == o.Kind && b.Value == o.Value && b.Tenant == o.Tenant && b.Action == o.Action &&
 		b.Reason == o.Reason
 }
@@ -99,6 +104,50 @@ func (b Block) same(o Block) bool {
 // isExpired reports whether the block has expired at now.
 func (b *Block) isExpired(now time.Time) bool {
 	return !b.ExpiresAt.IsZero() && !now.Before(b.ExpiresAt)
+}
+
+// Key returns a block with its identifying fields in normal form, and their faults.
+func Key(kind, value, tenant string) (Block, []body.Fault) {
+	b := Block{Kind: kind, Value: value, Tenant: tenant}
+	var c check.Checker
+	b.CheckKey(&c)
+	b.Normalize()
+	return b, c.Faults
+}
+
+// Of returns the tenant that a block is about; empty for addresses.
+func (b *Block) Of() string {
+	if b.Kind == KindTenant {
+		return b.Value
+	}
+	return b.Tenant
+}
+
+// ID returns the name of a block in announcements and diffs.
+func (b *Block) ID() string {
+	if b.Kind == KindSubject {
+		return b.Kind + " " + b.Tenant + "/" + b.Value
+	}
+	return b.Kind + " " + b.Value
+}
+
+// Cursor returns the cursor of the page that begins after the block.
+func (b *Block) Cursor() string {
+	return base64.RawURLEncoding.EncodeToString([]byte(b.Kind + " " + b.Tenant + " " + b.Value)) // no part has a blank
+}
+
+// ParseCursor returns kind, tenant and value of the block that a cursor names, and false for a text that is no cursor.
+func ParseCursor(cursor string) ([3]string, bool) {
+	raw, err := base64.RawURLEncoding.DecodeString(cursor)
+	if err != nil || len(raw) == 0 {
+		return [3]string{}, err == nil
+	}
+	parts := strings.Split(string(raw), " ")
+	if len(parts) != 3 {
+		return [3]string{}, false
+	}
+	key, faults := Key(parts[0], parts[2], parts[1])
+	return [3]string{parts[0], parts[1], parts[2]}, len(faults) == 0 && key.Cursor() == cursor
 }
 
 // parsePrefix parses an address, which is a prefix of all its bits, or a prefix in CIDR form. IPv4 addresses written as IPv6
@@ -142,9 +191,9 @@ func prefixText(p netip.Prefix) string {
 	return p.String()
 }
 
-// Blocks holds all blocks that were in force when they were read. It is shared and must not be changed. The zero value has
+// Index holds all blocks that were in force when they were read. It is shared and must not be changed. The zero value has
 // none.
-type Blocks struct {
+type Index struct {
 	tenants  map[string]*Block
 	subjects map[subjectKey]*Block
 	prefixes map[netip.Prefix]*Block
@@ -158,17 +207,17 @@ type Blocks struct {
 
 type subjectKey struct{ tenant, subject string }
 
-// newBlocks indexes normalized blocks.
-func newBlocks(blocks []Block, readAt time.Time) *Blocks {
-	b := &Blocks{tenants: map[string]*Block{}, subjects: map[subjectKey]*Block{}, prefixes: map[netip.Prefix]*Block{}, ReadAt: readAt}
+// NewIndex indexes normalized blocks.
+func NewIndex(blocks []Block, readAt time.Time) *Index {
+	b := &Index{tenants: map[string]*Block{}, subjects: map[subjectKey]*Block{}, prefixes: map[netip.Prefix]*Block{}, ReadAt: readAt}
 	for i := range blocks {
 		block := &blocks[i]
 		switch block.Kind {
-		case BlockTenant:
+		case KindTenant:
 			b.tenants[block.Value] = block
-		case BlockSubject:
+		case KindSubject:
 			b.subjects[subjectKey{block.Tenant, block.Value}] = block
-		case BlockIP:
+		case KindIP:
 			prefix, err := parsePrefix(block.Value)
 			if err != nil {
 				continue // written to the table by hand; it matches nothing
@@ -192,7 +241,7 @@ func newBlocks(blocks []Block, readAt time.Time) *Blocks {
 // Find returns the first block that refuses the tenant, its subject or the address, or otherwise whether one of them is
 // exempt from the rate limits. subject and ip may be empty. Of several prefixes with the address, the longest one in force
 // counts.
-func (b *Blocks) Find(tenant, subject string, ip netip.Addr, now time.Time) (blocked *Block, exempt bool) {
+func (b *Index) Find(tenant, subject string, ip netip.Addr, now time.Time) (blocked *Block, exempt bool) {
 	if len(b.tenants) == 0 && len(b.subjects) == 0 && len(b.prefixes) == 0 {
 		return nil, false
 	}
@@ -213,7 +262,7 @@ func (b *Blocks) Find(tenant, subject string, ip netip.Addr, now time.Time) (blo
 }
 
 // prefix returns the block of the longest prefix in force that contains ip, nil if there is none.
-func (b *Blocks) prefix(ip netip.Addr, now time.Time) *Block {
+func (b *Index) prefix(ip netip.Addr, now time.Time) *Block {
 	if !ip.IsValid() || len(b.prefixes) == 0 {
 		return nil
 	}

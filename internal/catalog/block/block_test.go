@@ -1,4 +1,4 @@
-package catalog
+package block
 
 import (
 	"fmt"
@@ -9,6 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"github.com/quotasvc/quotasvc/internal/body"
 )
 
 func TestParsePrefix_OneForm(t *testing.T) {
@@ -44,25 +46,25 @@ func TestBlock_FaultsByField(t *testing.T) {
 		field string
 	}{
 		"no kind":               {Block{Value: "x"}, "kind"},
-		"a tenant with braces":  {Block{Kind: BlockTenant, Value: "{acme}"}, "value"},
-		"a tenant of a line":    {Block{Kind: BlockTenant, Value: "a\nb"}, "value"},
-		"a tenant of 1 MB":      {Block{Kind: BlockTenant, Value: strings.Repeat("x", 1<<20)}, "value"},
-		"a tenant's tenant":     {Block{Kind: BlockTenant, Value: "a", Tenant: "b"}, "tenant"},
-		"a subject of nobody":   {Block{Kind: BlockSubject, Value: "a"}, "tenant"},
-		"a subject of no id":    {Block{Kind: BlockSubject, Value: "a", Tenant: "{b}"}, "tenant"},
-		"a subject of 1 MB":     {Block{Kind: BlockSubject, Value: strings.Repeat("x", 1<<20), Tenant: "b"}, "value"},
-		"an address's tenant":   {Block{Kind: BlockIP, Value: "192.0.2.1", Tenant: "b"}, "tenant"},
-		"no address":            {Block{Kind: BlockIP, Value: "acme"}, "value"},
-		"another action":        {Block{Kind: BlockTenant, Value: "a", Action: "drop"}, "action"},
-		"a long reason":         {Block{Kind: BlockTenant, Value: "a", Reason: strings.Repeat("x", MaxReason+1)}, "reason"},
-		"a reason with a NUL":   {Block{Kind: BlockTenant, Value: "a", Reason: "\x00"}, "reason"},
-		"the end of all time":   {Block{Kind: BlockTenant, Value: "a", ExpiresAt: time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)}, "expires_at"},
-		"before there was time": {Block{Kind: BlockTenant, Value: "a", ExpiresAt: time.Date(1, 2, 1, 0, 0, 0, 0, time.UTC)}, "expires_at"},
+		"a tenant with braces":  {Block{Kind: KindTenant, Value: "{acme}"}, "value"},
+		"a tenant of a line":    {Block{Kind: KindTenant, Value: "a\nb"}, "value"},
+		"a tenant of 1 MB":      {Block{Kind: KindTenant, Value: strings.Repeat("x", 1<<20)}, "value"},
+		"a tenant's tenant":     {Block{Kind: KindTenant, Value: "a", Tenant: "b"}, "tenant"},
+		"a subject of nobody":   {Block{Kind: KindSubject, Value: "a"}, "tenant"},
+		"a subject of no id":    {Block{Kind: KindSubject, Value: "a", Tenant: "{b}"}, "tenant"},
+		"a subject of 1 MB":     {Block{Kind: KindSubject, Value: strings.Repeat("x", 1<<20), Tenant: "b"}, "value"},
+		"an address's tenant":   {Block{Kind: KindIP, Value: "192.0.2.1", Tenant: "b"}, "tenant"},
+		"no address":            {Block{Kind: KindIP, Value: "acme"}, "value"},
+		"another action":        {Block{Kind: KindTenant, Value: "a", Action: "drop"}, "action"},
+		"a long reason":         {Block{Kind: KindTenant, Value: "a", Reason: strings.Repeat("x", MaxReason+1)}, "reason"},
+		"a reason with a NUL":   {Block{Kind: KindTenant, Value: "a", Reason: "\x00"}, "reason"},
+		"the end of all time":   {Block{Kind: KindTenant, Value: "a", ExpiresAt: time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)}, "expires_at"},
+		"before there was time": {Block{Kind: KindTenant, Value: "a", ExpiresAt: time.Date(1, 2, 1, 0, 0, 0, 0, time.UTC)}, "expires_at"},
 	} {
-		err := validate(&tc.block)
-		require.ErrorIs(t, err, ErrInvalid, name)
-		require.Equal(t, []string{tc.field}, fieldsIn(t, err), name)
-		require.Less(t, len(err.Error()), 300, name)
+		faults := tc.block.Check(body.Given{})
+		require.Len(t, faults, 1, name)
+		require.Equal(t, tc.field, faults[0].Field, name)
+		require.Less(t, len(faults[0].Message), 250, name)
 	}
 }
 
@@ -71,29 +73,29 @@ var at = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
 func blockOf(kind, value, action string) Block {
 	b := Block{Kind: kind, Value: value, Action: action}
-	if kind == BlockSubject {
+	if kind == KindSubject {
 		b.Tenant, b.Value, _ = strings.Cut(value, "/")
 	}
-	b.normalize()
+	b.Normalize()
 	return b
 }
 
-func TestBlocks_Find(t *testing.T) {
+func TestIndex_Find(t *testing.T) {
 	t.Parallel()
 	until := func(b Block, at time.Time) Block { b.ExpiresAt = at; return b }
-	blocks := newBlocks([]Block{
-		blockOf(BlockTenant, "bad", ActionBlock),
-		blockOf(BlockTenant, "vip", ActionAllow),
-		blockOf(BlockSubject, "vip/eve", ActionBlock),
-		blockOf(BlockSubject, "acme/bot", ActionAllow),
-		blockOf(BlockIP, "10.0.0.0/8", ActionBlock),
-		blockOf(BlockIP, "10.1.0.0/16", ActionAllow),
-		blockOf(BlockIP, "10.1.1.1", ActionBlock),
-		blockOf(BlockIP, "2001:db8::/32", ActionBlock),
-		blockOf(BlockIP, "2001:db8:1::/48", ActionAllow),
-		until(blockOf(BlockIP, "10.2.0.0/16", ActionAllow), at),
-		until(blockOf(BlockIP, "192.0.2.0/24", ActionBlock), at.Add(time.Microsecond)),
-		until(blockOf(BlockTenant, "over", ActionBlock), at.Add(-time.Hour)),
+	blocks := NewIndex([]Block{
+		blockOf(KindTenant, "bad", ActionBlock),
+		blockOf(KindTenant, "vip", ActionAllow),
+		blockOf(KindSubject, "vip/eve", ActionBlock),
+		blockOf(KindSubject, "acme/bot", ActionAllow),
+		blockOf(KindIP, "10.0.0.0/8", ActionBlock),
+		blockOf(KindIP, "10.1.0.0/16", ActionAllow),
+		blockOf(KindIP, "10.1.1.1", ActionBlock),
+		blockOf(KindIP, "2001:db8::/32", ActionBlock),
+		blockOf(KindIP, "2001:db8:1::/48", ActionAllow),
+		until(blockOf(KindIP, "10.2.0.0/16", ActionAllow), at),
+		until(blockOf(KindIP, "192.0.2.0/24", ActionBlock), at.Add(time.Microsecond)),
+		until(blockOf(KindTenant, "over", ActionBlock), at.Add(-time.Hour)),
 	}, at)
 	for _, tc := range []struct {
 		tenant, subject, ip string
@@ -132,12 +134,12 @@ func TestBlocks_Find(t *testing.T) {
 		require.Equal(t, tc.blocked, name, "%+v", tc)
 		require.Equal(t, tc.exempt, exempt, "%+v", tc)
 	}
-	none, exempt := (&Blocks{}).Find("bad", "s", netip.MustParseAddr("10.0.0.1"), at)
+	none, exempt := (&Index{}).Find("bad", "s", netip.MustParseAddr("10.0.0.1"), at)
 	require.Nil(t, none)
 	require.False(t, exempt)
 }
 
-func TestBlocks_LongestPrefixCounts(t *testing.T) {
+func TestIndex_LongestPrefixCounts(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		addr := func(name string) netip.Addr {
@@ -154,7 +156,7 @@ func TestBlocks_LongestPrefixCounts(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			b := blockOf(BlockIP, p.String(), rapid.SampledFrom([]string{ActionBlock, ActionAllow}).Draw(t, fmt.Sprint("action ", i)))
+			b := blockOf(KindIP, p.String(), rapid.SampledFrom([]string{ActionBlock, ActionAllow}).Draw(t, fmt.Sprint("action ", i)))
 			if rapid.Bool().Draw(t, fmt.Sprint("over ", i)) {
 				b.ExpiresAt = at
 			}
@@ -179,7 +181,7 @@ func TestBlocks_LongestPrefixCounts(t *testing.T) {
 				}
 			}
 		}
-		blocked, exempt := newBlocks(list, at).Find("acme", "", ip, at)
+		blocked, exempt := NewIndex(list, at).Find("acme", "", ip, at)
 		wantBlocked := best >= 0 && list[best].Action == ActionBlock
 		if wantBlocked != (blocked != nil) || exempt != (best >= 0 && !wantBlocked) {
 			t.Fatalf("%s: %v, exempt %v; want %d of %v", ip, blocked, exempt, best, list)
@@ -187,15 +189,16 @@ func TestBlocks_LongestPrefixCounts(t *testing.T) {
 	})
 }
 
-func BenchmarkBlocks(b *testing.B) {
-	list := make([]Block, 0, maxBlocks)
-	for i := range maxBlocks {
+func BenchmarkIndex_Find(b *testing.B) {
+	const most = 50_000 // as many as the catalogue takes
+	list := make([]Block, 0, most)
+	for i := range most {
 		a := netip.AddrFrom4([4]byte{byte(i % 200), byte(i >> 8), byte(i), 0})
 		p, err := a.Prefix(8 + i%25)
 		require.NoError(b, err)
-		list = append(list, blockOf(BlockIP, p.String(), ActionBlock))
+		list = append(list, blockOf(KindIP, p.String(), ActionBlock))
 	}
-	blocks := newBlocks(list, at)
+	blocks := NewIndex(list, at)
 	ip := netip.MustParseAddr("250.1.2.3")
 	b.ReportAllocs()
 	for b.Loop() {

@@ -1,0 +1,79 @@
+package check
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/quotasvc/quotasvc/internal/body"
+	"github.com/quotasvc/quotasvc/internal/bound"
+	"github.com/quotasvc/quotasvc/internal/period"
+)
+
+// Checker collects the faults of an object.
+type Checker struct {
+	Given  body.Given   // what the document gave of the object
+	Faults []body.Fault // those that were found so far
+}
+
+// Has reports whether a field is to be checked: it is set, or the document gave it.
+func (c *Checker) Has(field string, set bool) bool { return set || c.Given.Has(field) }
+
+// Require adds a fault of field unless ok, and returns ok.
+func (c *Checker) Require(ok bool, field, format string, args ...any) bool {
+	if !ok {
+		c.Faults = append(c.Faults, body.Fault{Field: field, Message: fmt.Sprintf(format, args...)})
+	}
+	return ok
+}
+
+// Within adds the faults that check finds in a part of the object.
+func (c *Checker) Within(part string, check func(*Checker)) {
+	inner := Checker{Given: c.Given.In(part)}
+	check(&inner)
+	for _, f := range inner.Faults {
+		c.Faults = append(c.Faults, body.Fault{Field: part + "." + f.Field, Message: f.Message})
+	}
+}
+
+// ID requires an id.
+func (c *Checker) ID(field, id string) {
+	c.Require(bound.ID(id), field, bound.MustBeID)
+}
+
+// Amount requires an amount of at least low.
+func (c *Checker) Amount(field string, n, low int64) bool {
+	return c.Require(n >= low && n <= bound.MaxAmount, field, "%s", bound.MustBeInteger(low, bound.MaxAmount))
+}
+
+// Text requires text for people of low to high bytes.
+func (c *Checker) Text(field, s string, low, high int) {
+	c.Require(bound.Text(s, low, high), field, "%s", bound.MustBeText(low, high))
+}
+
+// OneOf requires one of the choices.
+func (c *Checker) OneOf(field, s string, choices ...string) {
+	c.Require(slices.Contains(choices, s), field, "%s", body.OneOf(choices...))
+}
+
+// Instant requires an instant that periods can have.
+func (c *Checker) Instant(field string, t time.Time) {
+	c.Require(!t.Before(period.Earliest) && t.Before(period.Latest), field, "%s", body.MustBeInstant())
+}
+
+// Zone requires the name of a time zone.
+func (c *Checker) Zone(field, name string) {
+	c.Require(body.IsZone(name), field, body.MustBeZone)
+}
+
+// Metadata requires a JSON object for a jsonb column, and returns it without blanks. It returns nil for a fault.
+func (c *Checker) Metadata(raw []byte) []byte {
+	v := jsontext.Value(bytes.Clone(raw))
+	if !c.Require(v.IsValid() && v.Compact() == nil && bound.Metadata(v), "metadata", bound.MustBeMetadata) {
+		return nil
+	}
+	return v
+}
