@@ -114,6 +114,11 @@ func (a *application) plans(ctx context.Context) error {
 		if err := a.diff.Add(kindPlan, p.ID, versioned(known[p.ID]), versioned(&after)); err != nil {
 			return err
 		}
+		warnings, err := a.tx.warnings(ctx, known[p.ID], &after)
+		if err != nil {
+			return err
+		}
+		a.diff.Warnings = append(a.diff.Warnings, warnings...)
 	}
 	a.diff.AddUnlisted(kindPlan, column(stored, id), column(a.file.Plans, id))
 	return nil

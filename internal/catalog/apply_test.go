@@ -61,7 +61,7 @@ func TestDiff_String(t *testing.T) {
 		`description: "Calls", denial_replay: true`, "denial_replay: false",
 		"amount: 9007199254740991", "amount: 500",
 		"rollover: {max: 10}", "rollover: {min: 1, max: 10}",
-		"        per_subject: 5\n", "      - {meter: \"007\", amount: 7, every: once, anchor: calendar}\n",
+		"        per_subject: 5\n", "", "amount: 0, every: once", "amount: 7, every: once",
 		"rate: 60/s", "rate: 70/s",
 		"timezone: Europe/Berlin", "timezone: Asia/Kathmandu",
 		"tags: [a, 1, null, true]", "tags: []",
@@ -74,10 +74,7 @@ func TestDiff_String(t *testing.T) {
     ~ denial_replay: true -> false
     - description: "Calls"
 ~ plan starter
-    + allowances[007].amount: 7
-    + allowances[007].anchor: "calendar"
-    + allowances[007].every: "once"
-    + allowances[007].meter: "007"
+    ~ allowances[007].amount: 0 -> 7
     ~ allowances[api_calls].amount: 9007199254740991 -> 500
     - allowances[api_calls].per_subject: 5
     + allowances[api_calls].rollover.min: 1
@@ -99,6 +96,7 @@ func TestDiff_String(t *testing.T) {
 ~ tenant acme
     ~ metadata.tags: ["a",1,null,true] -> []
     ~ timezone: "Europe/Berlin" -> "Asia/Kathmandu"
+! plan starter: api_calls falls from 9007199254740991 a month to 500 a month for 1 tenant
 1 created, 3 changed, 1 unchanged, 1 not in the file (left as they are)
 dry run: nothing was written
 `, report.String())

@@ -30,6 +30,7 @@ plans:
         overage: {policy: allow, cap: 0}
         overflow: {meter: "007", price: 2}
         per_subject: 5
+      - {meter: "007", amount: 0, every: once, anchor: calendar}
     limits:
       - {rule: search, per: [tenant, route], match: {route: /search}, kind: token_bucket, rate: 60/s}
 limits:
@@ -52,6 +53,7 @@ plans:
     allowances:
       - {meter: api_calls, amount: 9007199254740991, every: month, anchor: tenant, rollover: {max: 10},
          overage: {policy: allow, cap: 0}, overflow: {meter: "007", price: 2}, per_subject: 5}
+      - {meter: "007", amount: 0, every: once, anchor: calendar}
     limits:
       - {rule: search, per: [tenant, route], match: {route: /search}, kind: token_bucket, rate: 60/s}
 limits:
@@ -78,7 +80,7 @@ func TestParseFile_MappingsOrLists(t *testing.T) {
 		require.Equal(t, []Plan{{ID: "starter", Allowances: []Allowance{{
 			Meter: "api_calls", Amount: bound.MaxAmount, Every: period.Month, Anchor: period.Tenant, Rollover: &Rollover{Max: 10},
 			Overage: &Overage{Policy: "allow", Cap: &zero}, Overflow: &Overflow{Meter: "007", Price: 2}, PerSubject: &five,
-		}}, Limits: []Limit{{
+		}, {Meter: "007", Every: period.Once, Anchor: period.Calendar}}, Limits: []Limit{{
 			Rule: "search", Per: []string{"tenant", "route"}, Match: Match{Route: "/search"}, Kind: "token_bucket", Rate: "60/s",
 		}}}}, f.Plans)
 		require.Equal(t, []Limit{{

@@ -67,8 +67,8 @@ type Overage struct {
 	AtPeriodEnd string `json:"at_period_end,omitzero"`
 }
 
-// Overflow names the meter that pays when this one is used up. The plan need not have that meter. If it does, that meter has
-// no overflow: units are paid for in one step.
+// Overflow names the meter that pays when this one is used up. The plan has an allowance of that meter, of 0 if only grants pay, and that
+// meter has no overflow: units are paid for in one step. Plans that earlier versions have stored may lack it.
 type Overflow struct {
 	Meter string `json:"meter"` // a different meter
 	Price int64  `json:"price"` // units of Meter for one unit, 1..bound.MaxAmount
@@ -189,6 +189,19 @@ func (p *Plan) meters() []reference {
 		}
 	}
 	return refs
+}
+
+// unpaid returns the overflows into meters that p has no allowance of: a tenant on p without a grant of them could not pay, and nothing would
+// say why. It is asked of new versions: what is stored stays valid.
+func (p *Plan) unpaid() (faults []body.Fault) {
+	for i := range p.Allowances {
+		o := p.Allowances[i].Overflow
+		if o != nil && !slices.ContainsFunc(p.Allowances, func(a Allowance) bool { return a.Meter == o.Meter }) {
+			faults = append(faults, body.Fault{Field: fmt.Sprintf("allowances[%d].overflow.meter", i), Message: fmt.Sprintf(
+				"names the meter %q, of which the plan %q has no allowance: add one, with amount 0 if only grants pay", o.Meter, p.ID)})
+		}
+	}
+	return faults
 }
 
 // reference is a field that names another object.

@@ -140,6 +140,9 @@ func (tx *txn) putPlan(ctx context.Context, before *Plan, p Plan) (Plan, error) 
 	if err := tx.requireMeters(ctx, p.meters()); err != nil {
 		return Plan{}, err
 	}
+	if faults := p.unpaid(); len(faults) > 0 {
+		return Plan{}, invalid(faults)
+	}
 	p.Version = 1
 	if before != nil {
 		p.Version = before.Version + 1

@@ -91,7 +91,7 @@ func TestDeleteMeter_InUse_Conflict(t *testing.T) {
 	}
 	a := monthly("granted", 1)
 	a.Overflow = &Overflow{Meter: "overflow", Price: 3}
-	put(t, s.PutPlan, Plan{ID: "p", Allowances: []Allowance{a}, Limits: []Limit{
+	put(t, s.PutPlan, Plan{ID: "p", Allowances: []Allowance{a, monthly("overflow", 0)}, Limits: []Limit{
 		{Rule: "in-plan", Per: []string{"tenant"}, Kind: "token_bucket", Rate: "5/s", Match: Match{Meter: "plan_limited"}},
 	}})
 	put(t, s.PutPlan, Plan{ID: "p", Allowances: []Allowance{monthly("free", 1)}}) // only history refers to the others now

@@ -29,6 +29,9 @@ type Report struct {
 	DryRun      bool
 	MoreTenants bool // there are more unlisted tenants than Changes has
 	MoreBlocks  bool // there are more unlisted blocks than Changes has
+
+	// Warnings are sentences about changes that may be meant otherwise: which tenants get less of what.
+	Warnings []string
 }
 
 // Change is what happened to one object.
@@ -64,6 +67,9 @@ func (d *Report) String() string {
 	}
 	if d.MoreBlocks {
 		b.WriteString("? more blocks are not in the file\n")
+	}
+	for _, w := range d.Warnings {
+		fmt.Fprintf(&b, "! %s\n", w)
 	}
 	fmt.Fprintf(&b, "%d created, %d changed, %d unchanged, %d not in the file (left as they are)\n",
 		d.Count(Created), d.Count(Changed), d.Count(Unchanged), d.Count(Unlisted))

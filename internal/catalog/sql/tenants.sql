@@ -105,6 +105,11 @@ WHERE t.tenant_id = $1
 ORDER BY t.effective_at DESC
 LIMIT 1;
 
+-- name: CountTenantsOfPlan
+-- How many tenants are on plan $1, at most $4; where $3, only those without an amount of their own of meter $2. An index has the plan.
+SELECT count(*)
+FROM (SELECT t.tenant_id FROM tenants t WHERE t.plan = $1::text AND NOT ($3::boolean AND jsonb_exists(t.overrides, $2::text)) LIMIT $4) AS few;
+
 -- name: MissingTenants
 -- Those of the ids $1 that name no tenant.
 -- citus: SELECT k.tenant_id FROM unnest($1::text[]) AS k (tenant_id)

@@ -1,0 +1,111 @@
+package catalog
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quotasvc/quotasvc/internal/period"
+)
+
+func TestGivesLess_ComparesInTheLongRun(t *testing.T) {
+	t.Parallel()
+	of := func(amount int64, every period.Interval) *Allowance { return &Allowance{Amount: amount, Every: every} }
+	const most = 1<<53 - 1
+	for _, tc := range []struct {
+		a, b *Allowance
+		less bool
+	}{
+		{of(9, period.Month), of(10, period.Month), true},
+		{of(10, period.Month), of(10, period.Month), false},
+		{of(12, period.Year), of(1, period.Month), false},
+		{of(11, period.Year), of(1, period.Month), true},
+		{of(31, period.Month), of(1, period.Day), false},
+		{of(most, period.Year), of(most, period.Hour), true},
+		{of(most, period.Hour), of(most, period.Year), false},
+		{of(most, period.Once), of(1, period.Month), true},
+		{of(most, period.Once), of(0, period.Month), false},
+		{of(1, period.Month), of(most, period.Once), false},
+	} {
+		require.Equal(t, tc.less, tc.a.givesLess(tc.b), "%v after %v", tc.a, tc.b)
+	}
+}
+
+func TestApply_WarnsWhomAPlanGivesLess(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	s := newStore(t)
+	text := func(tokens int, seats string) string {
+		return fmt.Sprintf(`
+meters: {tokens: {unit: token}, seats: {unit: seat}}
+plans:
+  free: {allowances: [{meter: tokens, amount: %d, every: month, anchor: calendar}%s]}
+  empty: {allowances: [{meter: tokens, amount: %d, every: month, anchor: calendar}]}
+`, tokens, seats, tokens)
+	}
+	const seats = ", {meter: seats, amount: 3, every: month, anchor: calendar}"
+	report, err := s.Apply(ctx, parsed(t, text(1000, seats)), false)
+	require.NoError(t, err)
+	require.Empty(t, report.Warnings, "new plans take nothing away")
+	for i := range 3 {
+		put(t, s.PutTenant, Tenant{ID: fmt.Sprintf("t%d", i), Plan: "free"})
+	}
+	put(t, s.PutTenant, Tenant{ID: "own", Plan: "free", Overrides: map[string]int64{"tokens": 5}})
+
+	report, err = s.Apply(ctx, parsed(t, text(1001, seats)), true)
+	require.NoError(t, err)
+	require.Empty(t, report.Warnings)
+	report, err = s.Apply(ctx, parsed(t, text(999, "")), true)
+	require.NoError(t, err)
+	require.Equal(t, []string{
+		"plan free: tokens falls from 1000 a month to 999 a month for 3 tenants", // own has an amount of its own
+		"plan free: seats is taken away (it was 3 a month) for 4 tenants",
+	}, report.Warnings)
+	require.Contains(t, report.String(), "! plan free: tokens falls from 1000 a month to 999 a month for 3 tenants\n")
+}
+
+// A plan of a million tenants costs a warning no more than one of 10,001, because an index has the plan.
+func TestWarnings_CountIsBounded(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	s := newStore(t)
+	put(t, s.PutMeter, Meter{ID: "tokens", Unit: "token"})
+	put(t, s.PutPlan, Plan{ID: "free", Allowances: []Allowance{monthly("tokens", 2)}})
+	_, err := s.pool.Exec(ctx, "INSERT INTO tenants (tenant_id, plan, anchor) SELECT 'many-' || n, 'free', now() FROM generate_series(1, 10050) AS n")
+	require.NoError(t, err)
+	report, err := s.Apply(ctx, parsed(t, `plans: {free: {allowances: [{meter: tokens, amount: 1, every: month, anchor: calendar}]}}`), true)
+	require.NoError(t, err)
+	require.Equal(t, []string{"plan free: tokens falls from 2 a month to 1 a month for more than 10000 tenants"}, report.Warnings)
+}
+
+func TestPutPlan_OverflowIntoMeterThePlanLacks_NamesBoth(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	s := newStore(t)
+	put(t, s.PutMeter, Meter{ID: "tokens", Unit: "token"})
+	put(t, s.PutMeter, Meter{ID: "credits", Unit: "credit"})
+	a := monthly("tokens", 1)
+	a.Overflow = &Overflow{Meter: "credits", Price: 2}
+	_, _, err := s.PutPlan(ctx, Plan{ID: "odd", Allowances: []Allowance{a}})
+	require.ErrorIs(t, err, ErrInvalid)
+	require.Equal(t, []string{"allowances[0].overflow.meter"}, fieldsIn(t, err))
+	require.ErrorContains(t, err, `"credits", of which the plan "odd" has no allowance`)
+	_, err = s.Apply(ctx, parsed(t, `
+plans:
+  odd:
+    allowances:
+      - {meter: tokens, amount: 1, every: month, anchor: calendar, overflow: {meter: credits, price: 2}}`), true)
+	require.ErrorIs(t, err, ErrInvalid)
+	require.ErrorContains(t, err, "plans.odd.allowances[0].overflow.meter")
+	require.ErrorContains(t, err, "(line 5)")
+	put(t, s.PutPlan, Plan{ID: "odd", Allowances: []Allowance{a, monthly("credits", 0)}})
+
+	// What an earlier version has stored can be sent again.
+	_, err = s.pool.Exec(ctx, `WITH plan AS (INSERT INTO plans (plan, version) VALUES ('old', 1))
+		INSERT INTO plan_allowances (plan, version, meter, ordinal, amount, every, anchor, overflow_meter, overflow_price)
+		SELECT 'old', 1, 'tokens', 0, a.amount, a.every, a.anchor, a.overflow_meter, a.overflow_price FROM plan_allowances a WHERE a.meter = 'tokens'`)
+	require.NoError(t, err)
+	old := put(t, s.PutPlan, Plan{ID: "old", Allowances: []Allowance{a}})
+	require.EqualValues(t, 1, old.Version)
+}

@@ -1,0 +1,7 @@
+-- +goose NO TRANSACTION
+-- +goose Up
+-- Counts the tenants of a plan when a new version of it gives less, without reading all tenants.
+CREATE INDEX CONCURRENTLY IF NOT EXISTS tenants_of_plan ON tenants (plan, tenant_id);
+
+-- +goose Down
+DROP INDEX CONCURRENTLY IF EXISTS tenants_of_plan;
