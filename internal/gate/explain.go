@@ -62,29 +62,6 @@ func (g *Gate) ExplainLimit(ctx context.Context, l *catalog.Limit, tenant, subje
 	}
 	holders, share := replicas.Share(limit.Burst)
 	e.Explanation = limit.Explain(g.now(), zone, r.perSubject || r.perRoute || r.perIP, holders, share)
-	if e.PeriodMost, e.Summary = inWords(limit, &e.Explanation); limit.Debt > 0 {
-		e.Summary += fmt.Sprintf("; charges after the fact take it to %d below zero at most", limit.Debt)
-	}
-	if b := limit.Ban; limit.Ban.After > 0 {
-		e.Summary += fmt.Sprintf("; %d denials within %s ban the bucket for %s", b.After, b.Within, b.For)
-	}
+	e.PeriodMost, e.Summary = limit.InWords(&e.Explanation)
 	return e, nil
-}
-
-// inWords returns the largest number of requests in an interval of the rate's period, and a sentence about the rule.
-func inWords(r *rule.Rule, e *rule.Explanation) (most int64, summary string) {
-	switch r.Kind {
-	case rule.KindTokenBucket:
-		return r.Burst + r.Rate.Count, fmt.Sprintf("%d at once, then %s; at most %d within a second", r.Burst, r.Rate, e.InAnySecond)
-	case rule.KindLeakyBucket:
-		return r.Burst + r.Rate.Count, fmt.Sprintf("spaced out to %s; up to %d requests wait, at most %s each", r.Rate, r.Burst, e.LongestWait)
-	case rule.KindFixedWindow:
-		return 2 * r.Burst, fmt.Sprintf("%d in each window; up to twice as many in an interval across two windows", r.Burst)
-	case rule.KindSlidingWindow:
-		return 2 * r.Burst, fmt.Sprintf("%s, estimated from two windows: exact for even traffic, up to twice as many for uneven traffic", r.Rate)
-	case rule.KindSlidingLog:
-		return r.Burst, fmt.Sprintf("never more than %s in any interval", r.Rate)
-	case rule.KindConcurrency:
-	}
-	return 0, ""
 }
