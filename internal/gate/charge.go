@@ -3,9 +3,7 @@ package gate
 import (
 	"context"
 	"crypto/hmac"
-	"crypto/rand"
 	"crypto/sha256"
-	"encoding/base64"
 	"encoding/binary"
 	"slices"
 	"strings"
@@ -25,10 +23,6 @@ const (
 
 	// chargeSkew is added to the life of a charge: clocks of instances differ.
 	chargeSkew = time.Minute
-
-	chargeVersion = 1
-	nonceLen      = 8
-	macLen        = 16
 )
 
 // ChargeRequest charges limits without a debit. Items, MaxStale, Mode and Metadata of the request are not used, but limits match the meters
@@ -118,7 +112,7 @@ func (g *Gate) charge(ctx context.Context, req *ChargeRequest, facts *tenantFact
 		return Charged{}, refused
 	}
 	if len(res.charged.Charges) > 0 {
-		out.ID = g.sealCharge(res.charged.Receipt())
+		out.ID = g.chargeIDs.Text(res.charged.Receipt())
 	}
 	return out, nil
 }
@@ -274,16 +268,6 @@ func (g *Gate) RefundCharge(ctx context.Context, c *Charge) (ChargeRefund, error
 	return out, nil
 }
 
-// sealCharge returns the id of a charge: a receipt with the time, a nonce and a signature.
-func (g *Gate) sealCharge(r ratelimit.Receipt) string {
-	b := append(make([]byte, 0, 256), chargeVersion)
-	b = binary.BigEndian.AppendUint64(b, uint64(time.Now().UnixMilli()))
-	var nonce [nonceLen]byte
-	_, _ = rand.Read(nonce[:]) // it never fails
-	b = r.Append(append(b, nonce[:]...))
-	return base64.RawURLEncoding.EncodeToString(append(b, g.signCharge(b)...))
-}
-
 // sumOf returns the HMAC-SHA256 of a text.
 func sumOf(key, text []byte) []byte {
 	mac := hmac.New(sha256.New, key)
@@ -291,27 +275,11 @@ func sumOf(key, text []byte) []byte {
 	return mac.Sum(nil)
 }
 
-func (g *Gate) signCharge(b []byte) []byte {
-	return sumOf(g.chargeKey, b)[:macLen]
-}
-
 // ParseCharge returns the charge of an id. A text that no instance with the same key has issued is a *ledger.Error with CodeNotFound.
 func (g *Gate) ParseCharge(id string) (*Charge, error) {
-	none := &ledger.Error{Code: ledger.CodeNotFound, Detail: "no such charge"}
-	b, err := base64.RawURLEncoding.Strict().DecodeString(id)
-	if err != nil || len(b) < 1+8+nonceLen+macLen || b[0] != chargeVersion {
-		return nil, none
-	}
-	body, mac := b[:len(b)-macLen], b[len(b)-macLen:]
-	if !hmac.Equal(mac, g.signCharge(body)) {
-		return nil, none
-	}
-	receipt, err := ratelimit.ParseReceipt(body[1+8+nonceLen:])
+	receipt, issued, name, err := g.chargeIDs.Parse(id)
 	if err != nil {
-		return nil, none
+		return nil, &ledger.Error{Code: ledger.CodeNotFound, Detail: "no such charge"}
 	}
-	return &Charge{
-		receipt: receipt, issued: time.UnixMilli(int64(binary.BigEndian.Uint64(body[1:9]))),
-		name: "rl:{" + receipt.Tenant + "}once:" + base64.RawURLEncoding.EncodeToString(mac),
-	}, nil
+	return &Charge{receipt: receipt, issued: issued, name: "rl:{" + receipt.Tenant + "}once:" + name}, nil
 }

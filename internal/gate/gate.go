@@ -60,7 +60,7 @@ type Gate struct {
 	named     *lru.Cache[string, BucketNames] // by dimension
 	searching chan struct{}                   // has room for one search for buckets
 	once      *once.Names
-	chargeKey []byte
+	chargeIDs *ratelimit.ReceiptIDs
 	leaseIDs  *ratelimit.LeaseIDs
 	log       *slog.Logger
 	clock     func() time.Time // nil: the ledger's
@@ -94,7 +94,7 @@ func New(l *pg.Ledger, c *catalog.Catalog, limiter *ratelimit.Limiter, copies *b
 	})
 	return &Gate{
 		ledger: l, limiter: limiter, copies: copies, policy: copies.Policy(), tenants: newTenants(c, cfg.Log, limiter.Forget), overrides: cfg.Overrides, metrics: metrics, log: cfg.Log, clock: cfg.Now,
-		business: business.New(cfg.Metrics), memory: newMemory(), named: named, searching: make(chan struct{}, 1), once: cfg.Once, chargeKey: sumOf(cfg.IDKey, []byte("charges")),
+		business: business.New(cfg.Metrics), memory: newMemory(), named: named, searching: make(chan struct{}, 1), once: cfg.Once, chargeIDs: ratelimit.NewReceiptIDs(sumOf(cfg.IDKey, []byte("charges"))),
 		leaseIDs: ratelimit.NewLeaseIDs(sumOf(cfg.IDKey, []byte("leases")), cfg.UnsignedUntil),
 		loader:   loader, refresher: newRefresher(loader),
 	}

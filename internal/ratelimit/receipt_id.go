@@ -1,0 +1,52 @@
+package ratelimit
+
+import (
+	"crypto/hmac"
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/binary"
+	"errors"
+	"time"
+)
+
+const (
+	receiptVersion  = 1
+	receiptNonceLen = 8 // two charges of one millisecond are two
+	receiptMacLen   = 16
+)
+
+var errReceiptID = errors.New("ratelimit: not the id of a receipt")
+
+// ReceiptIDs writes and reads receipts as clients see them.
+type ReceiptIDs struct{ key []byte }
+
+// NewReceiptIDs returns ids under a key.
+func NewReceiptIDs(key []byte) *ReceiptIDs { return &ReceiptIDs{key: key} }
+
+func (x *ReceiptIDs) sign(b []byte) []byte { return sumOf(x.key, b)[:receiptMacLen] }
+
+// Text returns the id of a receipt: base64url of the receipt with the time, a nonce and a signature.
+func (x *ReceiptIDs) Text(r Receipt) string {
+	b := append(make([]byte, 0, 256), receiptVersion)
+	b = binary.BigEndian.AppendUint64(b, uint64(time.Now().UnixMilli()))
+	var nonce [receiptNonceLen]byte
+	_, _ = rand.Read(nonce[:]) // it never fails
+	b = r.Append(append(b, nonce[:]...))
+	return base64.RawURLEncoding.EncodeToString(append(b, x.sign(b)...))
+}
+
+// Parse returns the receipt of an id, when it was issued, and a name that no other id has. It fails for a text that was not written under the key.
+func (x *ReceiptIDs) Parse(id string) (r Receipt, issued time.Time, name string, err error) {
+	b, err := base64.RawURLEncoding.Strict().DecodeString(id)
+	if err != nil || len(b) < 1+8+receiptNonceLen+receiptMacLen || b[0] != receiptVersion {
+		return Receipt{}, time.Time{}, "", errReceiptID
+	}
+	signed, mac := b[:len(b)-receiptMacLen], b[len(b)-receiptMacLen:]
+	if !hmac.Equal(mac, x.sign(signed)) {
+		return Receipt{}, time.Time{}, "", errReceiptID
+	}
+	if r, err = ParseReceipt(signed[1+8+receiptNonceLen:]); err != nil {
+		return Receipt{}, time.Time{}, "", errReceiptID
+	}
+	return r, time.UnixMilli(int64(binary.BigEndian.Uint64(signed[1:9]))), base64.RawURLEncoding.EncodeToString(mac), nil
+}
