@@ -20,6 +20,9 @@ var mayImport = map[string][]string{
 	"deploy":                         {},
 	"deploy/postgres":                {},
 	"client":                         {}, // other programs import it, so it imports nothing of ours
+	"client/quotahttp":               {"client"},
+	"client/quotaecho":               {"client", "client/quotahttp"},
+	"internal/clientgen":             {}, // reads the contract as a file
 	"internal/archtest":              {},
 	"internal/bound":                 {},
 	"internal/period":                {},
@@ -113,7 +116,7 @@ var mayImportInTests = map[string][]string{
 	"internal/ledger/verifier":      {"internal/bound", "internal/ledger/pg"},                                                                                                                                                          // what documents may be; makes what is verified
 	"internal/httpapi/limitheaders": {"internal/body", "internal/bound"},
 	"internal/httpapi":              {"internal/transport", "internal/catalog/diff"},                                                  // the API behind real connections
-	"cmd/quotasvc":                  {"client", "internal/bench", "internal/bench/growth", "internal/bench/report", "internal/drill"}, // the client on the real service; the small forms of `make bench-outage`, `make bench-growth` and `make drill`
+	"cmd/quotasvc":                  {"client", "client/quotahttp", "internal/bench", "internal/bench/growth", "internal/bench/report", "internal/drill"}, // the client on the real service; the small forms of `make bench-outage`, `make bench-growth` and `make drill`
 	"internal/ratelimit":            {"internal/ratelimit/rule/oracle"},
 	"internal/ratelimit/rule":       {"internal/ratelimit/rule/oracle"},
 }
@@ -124,7 +127,7 @@ var outsideTheOrder = []string{"internal/localstack", "internal/namedsql", "depl
 // onlyIn lists the packages whose code may import a library. Tests may import any
 // library, for example to read a server's data, except those in notEvenInTests.
 var onlyIn = map[string][]string{
-	"github.com/labstack/echo":                    {"internal/httpapi", "internal/bench"},
+	"github.com/labstack/echo":                    {"internal/httpapi", "internal/bench", "client/quotaecho"},
 	"google.golang.org/grpc":                      {"internal/envoyrls"},
 	"github.com/envoyproxy/go-control-plane":      {"internal/envoyrls"},
 	"github.com/jackc/pgx":                        {"internal/citus", "internal/pgpool", "internal/bench", "internal/bench/past", "internal/drill", "internal/ledger/pg", "internal/ledger/history", "internal/ledger/audit", "internal/ledger/journal", "internal/ledger/archive", "internal/ledger/verifier", "internal/catalog", "internal/access", "internal/override", "internal/trail", "internal/testclock", "internal/localstack", "internal/testenv", "cmd/quotasvc"},

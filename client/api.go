@@ -1,0 +1,193 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// API has a method for each operation of the contract, with its operationId as name. A Client embeds one.
+type API struct {
+	options Options
+	http    *http.Client
+	own     bool    // http is of this API alone
+	retrier Retrier // its budget, waits and sleep
+}
+
+// call is an operation with its input.
+type call struct {
+	operation, method string
+	path              []segment
+	query             query
+	body              any  // nil: none
+	key               bool // it takes an Idempotency-Key
+	safe              bool // it may be sent twice without one, and takes effect once
+}
+
+// segment is a part of a path: a constant, or the value of a parameter.
+type segment struct{ name, text string }
+
+func constant(text string) segment { return segment{text: text} }
+
+func parameter[T string | int64](name string, value T) segment {
+	if n, ok := any(value).(int64); ok {
+		return segment{name, strconv.FormatInt(n, 10)}
+	}
+	return segment{name, fmt.Sprint(value)}
+}
+
+// query has the parameters of a query.
+type query url.Values
+
+// set adds a parameter unless it is the zero value. An object has one parameter for each member.
+func (q query) set(name string, value any) {
+	text := ""
+	switch v := value.(type) {
+	case string:
+		text = v
+	case int64:
+		if v != 0 {
+			text = strconv.FormatInt(v, 10)
+		}
+	case float64:
+		if v != 0 {
+			text = strconv.FormatFloat(v, 'g', -1, 64)
+		}
+	case bool:
+		if v {
+			text = "true"
+		}
+	case time.Time:
+		if !v.IsZero() {
+			text = v.UTC().Format(time.RFC3339Nano)
+		}
+	case map[string]string:
+		for member, text := range v {
+			url.Values(q).Set(name+"."+member, text)
+		}
+	}
+	if text != "" {
+		url.Values(q).Set(name, text)
+	}
+}
+
+// target returns the path and the query. An error names the parameter that is missing.
+func (r *call) target() (string, error) {
+	var b strings.Builder
+	for _, s := range r.path {
+		switch {
+		case s.name == "":
+			b.WriteString(s.text)
+		case s.text == "":
+			return "", fmt.Errorf("quotasvc: %s: %s is required", r.operation, s.name)
+		default:
+			b.WriteString(url.PathEscape(s.text))
+		}
+	}
+	if len(r.query) > 0 {
+		b.WriteString("?" + url.Values(r.query).Encode())
+	}
+	return b.String(), nil
+}
+
+// ask sends a request and decodes the answer.
+func ask[T any](ctx context.Context, a *API, r *call, options []Option) (*T, error) {
+	got, err := a.send(ctx, r, options)
+	if err != nil {
+		return nil, err
+	}
+	answer := new(T)
+	if err := json.Unmarshal(got.body, answer); err != nil {
+		return nil, &Error{
+			Operation: r.operation, Status: got.status, Code: CodeNotTheService, Header: got.header, Attempts: got.attempts, IdempotencyKey: got.key,
+			Detail: "the answer is not that of this operation", OutcomeUnknown: true, cause: err,
+		}
+	}
+	return answer, nil
+}
+
+// tell sends a request whose answer has no body.
+func (a *API) tell(ctx context.Context, r *call, options []Option) error {
+	_, err := a.send(ctx, r, options)
+	return err
+}
+
+// text sends a request and returns the body of the answer.
+func (a *API) text(ctx context.Context, r *call, options []Option) ([]byte, error) {
+	got, err := a.send(ctx, r, options)
+	if err != nil {
+		return nil, err
+	}
+	return got.body, nil
+}
+
+// pages returns the items of all pages, from the one at cursor on.
+func pages[T any](next func(cursor string) ([]T, *string, error), cursor string) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		for cursor := cursor; ; {
+			items, after, err := next(cursor)
+			if err != nil {
+				var none T
+				yield(none, err)
+				return
+			}
+			for _, item := range items {
+				if !yield(item, nil) {
+					return
+				}
+			}
+			if after == nil || *after == cursor {
+				return
+			}
+			cursor = *after
+		}
+	}
+}
+
+// GetStatementCSV is GetStatement with the lines of the statement as CSV.
+func (a *API) GetStatementCSV(ctx context.Context, tenant, meter, periodStart string, q GetStatementQuery, options ...Option) ([]byte, error) {
+	r := call{
+		operation: "getStatement", method: http.MethodGet, safe: true, query: query{},
+		path: []segment{
+			constant("/v1/tenants/"), parameter("tenant", tenant), constant("/statements/"), parameter("meter", meter), constant("/"),
+			parameter("period_start", periodStart),
+		},
+	}
+	q.add(r.query)
+	r.query.set("format", "csv")
+	return a.text(ctx, &r, options)
+}
+
+// CheckResult is a result of CheckBatch: an answer, or the problem of a check that could not be decided.
+type CheckResult struct {
+	Answer  *CheckAnswer
+	Problem *Problem
+}
+
+// UnmarshalJSON reads a result. Only a problem has a title.
+func (c *CheckResult) UnmarshalJSON(text []byte) error {
+	var kind struct {
+		Title *string `json:"title"`
+	}
+	if err := json.Unmarshal(text, &kind); err != nil {
+		return err
+	}
+	if kind.Title != nil {
+		return json.Unmarshal(text, &c.Problem)
+	}
+	return json.Unmarshal(text, &c.Answer)
+}
+
+// MarshalJSON writes the answer or the problem.
+func (c CheckResult) MarshalJSON() ([]byte, error) {
+	if c.Problem != nil {
+		return json.Marshal(c.Problem)
+	}
+	return json.Marshal(c.Answer)
+}

@@ -1,0 +1,146 @@
+package client
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+)
+
+// The codes of this package. An error with one of them is no answer of the service.
+const (
+	CodeNoAnswer      ProblemCode = "no_answer"       // no connection, or it broke
+	CodeTimeout       ProblemCode = "timeout"         // no answer within Timeout or Deadline
+	CodeCanceled      ProblemCode = "canceled"        // the context of the call ended; errors.Is knows its error
+	CodeNotTheService ProblemCode = "not_the_service" // an answer without a code: a proxy's page
+)
+
+// Error is the error of a call. Branch with errors.Is on the errors below or on those by code (ErrQuotaExceeded, ErrRateLimited ...), or
+// on Code.
+type Error struct {
+	Operation string // operationId of the contract
+	Status    int    // of the service's answer; 0 without one
+	Code      ProblemCode
+	Detail    string      // what was wrong, in words
+	Problem   *Problem    // the answer, with the details of its code; nil if the service did not answer
+	Header    http.Header // of the answer; nil without one
+
+	RetryAfter     time.Duration // what the service asked for; 0 = nothing
+	RequestID      string        // for the service's log
+	Attempts       int
+	IdempotencyKey string // send the call again with this key: it takes effect once
+	OutcomeUnknown bool   // the operation may have taken effect
+
+	cause error
+}
+
+// Errors that stand for several codes, for errors.Is.
+var (
+	// ErrDenied: 402, or 429 of a balance or a limit. Nothing was charged; paying or waiting helps.
+	ErrDenied error = classError("denied")
+
+	// ErrInvalid: 400 or 422. The same request fails again; Error.Problem.Errors names the fields.
+	ErrInvalid error = classError("the request is invalid")
+
+	// ErrUnauthenticated: 401. The key is missing, unknown, expired or revoked.
+	ErrUnauthenticated error = classError("unauthenticated")
+
+	// ErrForbidden: 403. The plan, a block, a suspension or the key forbids it.
+	ErrForbidden error = classError("forbidden")
+
+	// ErrNotFound: 404 or 410.
+	ErrNotFound error = classError("not found")
+
+	// ErrConflict: 409. The state does not allow it.
+	ErrConflict error = classError("conflict")
+
+	// ErrUndecided: 5xx, or no answer of the service. The same call with the same key may succeed.
+	ErrUndecided error = classError("the service did not decide")
+)
+
+type (
+	codeError  ProblemCode
+	classError string
+)
+
+func (c codeError) Error() string  { return string(c) }
+func (c classError) Error() string { return string(c) }
+
+// Error returns the code and the detail, with the faults of the fields.
+func (e *Error) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "quotasvc: %s: %s: %s", e.Operation, e.Code, e.Detail)
+	if e.Problem != nil {
+		for _, f := range e.Problem.Errors {
+			fmt.Fprintf(&b, "; %s %s", f.Field, f.Message)
+		}
+	}
+	return b.String()
+}
+
+// Unwrap returns what was below: an error of the connection or of the context.
+func (e *Error) Unwrap() error { return e.cause }
+
+// Is reports whether target is the error of this code, or one that stands for it.
+func (e *Error) Is(target error) bool {
+	switch t := target.(type) {
+	case codeError:
+		return e.Code == ProblemCode(t)
+	case classError:
+		return e.class() == t
+	default:
+		return false
+	}
+}
+
+func (e *Error) class() error {
+	switch {
+	case e.Code == CodeCanceled:
+		return nil
+	case e.Code == ProblemCodeQuotaExceeded || e.Code == ProblemCodeCreditsExhausted || e.Code == ProblemCodeRateLimited:
+		return ErrDenied
+	case e.Status == 0 || e.Status >= http.StatusInternalServerError || e.Code == CodeNotTheService:
+		return ErrUndecided
+	}
+	switch e.Status {
+	case http.StatusBadRequest, http.StatusUnprocessableEntity:
+		return ErrInvalid
+	case http.StatusUnauthorized:
+		return ErrUnauthenticated
+	case http.StatusPaymentRequired, http.StatusTooManyRequests:
+		return ErrDenied
+	case http.StatusForbidden:
+		return ErrForbidden
+	case http.StatusNotFound, http.StatusGone:
+		return ErrNotFound
+	case http.StatusConflict:
+		return ErrConflict
+	default:
+		return nil
+	}
+}
+
+// AsError returns the Error in err, nil if there is none.
+func AsError(err error) *Error {
+	e, _ := errors.AsType[*Error](err)
+	return e
+}
+
+// refusal returns the error for an answer of 300 or more. An answer without a code is from a proxy, not from the service.
+func refusal(resp *http.Response, text []byte) *Error {
+	e := &Error{Status: resp.StatusCode, Header: resp.Header, RetryAfter: RetryAfter(resp.Header), RequestID: resp.Header.Get("X-Request-Id")}
+	var p Problem
+	if json.Unmarshal(text, &p) == nil && p.Code != "" {
+		e.Code, e.Detail, e.Problem = p.Code, p.Detail, &p
+		e.OutcomeUnknown = p.Code == ProblemCodeOutcomeUnknown || e.Status == http.StatusInternalServerError
+		return e
+	}
+	e.Code, e.OutcomeUnknown = CodeNotTheService, e.Status >= http.StatusInternalServerError
+	e.Detail = fmt.Sprintf("status %d without a code is not the service's answer", e.Status)
+	if to := resp.Header.Get("Location"); to != "" {
+		e.Detail = fmt.Sprintf("status %d: redirected to %s; set URL to the address of the service itself", e.Status, to)
+	}
+	return e
+}

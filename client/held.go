@@ -1,0 +1,344 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"sync"
+	"time"
+)
+
+// defaultHoldTTL is how long a crashed process keeps held units from others. A hold in use is extended when half of it is over.
+const defaultHoldTTL = 300
+
+// HeldUnits are units that are reserved for one piece of work of unknown cost. Use counts; Finish captures what was used and returns the
+// rest. Until Finish or Release the hold is extended in the background. It is safe for concurrent use.
+type HeldUnits struct {
+	// Answer is the service's; nil if the hold failed open: then it reserves nothing, and what is used is debited at the end.
+	Answer *HoldAnswer
+
+	client *Client
+	body   HoldRequest
+	every  time.Duration // half of the TTL
+
+	ending sync.Mutex // held by Finish and Release
+	result *HoldResult
+
+	mu     sync.Mutex
+	used   []int64 // by item
+	ended  bool
+	extend *time.Timer
+}
+
+// HoldResult is what a finished hold has charged, in units over all its items.
+type HoldResult struct {
+	Used      int64
+	Charged   int64
+	Shortfall int64 // used, and not covered by the balance
+}
+
+// Hold reserves units. The id of the hold is also the key of the operation; without HoldID a new one is made. Without TTLSeconds the hold
+// lasts 5 minutes beyond the end of this process. The caller must Finish or Release it.
+func (c *Client) Hold(ctx context.Context, body HoldRequest, options ...Option) (*HeldUnits, error) {
+	o, err := c.optionsOf(options)
+	switch {
+	case err != nil:
+		return nil, err
+	case len(body.Items) == 0:
+		return nil, errors.New("quotasvc: hold: items is required")
+	case body.DryRun:
+		return nil, errors.New("quotasvc: hold: a dry run holds nothing; use API.Hold")
+	case body.HoldID == "" && o.key != "":
+		body.HoldID = o.key
+	case body.HoldID == "":
+		body.HoldID = "hold-" + NewKey()
+	}
+	if o.key == "" {
+		options = append(slices.Clone(options), WithKey(body.HoldID))
+	}
+	if body.TTLSeconds == 0 {
+		body.TTLSeconds = defaultHoldTTL
+	}
+	h := &HeldUnits{client: c, body: body, used: make([]int64, len(body.Items)), every: time.Duration(body.TTLSeconds) * time.Second / 2}
+	got, err := decide(c, decision{"hold", body.Tenant, body.Items, options}, func() (*HoldAnswer, error) {
+		h.Answer, err = c.API.Hold(ctx, body, options...)
+		return h.Answer, err
+	}, func() *HoldAnswer { return &HoldAnswer{} })
+	if err != nil {
+		return nil, err
+	}
+	if h.Answer = nil; got.HoldID != "" {
+		h.Answer = got
+		background := context.WithoutCancel(ctx)
+		h.mu.Lock()
+		h.extend = time.AfterFunc(h.every, func() { h.extendNow(background) })
+		h.mu.Unlock()
+	}
+	return h, nil
+}
+
+// HoldFor holds units, does the work, and captures what it used, also if it fails or panics. The rest is returned.
+func (c *Client) HoldFor(ctx context.Context, body HoldRequest, work func(context.Context, *HeldUnits) error, options ...Option) (result *HoldResult, err error) {
+	h, err := c.Hold(ctx, body, options...)
+	if err != nil {
+		return nil, err
+	}
+	done := false
+	defer func() {
+		if !done { // a panic, which goes on
+			_, failed := h.Finish(context.WithoutCancel(ctx))
+			c.report(failed)
+		}
+	}()
+	err = work(ctx, h)
+	done = true
+	// The end of the caller's context is no reason to give the use away.
+	result, failed := h.Finish(context.WithoutCancel(ctx))
+	if err != nil {
+		c.report(failed)
+		return result, err
+	}
+	return result, failed
+}
+
+// Stream passes a sequence on and counts each element by cost. At its end, at an error, and if the reader stops early, what was passed is
+// captured and the rest is returned. An error of that capture is the last element, unless the reader stopped or the source failed: then
+// OnBackgroundError gets it.
+func Stream[T any](ctx context.Context, h *HeldUnits, source iter.Seq2[T, error], cost func(T) int64) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		finished := false
+		finish := func() error {
+			finished = true
+			_, err := h.Finish(context.WithoutCancel(ctx))
+			return err
+		}
+		defer func() {
+			if !finished {
+				h.client.report(finish())
+			}
+		}()
+		for element, err := range source {
+			if err == nil {
+				err = h.Use(cost(element))
+			}
+			if !yield(element, err) || err != nil {
+				return
+			}
+		}
+		if err := finish(); err != nil {
+			var none T
+			yield(none, err)
+		}
+	}
+}
+
+// ID returns the id of the hold.
+func (h *HeldUnits) ID() string { return h.body.HoldID }
+
+// FailedOpen reports whether nothing is reserved, because the service did not decide.
+func (h *HeldUnits) FailedOpen() bool { return h.Answer == nil }
+
+// Used returns the units used so far.
+func (h *HeldUnits) Used() int64 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return sum(h.used)
+}
+
+// Left returns the held units that are not used.
+func (h *HeldUnits) Left() int64 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var left int64
+	for i, item := range h.body.Items {
+		left += max(item.Amount-h.used[i], 0)
+	}
+	return left
+}
+
+// Use counts n used units, 0 or more, of the hold's first meter. It sends no request. More than is held may be used: Finish charges it as
+// far as the balance covers it.
+func (h *HeldUnits) Use(n int64) error { return h.UseOf(h.body.Items[0].Meter, n) }
+
+// UseOf is Use for one of several meters.
+func (h *HeldUnits) UseOf(meter string, n int64) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	at := slices.IndexFunc(h.body.Items, func(item Item) bool { return item.Meter == meter })
+	switch {
+	case h.ended:
+		return fmt.Errorf("quotasvc: hold %s has ended", h.body.HoldID)
+	case at < 0:
+		return fmt.Errorf("quotasvc: hold %s has no units of meter %q", h.body.HoldID, meter)
+	case n < 0 || n > maxAmount-h.used[at]:
+		return fmt.Errorf("quotasvc: used units must be from 0 to 2^53 - 1 in sum, got %d", n)
+	}
+	h.used[at] += n
+	return nil
+}
+
+// Finish captures what was used, and returns the rest. Use beyond the held units is charged as far as the balance covers it. If the hold has
+// expired, its use is debited. After an error it may be repeated: it takes effect once. A repeated Finish returns the first result.
+func (h *HeldUnits) Finish(ctx context.Context) (*HoldResult, error) { return h.end(ctx, h.finish) }
+
+// Release returns all units: nothing was used.
+func (h *HeldUnits) Release(ctx context.Context) (*HoldResult, error) {
+	return h.end(ctx, func(ctx context.Context) (*HoldResult, error) {
+		h.mu.Lock()
+		clear(h.used)
+		h.mu.Unlock()
+		return h.release(ctx)
+	})
+}
+
+func (h *HeldUnits) end(ctx context.Context, how func(context.Context) (*HoldResult, error)) (*HoldResult, error) {
+	h.ending.Lock()
+	defer h.ending.Unlock()
+	if h.result != nil {
+		return h.result, nil
+	}
+	h.mu.Lock()
+	h.ended = true
+	if h.extend != nil {
+		h.extend.Stop()
+	}
+	h.mu.Unlock()
+	result, err := how(ctx)
+	if err == nil {
+		h.result = result
+	}
+	return result, err
+}
+
+func (h *HeldUnits) finish(ctx context.Context) (*HoldResult, error) {
+	all := h.items(func(_ Item, used int64) int64 { return used })
+	switch {
+	case h.FailedOpen():
+		return h.debit(ctx, all, "late", 0)
+	case len(all) == 0:
+		return h.release(ctx)
+	}
+	err := h.capture(ctx, all, "capture")
+	beyond := h.items(func(item Item, used int64) int64 { return used - item.Amount })
+	switch {
+	case err == nil:
+		return &HoldResult{Used: total(all), Charged: total(all)}, nil
+	case holdEnded(err):
+		return h.debit(ctx, all, "late", 0)
+	case len(beyond) == 0 || !refused(err):
+		return nil, err
+	}
+	// The held part of the use is captured, and what is beyond it is debited.
+	held := h.items(func(item Item, used int64) int64 { return min(used, item.Amount) })
+	if err := h.capture(ctx, held, "capture-held"); holdEnded(err) {
+		return h.debit(ctx, all, "late", 0)
+	} else if err != nil {
+		return nil, err
+	}
+	return h.debit(ctx, beyond, "beyond", total(held))
+}
+
+// items returns those items of the hold whose amount is above 0.
+func (h *HeldUnits) items(amount func(item Item, used int64) int64) []Item {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var items []Item
+	for i, item := range h.body.Items {
+		if n := amount(item, h.used[i]); n > 0 {
+			items = append(items, Item{Meter: item.Meter, Amount: n})
+		}
+	}
+	return items
+}
+
+func (h *HeldUnits) capture(ctx context.Context, items []Item, suffix string) error {
+	_, err := h.client.CaptureHold(ctx, h.body.HoldID, CaptureRequest{Tenant: h.body.Tenant, Items: items, Final: true}, h.key(suffix))
+	return err
+}
+
+func (h *HeldUnits) release(ctx context.Context) (*HoldResult, error) {
+	if !h.FailedOpen() {
+		_, err := h.client.ReleaseHold(ctx, h.body.HoldID, ReleaseRequest{Tenant: h.body.Tenant}, h.key("release"))
+		if err != nil && !holdEnded(err) {
+			return nil, err
+		}
+	}
+	return &HoldResult{}, nil
+}
+
+// debit charges use that no hold pays, as far as the balance covers it.
+func (h *HeldUnits) debit(ctx context.Context, items []Item, suffix string, charged int64) (*HoldResult, error) {
+	result := &HoldResult{Used: h.Used(), Charged: charged}
+	if len(items) == 0 {
+		return result, nil
+	}
+	answer, err := h.client.API.Debit(ctx, DebitRequest{
+		Tenant: h.body.Tenant, Items: items, Subject: h.body.Subject, Metadata: h.body.Metadata, Mode: ModeBestEffort,
+	}, h.key(suffix))
+	if refused(err) {
+		result.Shortfall = total(items)
+		return result, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	for _, item := range answer.Items {
+		result.Charged += item.Charged
+		result.Shortfall += item.Shortfall
+	}
+	return result, nil
+}
+
+// extendNow keeps the hold for another TTL, and comes again at half of it.
+func (h *HeldUnits) extendNow(ctx context.Context) {
+	h.mu.Lock()
+	if h.ended {
+		h.mu.Unlock()
+		return
+	}
+	defer h.client.background.start()()
+	h.mu.Unlock()
+	_, err := h.client.ExtendHold(ctx, h.body.HoldID, ExtendRequest{Tenant: h.body.Tenant, TTLSeconds: h.body.TTLSeconds}, WithDeadline(h.every))
+	if err != nil && !holdEnded(err) {
+		h.client.report(err)
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !h.ended && !holdEnded(err) {
+		h.extend.Reset(h.every)
+	}
+}
+
+// key returns the key of an operation on the hold. It is the same for a repetition.
+func (h *HeldUnits) key(suffix string) Option {
+	if key := h.body.HoldID + "." + suffix; len(key) <= 255 {
+		return WithKey(key)
+	}
+	return WithKey(NewKey()) // an id of the service has at most 128 characters, so the service refuses it
+}
+
+// holdEnded reports whether the service has no such hold any more.
+func holdEnded(err error) bool {
+	return errors.Is(err, ErrHoldNotActive) || errors.Is(err, ErrHoldNotFound)
+}
+
+// refused reports whether the balance, the plan or a block refuses.
+func refused(err error) bool { return errors.Is(err, ErrDenied) || errors.Is(err, ErrForbidden) }
+
+func total(items []Item) int64 {
+	var n int64
+	for _, item := range items {
+		n += item.Amount
+	}
+	return n
+}
+
+func sum(list []int64) int64 {
+	var n int64
+	for _, v := range list {
+		n += v
+	}
+	return n
+}

@@ -1,0 +1,193 @@
+package client
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+)
+
+const (
+	// defaultDeadline is enough for the restart of an instance or a failover of its database.
+	defaultDeadline = 30 * time.Second
+
+	// idlePerHost keeps the connections of as many concurrent calls. net/http keeps 2, and opens a new one for each call beyond.
+	idlePerHost = 64
+)
+
+// AllMeters in Options.FailOpen stands for every meter.
+const AllMeters = "*"
+
+// Options of a Client. Zero values have defaults.
+type Options struct {
+	URL string // of the service, for example https://quotasvc.internal:8080; empty: the environment's QUOTASVC_URL
+	Key string // with the scope that the calls need; empty: the environment's QUOTASVC_KEY
+
+	// HTTP sends the requests. nil means a client of its own with 64 idle connections. Redirects are not followed.
+	HTTP *http.Client
+
+	// Timeout bounds one attempt; 0 means 5 s, which is what the service takes at most to refuse.
+	Timeout time.Duration
+
+	// Deadline bounds all attempts and waits of a call; 0 means 30 s. A context may end it earlier.
+	Deadline time.Duration
+
+	// Attempts is the largest number of attempts of a call. 0 means 5.
+	Attempts int
+
+	// MaxWait is the longest wait before a retry; 0 means 30 s. An answer that asks for more is returned at once.
+	MaxWait time.Duration
+
+	// Backoff computes the waits.
+	Backoff Backoff
+
+	// KeepDenials returns a 429 at once. By default it is tried again if its Retry-After is within MaxWait.
+	KeepDenials bool
+
+	// FailOpen names the meters whose calls pass, uncharged, while the service does not decide. A call passes only if all of its meters
+	// do. A denial, a wrong key or a wrong request never passes.
+	FailOpen []string
+
+	// The hooks are for metrics and logs. They are called in the goroutine of the call, except OnBackgroundError, and must be safe for
+	// concurrent use. nil: none.
+	OnFailOpen        func(FailOpenEvent) // a call passed undecided
+	OnRetry           func(RetryEvent)    // before each retry
+	OnBackgroundError func(error)         // a refund or an extension that failed
+}
+
+// FailOpenEvent is a call that passed although the service did not decide.
+type FailOpenEvent struct {
+	Operation string // operationId of the contract
+	Tenant    string
+	Items     []Item // they were not charged
+	Err       error
+}
+
+// RetryEvent is what happens before a retry.
+type RetryEvent struct {
+	Operation string
+	Attempt   int // the one that failed, from 1
+	Wait      time.Duration
+	Err       error
+}
+
+// complete sets the defaults and checks the rest.
+func (o *Options) complete() error {
+	if o.URL == "" {
+		o.URL = os.Getenv("QUOTASVC_URL")
+	}
+	if o.Key == "" {
+		o.Key = os.Getenv("QUOTASVC_KEY")
+	}
+	o.URL = strings.TrimRight(o.URL, "/")
+	setDefault(&o.Timeout, defaultTimeout, 0)
+	setDefault(&o.Deadline, defaultDeadline, 0)
+	setDefault(&o.MaxWait, defaultMaxWait, 0)
+	if o.Attempts == 0 {
+		o.Attempts = defaultAttempts
+	}
+	for _, rule := range []struct {
+		ok     bool
+		demand string
+	}{
+		{urls.MatchString(o.URL), "URL must begin with http:// or https:// (or set the environment variable QUOTASVC_URL)"},
+		{keys.MatchString(o.Key), "Key must be set, in visible ASCII (or set the environment variable QUOTASVC_KEY)"},
+		{o.Timeout > 0, "Timeout must be above 0"},
+		{o.Deadline > 0, "Deadline must be above 0"},
+		{o.Attempts > 0, "Attempts must be above 0"},
+		{o.MaxWait > 0, "MaxWait must be above 0"},
+		{!slices.Contains(o.FailOpen, ""), "FailOpen must name meters, or be AllMeters"},
+	} {
+		if !rule.ok {
+			return errors.New("quotasvc: Options." + rule.demand)
+		}
+	}
+	return nil
+}
+
+var (
+	urls = regexp.MustCompile(`^https?://[^/]`)
+	keys = regexp.MustCompile(`^[!-~]+$`)
+)
+
+// http returns the client that sends. own: nobody else uses its connections.
+func (o *Options) http() (c *http.Client, own bool) {
+	if o.HTTP == nil {
+		transport := &http.Transport{Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true, IdleConnTimeout: 90 * time.Second}
+		if d, ok := http.DefaultTransport.(*http.Transport); ok {
+			transport = d.Clone()
+		}
+		transport.MaxIdleConnsPerHost, transport.MaxIdleConns = idlePerHost, 0
+		c, own = &http.Client{Transport: transport}, true
+	} else {
+		sameExceptRedirects := *o.HTTP
+		c = &sameExceptRedirects
+	}
+	// net/http would turn a redirected POST into a GET.
+	c.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	return c, own
+}
+
+// Option changes one call.
+type Option func(*callOptions)
+
+type callOptions struct {
+	key, ifMatch      string
+	timeout, deadline time.Duration
+	keepDenials       bool
+	failOpen          *bool
+	meta              *Meta
+}
+
+// WithKey gives the operation its Idempotency-Key: 1 to 255 visible ASCII characters. Without it each call is a new operation. Store the
+// key with your work if the work outlives the process: the call then takes effect once over all of them.
+func WithKey(key string) Option { return func(o *callOptions) { o.key = key } }
+
+// WithIfMatch makes the call depend on the ETag that the object must still have.
+func WithIfMatch(etag string) Option { return func(o *callOptions) { o.ifMatch = etag } }
+
+// WithTimeout bounds one attempt, instead of Options.Timeout.
+func WithTimeout(d time.Duration) Option { return func(o *callOptions) { o.timeout = d } }
+
+// WithDeadline bounds all attempts and waits, instead of Options.Deadline.
+func WithDeadline(d time.Duration) Option { return func(o *callOptions) { o.deadline = d } }
+
+// KeepDenial returns a 429 at once.
+func KeepDenial() Option { return func(o *callOptions) { o.keepDenials = true } }
+
+// WithFailOpen says whether this call passes while the service does not decide, whatever its meters are. Only Check, Consume, Debit and
+// Hold of a Client know it.
+func WithFailOpen(pass bool) Option { return func(o *callOptions) { o.failOpen = &pass } }
+
+// WithMeta stores what is known of the answer beside its body. The paging methods store that of the last page.
+func WithMeta(m *Meta) Option { return func(o *callOptions) { o.meta = m } }
+
+// Meta is what is known of an answer beside its body.
+type Meta struct {
+	Status         int         // 0 if the call failed open
+	Header         http.Header // those for your own clients are X-Quota-*, RateLimit and RateLimit-Policy
+	RequestID      string      // the service's id of the last attempt
+	Attempts       int
+	IdempotencyKey string // empty if the operation has none
+	Replayed       bool   // the service had done this operation before
+	FailedOpen     bool   // nothing was decided and nothing was charged
+}
+
+// optionsOf applies options to the defaults of a client.
+func (a *API) optionsOf(list []Option) (callOptions, error) {
+	o := callOptions{timeout: a.options.Timeout, deadline: a.options.Deadline, keepDenials: a.options.KeepDenials}
+	for _, option := range list {
+		option(&o)
+	}
+	switch {
+	case o.timeout <= 0 || o.deadline <= 0:
+		return o, errors.New("quotasvc: WithTimeout and WithDeadline must be above 0")
+	case o.key != "" && (len(o.key) > 255 || !keys.MatchString(o.key)):
+		return o, fmt.Errorf("quotasvc: the Idempotency-Key must be 1 to 255 visible ASCII characters, got %q", o.key)
+	}
+	return o, nil
+}

@@ -1,0 +1,72 @@
+package quotaecho
+
+import (
+	"errors"
+	"maps"
+	"net/http"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/quotasvc/quotasvc/client"
+	"github.com/quotasvc/quotasvc/client/quotahttp"
+)
+
+// Rules say what a request costs and who pays. Without IP the address is that of the server's IPExtractor; without one, none is told to the
+// service, because echo would otherwise believe whatever X-Forwarded-For a client sends.
+type Rules = quotahttp.Rules[echo.Context]
+
+// Options of the middleware.
+type Options struct {
+	Rules
+
+	// Skipper lets requests pass that are not counted; nil: none.
+	Skipper func(echo.Context) bool
+}
+
+// New returns middleware. An error names the option that is wrong.
+func New(c *client.Client, o Options) (echo.MiddlewareFunc, error) {
+	if err := o.Check(); err != nil {
+		return nil, err
+	}
+	return func(next echo.HandlerFunc) echo.HandlerFunc {
+		return func(ctx echo.Context) error {
+			if o.Skipper != nil && o.Skipper(ctx) {
+				return next(ctx)
+			}
+			r := ctx.Request()
+			seen := quotahttp.Seen{Method: r.Method, Path: r.URL.Path}
+			if extract := ctx.Echo().IPExtractor; extract != nil {
+				seen.IP = extract(r)
+			}
+			d, err := quotahttp.Decide(r.Context(), c, &o.Rules, ctx, seen)
+			if err != nil {
+				return err
+			}
+			maps.Copy(ctx.Response().Header(), d.Header)
+			if !d.Passed {
+				return ctx.Blob(d.Status, "application/problem+json", d.Body)
+			}
+			finished := false
+			defer func() {
+				if !finished { // a panic
+					d.Settle(http.StatusInternalServerError)
+				}
+			}()
+			err = next(ctx)
+			finished = true
+			d.Settle(statusOf(ctx, err))
+			return err
+		}
+	}, nil
+}
+
+// statusOf returns the status with which echo answers, or has answered.
+func statusOf(ctx echo.Context, err error) int {
+	if err == nil || ctx.Response().Committed {
+		return ctx.Response().Status
+	}
+	if he, ok := errors.AsType[*echo.HTTPError](err); ok {
+		return he.Code
+	}
+	return http.StatusInternalServerError
+}

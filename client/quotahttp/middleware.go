@@ -1,0 +1,128 @@
+package quotahttp
+
+import (
+	"maps"
+	"net"
+	"net/http"
+
+	"github.com/quotasvc/quotasvc/client"
+)
+
+// Options of a Middleware. Without IP no address is told to the service: behind a proxy, RemoteAddr is the proxy's. PeerIP is for servers
+// that clients reach themselves.
+type Options struct {
+	Rules[*http.Request]
+
+	// OnError answers a request that could not be decided because of this backend: a wrong key, an unknown tenant. nil: 500 without
+	// details. Log the error here.
+	OnError func(w http.ResponseWriter, r *http.Request, err error)
+}
+
+// Middleware charges requests.
+type Middleware struct {
+	client  *client.Client
+	options Options
+}
+
+// New returns a Middleware. An error names the option that is wrong.
+func New(c *client.Client, o Options) (*Middleware, error) {
+	if err := o.Check(); err != nil {
+		return nil, err
+	}
+	if o.OnError == nil {
+		o.OnError = func(w http.ResponseWriter, _ *http.Request, _ error) {
+			http.Error(w, http.StatusText(http.StatusInternalServerError), http.StatusInternalServerError)
+		}
+	}
+	return &Middleware{c, o}, nil
+}
+
+// PeerIP returns the address of the connection's peer.
+func PeerIP(r *http.Request) string {
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		return ""
+	}
+	return host
+}
+
+// Wrap returns a handler that charges each request before next serves it. It takes the units back if next answers with 500 or more, or
+// panics.
+func (m *Middleware) Wrap(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		d, err := Decide(r.Context(), m.client, &m.options.Rules, r, Seen{Method: r.Method, Path: r.URL.Path})
+		if r.Context().Err() != nil && err != nil {
+			return // nobody reads an answer
+		}
+		if err != nil {
+			m.options.OnError(w, r, err)
+			return
+		}
+		maps.Copy(w.Header(), d.Header)
+		if !d.Passed {
+			w.Header().Set("Content-Type", "application/problem+json")
+			w.WriteHeader(d.Status)
+			_, _ = w.Write(d.Body) // the client may have left
+			return
+		}
+		seen := &response{ResponseWriter: w}
+		finished := false
+		defer func() {
+			switch {
+			case finished || seen.status != 0:
+				d.Settle(max(seen.status, http.StatusOK))
+			default:
+				d.Settle(http.StatusInternalServerError) // a panic before the answer
+			}
+		}()
+		next.ServeHTTP(seen.forms(), r)
+		finished = true
+	})
+}
+
+// response notes the status of an answer.
+type response struct {
+	http.ResponseWriter
+
+	status int
+}
+
+// WriteHeader notes the status of an answer; 1xx is not its last.
+func (r *response) WriteHeader(status int) {
+	if r.status == 0 && status >= http.StatusOK {
+		r.status = status
+	}
+	r.ResponseWriter.WriteHeader(status)
+}
+
+// Write notes the status of an answer without WriteHeader.
+func (r *response) Write(p []byte) (int, error) {
+	if r.status == 0 {
+		r.status = http.StatusOK
+	}
+	return r.ResponseWriter.Write(p)
+}
+
+// Unwrap lets http.ResponseController reach what the server can do beyond this.
+func (r *response) Unwrap() http.ResponseWriter { return r.ResponseWriter }
+
+// forms returns a writer that can flush and be hijacked if the server's can, for handlers that ask it instead of http.ResponseController.
+func (r *response) forms() http.ResponseWriter {
+	flusher, flushes := r.ResponseWriter.(http.Flusher)
+	hijacker, hijacks := r.ResponseWriter.(http.Hijacker)
+	switch {
+	case flushes && hijacks:
+		return struct {
+			*response
+			http.Flusher
+			http.Hijacker
+		}{r, flusher, hijacker}
+	case flushes:
+		return struct {
+			*response
+			http.Flusher
+		}{r, flusher}
+	default:
+		return r
+	}
+}

@@ -1,0 +1,50 @@
+package client
+
+import (
+	"context"
+	"sync"
+)
+
+// tasks counts work in the background. Unlike a WaitGroup it may start work while somebody waits.
+type tasks struct {
+	mu      sync.Mutex
+	running int
+	idle    chan struct{} // closed when nothing runs; nil: nobody waits
+}
+
+// start notes work and returns the function that ends it.
+func (t *tasks) start() func() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.running++
+	return t.end
+}
+
+func (t *tasks) end() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.running--; t.running == 0 && t.idle != nil {
+		close(t.idle)
+		t.idle = nil
+	}
+}
+
+// wait waits until nothing runs, or ctx ends.
+func (t *tasks) wait(ctx context.Context) error {
+	t.mu.Lock()
+	if t.running == 0 {
+		t.mu.Unlock()
+		return nil
+	}
+	if t.idle == nil {
+		t.idle = make(chan struct{})
+	}
+	idle := t.idle
+	t.mu.Unlock()
+	select {
+	case <-idle:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
