@@ -337,7 +337,7 @@ type Allowance struct {
 	// Overage Whether use may exceed the remainder; by default it may not.
 	Overage *Overage `json:"overage,omitempty"`
 
-	// Overflow The meter that pays after this one is used up, before overage. It must be a different meter without an overflow in this plan.
+	// Overflow The meter that pays after this one is used up, before overage. It must be a different meter of which this plan has an allowance, of 0 if only grants pay, without an overflow.
 	Overflow *Overflow `json:"overflow,omitempty"`
 
 	// PerSubject The most that each subject may use per period; no cap by default.
@@ -2111,7 +2111,7 @@ type OverageAtPeriodEnd string
 // OveragePolicy `allow` lets use exceed the remainder.
 type OveragePolicy string
 
-// Overflow The meter that pays after this one is used up, before overage. It must be a different meter without an overflow in this plan.
+// Overflow The meter that pays after this one is used up, before overage. It must be a different meter of which this plan has an allowance, of 0 if only grants pay, without an overflow.
 type Overflow struct {
 	// Meter An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
 	Meter ID `json:"meter"`
