@@ -615,6 +615,30 @@ func (a *API) AllBlocks(ctx context.Context, q ListBlocksQuery, options ...Optio
 	}, q.Cursor)
 }
 
+// ListDenialsQuery are the parameters of ListDenials. Zero values are not sent.
+type ListDenialsQuery struct {
+	From  time.Time // The start, inclusive; counts from the minute that contains it. A day before `to` by default.
+	To    time.Time // Exclusive; the end of the present minute by default.
+	Limit int64     // The largest number of explanations. There are 100 at most.
+}
+
+func (q *ListDenialsQuery) add(to query) {
+	to.set("from", q.From)
+	to.set("to", q.To)
+	to.set("limit", q.Limit)
+}
+
+// ListDenials sends GET /v1/tenants/{tenant}/denials: Why requests were refused.
+func (a *API) ListDenials(ctx context.Context, tenant string, q ListDenialsQuery, options ...Option) (*DenialList, error) {
+	r := call{
+		operation: "listDenials", method: "GET", safe: true,
+		path: []segment{constant("/v1/tenants/"), parameter("tenant", tenant), constant("/denials")},
+	}
+	r.query = query{}
+	q.add(r.query)
+	return ask[DenialList](ctx, a, &r, options)
+}
+
 // ListEntriesQuery are the parameters of ListEntries. Zero values are not sent.
 type ListEntriesQuery struct {
 	Meter   string    // Only entries of this meter.
@@ -1298,7 +1322,7 @@ func (a *API) VoidGrant(ctx context.Context, tenant string, grantID string, body
 }
 
 // operations are the operationIds of the contract that have a method here.
-var operations = []string{"acquireLease", "adjust", "advanceTestClock", "captureHold", "chargeLimits", "check", "checkBatch", "consume", "createKey", "debit", "debitBatch", "deleteBlock", "deleteBlockPrefix", "deleteLimit", "deleteLimitOverride", "deleteMeter", "deleteSubjectLimitOverride", "extendHold", "getBalance", "getBlock", "getBlockPrefix", "getHold", "getKey", "getLimit", "getLimitOverride", "getLimitState", "getLimitTop", "getMeter", "getOperation", "getPlan", "getRoll", "getSeal", "getSpec", "getSpecJSON", "getStatement", "getSubjectLimitOverride", "getTenant", "getTestClock", "getVerification", "grant", "hold", "listAudit", "listBalances", "listBlocks", "listEntries", "listGrants", "listHolds", "listKeys", "listLimitOverrides", "listLimits", "listMeters", "listPeriods", "listPlans", "listSeals", "listStatements", "listTenants", "listTerms", "listUsage", "patchTenant", "putBlock", "putBlockPrefix", "putLimit", "putLimitOverride", "putMeter", "putPlan", "putSubjectLimitOverride", "putTenant", "refund", "refundCharge", "releaseHold", "releaseLease", "renewLease", "resetLimit", "revokeKey", "rotateKey", "startRoll", "startVerification", "voidGrant"}
+var operations = []string{"acquireLease", "adjust", "advanceTestClock", "captureHold", "chargeLimits", "check", "checkBatch", "consume", "createKey", "debit", "debitBatch", "deleteBlock", "deleteBlockPrefix", "deleteLimit", "deleteLimitOverride", "deleteMeter", "deleteSubjectLimitOverride", "extendHold", "getBalance", "getBlock", "getBlockPrefix", "getHold", "getKey", "getLimit", "getLimitOverride", "getLimitState", "getLimitTop", "getMeter", "getOperation", "getPlan", "getRoll", "getSeal", "getSpec", "getSpecJSON", "getStatement", "getSubjectLimitOverride", "getTenant", "getTestClock", "getVerification", "grant", "hold", "listAudit", "listBalances", "listBlocks", "listDenials", "listEntries", "listGrants", "listHolds", "listKeys", "listLimitOverrides", "listLimits", "listMeters", "listPeriods", "listPlans", "listSeals", "listStatements", "listTenants", "listTerms", "listUsage", "patchTenant", "putBlock", "putBlockPrefix", "putLimit", "putLimitOverride", "putMeter", "putPlan", "putSubjectLimitOverride", "putTenant", "refund", "refundCharge", "releaseHold", "releaseLease", "renewLease", "resetLimit", "revokeKey", "rotateKey", "startRoll", "startVerification", "voidGrant"}
 
 // Errors by code, for errors.Is. docs/api.md says what each means, and what helps.
 var (

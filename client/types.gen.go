@@ -960,6 +960,72 @@ type DebitedItem struct {
 	Shortfall Count `json:"shortfall"`
 }
 
+// Denial A refused request, and why.
+type Denial struct {
+	// At When it was refused.
+	At time.Time `json:"at"`
+
+	// Available The units that could have been charged instead.
+	Available int64 `json:"available,omitempty,omitzero"`
+
+	// Code Why a request was refused. The guide has a section for each code, with what helps. New codes may be added; treat one that you do not know by its status.
+	Code ProblemCode `json:"code"`
+
+	// Meter The meter that did not suffice or that the plan lacks, or the one that was asked for. Absent if several were, or none.
+	Meter string `json:"meter,omitempty,omitzero"`
+
+	// RequestID X-Request-Id of the refusal, which the log has as well; empty where there is none, as for Envoy over gRPC.
+	RequestID string `json:"request_id"`
+
+	// Required The units that were needed.
+	Required int64 `json:"required,omitempty,omitzero"`
+
+	// Route The route that the request named.
+	Route string `json:"route,omitempty,omitzero"`
+
+	// Rule The limit that refused it; of several, the one that does so the longest.
+	Rule string `json:"rule,omitempty,omitzero"`
+
+	// Subject The subject that the request named.
+	Subject string `json:"subject,omitempty,omitzero"`
+}
+
+// DenialCount How many requests were refused in a minute for one reason.
+type DenialCount struct {
+	// Code Why a request was refused. The guide has a section for each code, with what helps. New codes may be added; treat one that you do not know by its status.
+	Code ProblemCode `json:"code"`
+
+	// Meter As in Denial; `(other)`: many meters and limits in that minute are counted together.
+	Meter string `json:"meter,omitempty,omitzero"`
+
+	// Minute The start of the minute.
+	Minute time.Time `json:"minute"`
+
+	// N How many.
+	N int64 `json:"n"`
+
+	// Rule As in Denial; `(other)`, as meter.
+	Rule string `json:"rule,omitempty,omitzero"`
+}
+
+// DenialList Why requests were refused.
+type DenialList struct {
+	// Counts All denials by minute, newest first; 2,000 lines at most.
+	Counts []DenialCount `json:"counts"`
+
+	// CountsFrom Only if there are more lines: the minute from which on all are here. Ask for the time before it.
+	CountsFrom time.Time `json:"counts_from,omitempty,omitzero"`
+
+	// From The start of the time that was asked about.
+	From time.Time `json:"from"`
+
+	// Items The last denials with their explanation, newest first.
+	Items []Denial `json:"items"`
+
+	// To Its end.
+	To time.Time `json:"to"`
+}
+
 // Difference Two records of one fact that differ.
 type Difference struct {
 	// Journal What the journal says.

@@ -17,6 +17,7 @@ import (
 	"github.com/pressly/goose/v3/lock"
 
 	"github.com/quotasvc/quotasvc/deploy/postgres"
+	"github.com/quotasvc/quotasvc/internal/denial"
 	"github.com/quotasvc/quotasvc/internal/ledger/journal"
 	"github.com/quotasvc/quotasvc/internal/pgpool"
 	"github.com/quotasvc/quotasvc/migrations"
@@ -151,7 +152,7 @@ func migrateUpOn(ctx context.Context, databaseURL string, log *slog.Logger, shar
 
 type migratePartitionsCmd struct{ databaseConfig }
 
-// Run makes the partitions of the coming months, and the indexes that partitions lack.
+// Run makes the partitions of the coming time, drops old ones of denials, and makes the indexes that partitions lack.
 func (c *migratePartitionsCmd) Run(ctx context.Context, log *slog.Logger) error {
 	if err := c.validate(); err != nil {
 		return err
@@ -196,7 +197,8 @@ func setRights(ctx context.Context, databaseURL string, log *slog.Logger, when s
 	return nil
 }
 
-// makePartitions makes the journal's partitions of the coming months, and the indexes that partitions lack.
+// makePartitions makes the journal's partitions of the coming months and those of denials of the coming weeks, drops old ones of denials, and makes
+// the indexes that partitions lack.
 func makePartitions(ctx context.Context, databaseURL string, log *slog.Logger) error {
 	conn, err := pgx.Connect(ctx, databaseURL)
 	if err != nil {
@@ -212,6 +214,9 @@ func makePartitions(ctx context.Context, databaseURL string, log *slog.Logger) e
 		return err
 	}
 	if err := j.MakeAhead(ctx, conn, journal.MonthOf(now)); err != nil {
+		return err
+	}
+	if err := denial.Maintain(ctx, conn, now, log); err != nil {
 		return err
 	}
 	return j.BuildIndexes(ctx, conn)

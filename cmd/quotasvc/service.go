@@ -17,6 +17,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/balances"
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/clock"
+	"github.com/quotasvc/quotasvc/internal/denial"
 	"github.com/quotasvc/quotasvc/internal/envoyrls"
 	"github.com/quotasvc/quotasvc/internal/gate"
 	"github.com/quotasvc/quotasvc/internal/httpapi"
@@ -154,8 +155,12 @@ func start(ctx context.Context, secrets *rotation, log *slog.Logger) (_ *service
 	if err != nil {
 		return nil, err
 	}
+	refusals, err := s.startDenials(ctx, cfg, m, l)
+	if err != nil {
+		return nil, err
+	}
 	g := gate.New(l, cat, limiter, cache, gate.Config{
-		LoadsMax: cfg.CheckReads, Overrides: overrides, Once: once.New(store), IDKey: ids.Secret, UnsignedUntil: ids.UnsignedUntil, Log: log,
+		LoadsMax: cfg.CheckReads, Overrides: overrides, Denials: refusals, Once: once.New(store), IDKey: ids.Secret, UnsignedUntil: ids.UnsignedUntil, Log: log,
 		Metrics: m.registry,
 	})
 	proxies, err := parseProxies(cfg.TrustedProxies)
@@ -354,6 +359,22 @@ func (s *service) openOverrides(c *catalog.Store) (*override.Cache, error) {
 	overrides := override.NewCache(store, override.Config{})
 	s.onStop("overrides", overrides.Stop)
 	return overrides, nil
+}
+
+// startDenials starts the memory of refusals.
+func (s *service) startDenials(ctx context.Context, cfg *serviceConfig, m *measurements, l *pg.Ledger) (*denial.Recorder, error) {
+	r, err := denial.Open(ctx, denial.Config{DatabaseURL: string(cfg.DatabaseURL), Login: &s.secrets.database, Log: s.log, Metrics: m.registry, Now: l.Now})
+	if err != nil {
+		return nil, err
+	}
+	s.onStop("denials", func(ctx context.Context) error {
+		if err := r.Stop(ctx); err != nil { // no decision depends on them
+			s.log.Warn("storing the last denials failed", "error", err)
+		}
+		return nil
+	})
+	r.Start()
+	return r, nil
 }
 
 // startRollups starts the writer of the journal's sums.

@@ -80,6 +80,8 @@ BEGIN
             -- jobs of the service
             ('rolls',             'SELECT, INSERT, UPDATE',         'SELECT'),
             ('verifications',     'SELECT, INSERT, UPDATE',         'SELECT'),
+            ('denial_counts',     'SELECT, INSERT, UPDATE',         'SELECT'),
+            ('denials_recent',    'SELECT, INSERT, UPDATE, DELETE', 'SELECT'),
             ('checkpoints',       'SELECT, INSERT, UPDATE, DELETE', 'SELECT'),
             ('full_pass',         'SELECT, INSERT, UPDATE, DELETE', 'SELECT'),
             -- written by commands of the owner

@@ -41,6 +41,8 @@ func Tables() []TableIn {
 		{"rollups", Distributed},
 		{"checkpoints", Distributed},
 		{"sealed_heads", Distributed},
+		{"denial_counts", Distributed},
+		{"denials_recent", Distributed},
 		{"entries", Distributed},
 		// Small tables that no statement joins with those of tenants.
 		{"limits", Local},

@@ -66,7 +66,7 @@ func (g *Gate) Charge(ctx context.Context, req ChargeRequest) (Charged, error) {
 	}
 	g.metrics.decisions.WithLabelValues("charge", outcome(err, out.Replayed)).Inc()
 	if !req.DryRun {
-		g.refused(facts.plan, err)
+		g.refused(ctx, facts.plan, &req.Request, err)
 	}
 	return out, err
 }

@@ -39,6 +39,7 @@ func (g *Gate) Consume(ctx context.Context, req Request) (Debited, error) {
 func (g *Gate) consume(ctx context.Context, req *Request) (Debited, error) {
 	blocked, exempt := g.blocked(req)
 	if blocked != nil {
+		g.debited(ctx, "", req, nil, blocked)
 		return Debited{}, blocked
 	}
 	facts, err := g.tenants.facts(ctx, req.Tenant)
@@ -46,7 +47,7 @@ func (g *Gate) consume(ctx context.Context, req *Request) (Debited, error) {
 		return Debited{}, err
 	}
 	out, err := g.consumeAs(ctx, req, &facts, exempt)
-	g.debited(facts.plan, req.DryRun, out.Result, err)
+	g.debited(ctx, facts.plan, req, out.Result, err)
 	return out, err
 }
 
@@ -153,7 +154,7 @@ func (g *Gate) debit(ctx context.Context, req *Request) (Debited, error) {
 		return Debited{}, err
 	}
 	result, err := g.debitAs(ctx, req, &facts)
-	g.debited(facts.plan, req.DryRun, result, err)
+	g.debited(ctx, facts.plan, req, result, err)
 	return Debited{Result: result}, err
 }
 
@@ -214,7 +215,7 @@ func (g *Gate) DebitBatch(ctx context.Context, reqs []Request) []DebitOutcome {
 	if len(debits) > 0 {
 		for j, o := range g.ledger.DebitBatch(ctx, debits) {
 			out[places[j]] = DebitOutcome{Result: o.Result, Err: o.Err}
-			g.debited(plans[j], false, o.Result, o.Err)
+			g.debited(ctx, plans[j], &reqs[places[j]], o.Result, o.Err)
 		}
 	}
 	for i := range out {

@@ -11,6 +11,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/balances"
 	"github.com/quotasvc/quotasvc/internal/business"
 	"github.com/quotasvc/quotasvc/internal/catalog"
+	"github.com/quotasvc/quotasvc/internal/denial"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/ledger/pg"
 	"github.com/quotasvc/quotasvc/internal/once"
@@ -38,6 +39,9 @@ type Config struct {
 	// Overrides are those of tenants and subjects. The gate neither starts nor stops it. nil: none.
 	Overrides *override.Cache
 
+	// Denials remembers refusals. The gate neither starts nor stops it. nil: nobody does.
+	Denials *denial.Recorder
+
 	Log     *slog.Logger          // nil discards
 	Metrics prometheus.Registerer // nil: not registered
 	Now     func() time.Time      // nil: the ledger's for what balances say, time.Now for waits
@@ -56,6 +60,7 @@ type Gate struct {
 	refresher *refresher
 	metrics   *gateMetrics
 	business  *business.Counts
+	denials   *denial.Recorder
 	memory    *memory
 	named     *lru.Cache[string, BucketNames] // by dimension
 	searching chan struct{}                   // has room for one search for buckets
@@ -94,7 +99,7 @@ func New(l *pg.Ledger, c *catalog.Catalog, limiter *ratelimit.Limiter, copies *b
 	})
 	return &Gate{
 		ledger: l, limiter: limiter, copies: copies, policy: copies.Policy(), tenants: newTenants(c, cfg.Log, limiter.Forget), overrides: cfg.Overrides, metrics: metrics, log: cfg.Log, clock: cfg.Now,
-		business: business.New(cfg.Metrics), memory: newMemory(), named: named, searching: make(chan struct{}, 1), once: cfg.Once, chargeIDs: ratelimit.NewReceiptIDs(sumOf(cfg.IDKey, []byte("charges"))),
+		business: business.New(cfg.Metrics), denials: cfg.Denials, memory: newMemory(), named: named, searching: make(chan struct{}, 1), once: cfg.Once, chargeIDs: ratelimit.NewReceiptIDs(sumOf(cfg.IDKey, []byte("charges"))),
 		leaseIDs: ratelimit.NewLeaseIDs(sumOf(cfg.IDKey, []byte("leases")), cfg.UnsignedUntil),
 		loader:   loader, refresher: newRefresher(loader),
 	}

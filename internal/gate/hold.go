@@ -24,7 +24,7 @@ func (g *Gate) hold(ctx context.Context, h *ledger.Hold, dryRun bool) (*ledger.H
 	h.Items = facts.itemsOf(h.Items)
 	result, err := pg.DoOrDryRun(ctx, g.ledger, h, dryRun)
 	if !dryRun {
-		g.refused(facts.plan, err)
+		g.refused(ctx, facts.plan, &Request{Tenant: h.Tenant, Subject: h.Subject, Items: h.Items}, err)
 	}
 	return result, err
 }
@@ -47,7 +47,7 @@ func (g *Gate) changeHold(ctx context.Context, h *ledger.HoldChange, dryRun bool
 	}
 	result, err := pg.DoOrDryRun(ctx, g.ledger, h, dryRun)
 	if !dryRun {
-		g.captured(plan, h, result, err)
+		g.captured(ctx, plan, h, result, err)
 	}
 	return result, err
 }

@@ -1,10 +1,6 @@
 package gate
 
-import (
-	"github.com/prometheus/client_golang/prometheus"
-
-	"github.com/quotasvc/quotasvc/internal/ledger"
-)
+import "github.com/prometheus/client_golang/prometheus"
 
 // gateMetrics are the measurements of a Gate. Their labels are operations, codes and sources: fixed sets.
 type gateMetrics struct {
@@ -54,44 +50,4 @@ func outcome(err error, replayed bool) string {
 		return "allowed"
 	}
 	return string(CodeOf(err))
-}
-
-// refused counts the refusal of a request of a tenant on plan. Other errors, and nil, do not count.
-func (g *Gate) refused(plan string, err error) {
-	if err == nil {
-		return
-	}
-	switch code := CodeOf(err); code { // all others are about the request or about the service, not about the plan
-	case CodeRateLimited, CodeCostExceedsCapacity, ledger.CodeQuotaExceeded, ledger.CodeCreditsExhausted, ledger.CodeMeterNotInPlan, ledger.CodeTenantSuspended:
-		g.business.Refused(g.tenants.catalog.Snapshot(), plan, string(code))
-	default:
-	}
-}
-
-// debited counts a debit that was decided, or its refusal.
-func (g *Gate) debited(plan string, dryRun bool, result *ledger.DebitResult, err error) {
-	if dryRun {
-		return
-	}
-	if err != nil {
-		g.refused(plan, err)
-		return
-	}
-	if result == nil || result.Replayed {
-		return
-	}
-	for i := range result.Items {
-		g.business.Drawn(g.tenants.catalog.Snapshot(), result.Items[i].Draws)
-	}
-}
-
-// captured counts a capture that was decided, or its refusal. Other changes of holds draw nothing.
-func (g *Gate) captured(plan string, h *ledger.HoldChange, result *ledger.HoldResult, err error) {
-	g.refused(plan, err)
-	if err != nil || result.Replayed || h.Action != ledger.ActionCapture {
-		return
-	}
-	for i := range result.Items {
-		g.business.Drawn(g.tenants.catalog.Snapshot(), result.Items[i].Draws)
-	}
 }

@@ -71,6 +71,7 @@ func trials(tenant string, made belongings) map[string]trial {
 		"GET /v1/tenants/:tenant/periods":                         {path: path + "/periods?meter=calls"},
 		"GET /v1/tenants/:tenant/statements":                      {path: path + "/statements"},
 		"GET /v1/tenants/:tenant/statements/:meter/:period_start": {path: path + "/statements/calls/current"},
+		"GET /v1/tenants/:tenant/denials":                         {path: path + "/denials"},
 		"GET /v1/tenants/:tenant/usage":                           {path: path + "/usage?meter=calls&from=2026-01-01T00:00:00Z&to=2026-01-02T00:00:00Z"},
 		"GET /v1/tenants/:tenant/grants":                          {path: path + "/grants"},
 		"GET /v1/tenants/:tenant/holds":                           {path: path + "/holds"},

@@ -6,6 +6,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/quotasvc/quotasvc/internal/body"
+	"github.com/quotasvc/quotasvc/internal/denial"
 	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/ledger/history"
@@ -137,6 +138,39 @@ func (s *Server) getOperation(rc *request) error {
 	return rc.send(http.StatusOK, wire.Operation{
 		OperationID: op.ID, Tenant: op.Tenant, Kind: string(op.Kind), CreatedAt: op.CreatedAt.UTC(), Entries: mapSlice(op.Entries, entryOf),
 	})
+}
+
+// listDenials answers with the refused requests of a tenant.
+func (s *Server) listDenials(rc *request) error {
+	tenant, err := rc.tenantParameter()
+	if err != nil {
+		return err
+	}
+	q := denial.Query{Tenant: tenant, From: rc.query.instant("from"), To: rc.query.instant("to")}
+	q.Limit, _ = rc.query.page()
+	if err := rc.query.err(); err != nil {
+		return err
+	}
+	list, err := denial.Read(rc.reporting(), s.history, s.ledger.Now(), q)
+	if err != nil {
+		return err
+	}
+	return rc.send(http.StatusOK, wire.DenialList{
+		From: list.From, To: list.To, CountsFrom: list.CountsFrom, Items: mapSlice(list.Denials, denialOf),
+		Counts: mapSlice(list.Counts, func(c *denial.Count) wire.DenialCount {
+			return wire.DenialCount{Minute: c.Minute, Code: c.Code, Meter: c.Meter, Rule: c.Rule, N: c.N}
+		}),
+	})
+}
+
+func denialOf(d *denial.Denial) wire.Denial {
+	out := wire.Denial{
+		At: d.At, Code: d.Code, Meter: d.Meter, Rule: d.Rule, Subject: d.Subject, Route: d.Route, Required: d.Required, RequestID: d.RequestID,
+	}
+	if d.Required > 0 {
+		out.Available = &d.Available
+	}
+	return out
 }
 
 // listPeriods answers with the open period of a balance and those that follow.

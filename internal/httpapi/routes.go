@@ -64,6 +64,7 @@ func (s *Server) routes() []route {
 		{method: http.MethodGet, path: "/v1/tenants/:tenant/statements", query: []string{"meter", "subject", "limit", "cursor"}, scope: access.Read, reach: oneTenant, handler: s.listStatements},
 		{method: http.MethodGet, path: "/v1/tenants/:tenant/statements/:meter/:period_start", query: []string{"subject", "format"}, scope: access.Read, reach: oneTenant, handler: s.getStatement},
 		{method: http.MethodGet, path: "/v1/tenants/:tenant/usage", query: []string{"meter", "subject", "from", "to", "by", "group_by", "timezone"}, scope: access.Read, reach: oneTenant, handler: s.usage},
+		{method: http.MethodGet, path: "/v1/tenants/:tenant/denials", query: []string{"from", "to", "limit"}, scope: access.Read, reach: oneTenant, handler: s.listDenials},
 		{method: http.MethodGet, path: "/v1/tenants/:tenant/grants", query: []string{"meter", "status", "limit", "cursor"}, scope: access.Read, reach: oneTenant, handler: s.listGrants},
 		{method: http.MethodGet, path: "/v1/tenants/:tenant/holds", query: []string{"status", "limit", "cursor"}, scope: access.Read, reach: oneTenant, handler: s.listHolds},
 		{method: http.MethodGet, path: "/v1/tenants/:tenant/holds/:hold_id", scope: access.Read, reach: oneTenant, handler: s.getHold},

@@ -24,6 +24,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/balances"
 	"github.com/quotasvc/quotasvc/internal/body"
 	"github.com/quotasvc/quotasvc/internal/catalog"
+	"github.com/quotasvc/quotasvc/internal/denial"
 	"github.com/quotasvc/quotasvc/internal/gate"
 	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
 	"github.com/quotasvc/quotasvc/internal/ledger/history"
@@ -51,6 +52,7 @@ type service struct {
 	verifier  *verifier.Verifier
 	keys      *access.Directory
 	overrides *override.Cache
+	denials   *denial.Recorder // not started: the test flushes it
 	url, ops  string
 	client    *http.Client
 	log       *lines
@@ -210,7 +212,12 @@ func (s *service) below(databaseURL string) (*gate.Gate, *pg.Ledger, *catalog.Ca
 	s.check(err)
 	s.overrides = override.NewCache(overrides, override.Config{})
 	s.onStop("overrides", s.overrides.Stop)
-	return gate.New(l, c, limiter, cache, gate.Config{Overrides: s.overrides, IDKey: []byte("key of tests")}), l, c
+	s.denials, err = denial.Open(s.t.Context(), denial.Config{
+		DatabaseURL: databaseURL, Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry(), Now: l.Now,
+	})
+	s.check(err)
+	s.onStop("denials", s.denials.Stop)
+	return gate.New(l, c, limiter, cache, gate.Config{Overrides: s.overrides, Denials: s.denials, IDKey: []byte("key of tests")}), l, c
 }
 
 func (s *service) openVerifier(databaseURL string) *verifier.Verifier {

@@ -144,6 +144,22 @@ func reported[V any](ctx context.Context, r *Reader, ask func(context.Context, *
 	return answer, err
 }
 
+// Report runs a question of another package as a report about a tenant, on the replica if there is one. tenant empty: about all. Errors of ask are
+// those of Failed, or *ledger.Error.
+func Report[V any](ctx context.Context, r *Reader, tenant string, ask func(context.Context, *pgxpool.Pool) (V, error)) (V, error) {
+	return reported(ctx, r, func(ctx context.Context, q *report) (answer V, err error) {
+		if tenant != "" {
+			if err := r.ledger.MustExist(ctx, tenant); err != nil {
+				return answer, err
+			}
+		}
+		return ask(ctx, q.pool)
+	})
+}
+
+// Failed wraps an error of the driver in a report.
+func Failed(what string, err error) *ledger.Error { return failed(what, err) }
+
 // follow makes the report read the primary from now on, unless the replica has entry seq of the balance. A view, which comes from the primary, and
 // the journal must not be of different instants.
 func (q *report) follow(ctx context.Context, k ledger.BalanceKey, seq int64) error {

@@ -1,0 +1,165 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// denials is the service's answer about refused requests.
+type denials struct {
+	Items []struct {
+		At        time.Time
+		Code      string
+		RequestID string `json:"request_id"`
+	}
+	Counts []struct {
+		Minute            time.Time
+		Code, Meter, Rule string
+		N                 int64
+	}
+}
+
+func (d denials) total() (n int64) {
+	for _, c := range d.Counts {
+		n += c.N
+	}
+	return n
+}
+
+func (in *instance) denials(t testing.TB, tenant string) (d denials) {
+	t.Helper()
+	in.do(t, http.StatusOK, "GET", "/v1/tenants/"+tenant+"/denials", "", nil).into(t, &d)
+	return d
+}
+
+// A process that is killed loses what it has noted since its last flush, a second before, and no more. The others are counted once.
+func TestDenials_Killed_LosesAtMostAnInterval(t *testing.T) {
+	t.Parallel()
+	env := backends(t)
+	in := serve(t, env)
+	in.setUp(t, 1)
+	var sent int64
+	refuse := func(in *instance, n int) {
+		for range n {
+			sent++
+			in.do(t, http.StatusTooManyRequests, "POST", "/v1/debits", fmt.Sprint("k", sent), debitOf("acme", "api_calls", 5))
+		}
+	}
+	refuse(in, 40)
+	before := time.Now()
+	for in.denials(t, "acme").total() < 40 {
+		if time.Since(before) > 5*time.Second { // an interval is a second; this machine may be busy
+			t.Fatalf("%+v after %s", in.denials(t, "acme"), time.Since(before))
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	refuse(in, 10)
+	in.signal(syscall.SIGKILL)
+	in.wait()
+	again := serve(t, env)
+	if n := again.denials(t, "acme").total(); n < 40 || n > 50 {
+		t.Errorf("%d are known after the kill, of 50; 40 were stored", n)
+	}
+	stored := again.denials(t, "acme").total()
+	refuse(again, 7)
+	again.stop() // this one flushes
+	last := serve(t, env)
+	d := last.denials(t, "acme")
+	if d.total() != stored+7 || int64(len(d.Items)) != stored+7 || d.Items[0].Code != "quota_exceeded" {
+		t.Errorf("%d are counted and %d explained, want %d", d.total(), len(d.Items), stored+7)
+	}
+}
+
+// A flood of refusals costs transactions by the time it takes, and rows by its reasons, not by its requests.
+func TestDenials_Flood_BoundedTransactionsAndRows(t *testing.T) {
+	t.Parallel()
+	env := backends(t)
+	in := serve(t, env)
+	in.setUp(t, 1)
+	conn, err := pgx.Connect(t.Context(), strings.TrimPrefix(env[0], "QUOTASVC_DATABASE_URL="))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close(t.Context()) }()
+	const clients, each = 10, 300
+	began := time.Now()
+	var all sync.WaitGroup
+	for c := range clients {
+		all.Go(func() {
+			for i := range each {
+				if got, err := in.send(t.Context(), "POST", "/v1/debits", fmt.Sprint("k", c, "-", i), debitOf("acme", "api_calls", 5)); err != nil || got.status != http.StatusTooManyRequests {
+					t.Errorf("%v, %v", got, err)
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		if d := in.denials(t, "acme"); d.total() == clients*each && len(d.Items) == 100 {
+			break
+		} else if time.Now().After(deadline) {
+			t.Fatalf("%d are counted, %d explained", d.total(), len(d.Items))
+		}
+	}
+	took := time.Since(began)
+	// Each flush adds to the row of the minute once, and replaces the explanations once: what the table's statistics have seen bounds the flushes.
+	var rows, changes int64
+	if err := conn.QueryRow(t.Context(), "SELECT count(*) FROM denial_counts").Scan(&rows); err != nil {
+		t.Fatal(err)
+	}
+	if err := conn.QueryRow(t.Context(), "SELECT n_tup_ins + n_tup_upd FROM pg_stat_user_tables WHERE relname = 'denials_recent'").Scan(&changes); err != nil {
+		t.Fatal(err)
+	}
+	if most := int64(took/time.Second) + 2; rows > int64(took/time.Minute)+2 || changes > most {
+		t.Errorf("%d rows, %d changes in %s, want at most %d", rows, changes, took, most)
+	}
+	t.Logf("%d refusals in %s: %d rows, %d changes", clients*each, took, rows, changes)
+}
+
+// The commands of docs/support.md work as they stand, and answer why.
+func TestSupport_Page_Answers(t *testing.T) {
+	t.Parallel()
+	bash := programOf(t, "bash")
+	programOf(t, "curl")
+	text, err := os.ReadFile("../../docs/support.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := serve(t, backends(t))
+	in.setUp(t, 5)
+	in.do(t, http.StatusTooManyRequests, "POST", "/v1/debits", "k", debitOf("acme", "api_calls", 100))
+	for deadline := time.Now().Add(soon); in.denials(t, "acme").total() == 0; time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("it is not listed")
+		}
+	}
+	var key struct{ Secret string }
+	in.do(t, http.StatusCreated, "POST", "/v1/keys", "", object{"name": "support", "scopes": []string{"read"}}).into(t, &key)
+	var script strings.Builder
+	blocks := regexp.MustCompile("(?ms)^```sh run\n(.*?)^```$").FindAllStringSubmatch(string(text), -1)
+	for _, b := range blocks {
+		script.WriteString(b[1])
+	}
+	cmd := exec.CommandContext(t.Context(), bash, "-euo", "pipefail", "-c", script.String())
+	cmd.Env = append(os.Environ(), "QUOTASVC_URL="+in.api, "QUOTASVC_KEY="+key.Secret)
+	out, err := cmd.CombinedOutput()
+	if err != nil || len(blocks) < 4 {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for _, part := range []string{`"code":"quota_exceeded","meter":"api_calls"`, `"required":100`, `"available":5`, `"n":1`, `"remaining":5`} {
+		if !strings.Contains(string(out), part) {
+			t.Errorf("%s is not in\n%s", part, out)
+		}
+	}
+}

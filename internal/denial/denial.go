@@ -1,0 +1,67 @@
+package denial
+
+import (
+	"encoding/json"
+	"time"
+)
+
+const (
+	// Kept is the number of explanations that a tenant has. A page of a support tool shows as many.
+	Kept = 100
+
+	// Other stands for meters and rules that had no room in their minute. No id has a bracket.
+	Other = "(other)"
+
+	// KeptFor is how long counts and explanations are kept at least: the last whole month and some days, in which a support case is still open. Counts go
+	// by weeks, so that they are kept up to seven days longer.
+	KeptFor = 35 * 24 * time.Hour
+)
+
+// Denial is one refusal. Texts are as long as the API lets them be: ids of 128 bytes, routes of 256.
+type Denial struct {
+	At                  time.Time // the ledger's time
+	Tenant              string
+	Code                string // of the problem
+	Meter               string // that was asked for, or that did not suffice; empty: none, or several
+	Rule                string // the limit that refused, of several the one that does so the longest; empty: no limit did
+	Subject, Route      string // as the request named them; empty: not at all
+	Required, Available int64  // units; Required 0: they are not the reason
+	RequestID           string // X-Request-Id; empty: the request has none
+}
+
+// line is a denial as it is stored.
+type line struct {
+	At        time.Time `json:"at"`
+	Code      string    `json:"code"`
+	Meter     string    `json:"meter,omitempty"`
+	Rule      string    `json:"rule,omitempty"`
+	Subject   string    `json:"subject,omitempty"`
+	Route     string    `json:"route,omitempty"`
+	Required  int64     `json:"required,omitempty"`
+	Available int64     `json:"available,omitempty"`
+	RequestID string    `json:"request_id,omitempty"`
+}
+
+// encode returns denials as a JSON array.
+func encode(denials []Denial) (string, error) {
+	lines := make([]line, len(denials))
+	for i := range denials {
+		d := &denials[i]
+		lines[i] = line{d.At.UTC(), d.Code, d.Meter, d.Rule, d.Subject, d.Route, d.Required, d.Available, d.RequestID}
+	}
+	text, err := json.Marshal(lines)
+	return string(text), err
+}
+
+// decode reads what encode has made.
+func decode(tenant string, text []byte) ([]Denial, error) {
+	var lines []line
+	if err := json.Unmarshal(text, &lines); err != nil {
+		return nil, err
+	}
+	out := make([]Denial, len(lines))
+	for i, l := range lines {
+		out[i] = Denial{l.At.UTC(), tenant, l.Code, l.Meter, l.Rule, l.Subject, l.Route, l.Required, l.Available, l.RequestID}
+	}
+	return out, nil
+}

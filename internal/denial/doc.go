@@ -1,0 +1,32 @@
+// Package denial remembers refusals, so that somebody can say tomorrow why a request was refused today: how many there were in each minute, and the
+// last ones of each tenant with their explanation.
+//
+// # Terms
+//
+//   - denial: one refused debit, consume, hold, capture, charge or authorize. A check is no denial, nor is a dry run, a fault of the request (400), or
+//     a failure of the service (503).
+//   - count: how many denials of a tenant had one code, meter and rule in one minute.
+//   - explanation: one denial with what was asked for. A tenant has its last Kept ones.
+//   - flush: what was noted since the flush before goes to PostgreSQL, in one transaction for up to chunkTenants tenants.
+//
+// # Invariants
+//
+//  1. Note waits for nothing and writes to memory alone: a flood of refusals costs PostgreSQL one transaction per flush, not one per request.
+//  2. Memory and rows are bounded, whatever clients send. What has no room is counted under Other, or in quotasvc_denials_lost_total.
+//  3. Only tenants that exist have rows. A tenant has at most Kept explanations, of bounded length.
+//  4. A count is never too high. After a flush with an unknown outcome what it had is given up, and counted as lost.
+//  5. Nothing depends on denials: no decision, no balance, no proof.
+//
+// # Clock
+//
+// The ledger's, as the caller reads it: denials move with the test clock. A week is seven days from a Monday 00:00 UTC on; each has its partition.
+//
+// # Concurrency
+//
+// All methods are safe for concurrent use. A Recorder has one goroutine, which Stop ends. Several instances add to the same counts.
+//
+// # Failure
+//
+// While PostgreSQL is away, denials stay in memory as far as they have room. A process that is killed loses what it has noted since the last flush:
+// about a second, and more only while more than chunkTenants tenants a second are refused. Stop flushes.
+package denial

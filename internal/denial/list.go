@@ -1,0 +1,105 @@
+package denial
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/ledger/history"
+)
+
+const (
+	// CountsMax bounds the counts of an answer. A tenant that one limit refuses all day has 1,440.
+	CountsMax = 2000
+
+	// DefaultSpan is how far a question without `from` looks back.
+	DefaultSpan = 24 * time.Hour
+)
+
+// Query asks for the denials of a tenant in [From, To).
+type Query struct {
+	Tenant string
+	From   time.Time // zero: DefaultSpan before To
+	To     time.Time // zero: now
+	Limit  int       // explanations at most: 1 or more
+}
+
+// Count is how many denials of one code, meter and rule there were in a minute.
+type Count struct {
+	Minute            time.Time
+	Code, Meter, Rule string // meter and rule: empty, or Other, as in Denial
+	N                 int64
+}
+
+// List is the answer.
+type List struct {
+	From, To time.Time
+	Denials  []Denial // newest first
+	Counts   []Count  // newest first
+
+	// CountsFrom is the minute from which on all counts are here, if there are more than CountsMax; zero: all are.
+	CountsFrom time.Time
+}
+
+// Read answers q, as a report of r. Errors are *ledger.Error: CodeTenantNotFound, CodeInvalidArgument for a To that is not later than From, or those of reports.
+func Read(ctx context.Context, r *history.Reader, now time.Time, q Query) (List, error) {
+	if q.To.IsZero() {
+		q.To = now.Add(time.Minute).Truncate(time.Minute) // the present minute, too
+	}
+	if q.From.IsZero() {
+		q.From = q.To.Add(-DefaultSpan)
+	}
+	if !q.From.Before(q.To) {
+		return List{}, ledger.Errorf(ledger.CodeInvalidArgument, "to", "must be later than from")
+	}
+	return history.Report(ctx, r, q.Tenant, func(ctx context.Context, pool *pgxpool.Pool) (List, error) {
+		out := List{From: q.From.UTC(), To: q.To.UTC()}
+		var err error
+		if out.Denials, err = readRecent(ctx, pool, &q); err != nil {
+			return List{}, history.Failed("read denials", err)
+		}
+		if out.Counts, err = readCounts(ctx, pool, &q); err != nil {
+			return List{}, history.Failed("count denials", err)
+		}
+		if len(out.Counts) > CountsMax {
+			cut := out.Counts[CountsMax].Minute
+			out.Counts = slices.DeleteFunc(out.Counts, func(c Count) bool { return !c.Minute.After(cut) })
+			out.CountsFrom = cut.Add(time.Minute)
+		}
+		return out, nil
+	})
+}
+
+func readRecent(ctx context.Context, pool *pgxpool.Pool, q *Query) ([]Denial, error) {
+	var text []byte
+	if err := pool.QueryRow(ctx, queries["SelectRecent"], q.Tenant).Scan(&text); errors.Is(err, pgx.ErrNoRows) {
+		return nil, nil
+	} else if err != nil {
+		return nil, err
+	}
+	all, err := decode(q.Tenant, text)
+	if err != nil {
+		return nil, fmt.Errorf("decode explanations: %w", err)
+	}
+	slices.SortStableFunc(all, func(a, b Denial) int { return b.At.Compare(a.At) }) // several instances have written them
+	all = slices.DeleteFunc(all, func(d Denial) bool { return d.At.Before(q.From) || !d.At.Before(q.To) })
+	return all[:min(len(all), q.Limit)], nil
+}
+
+func readCounts(ctx context.Context, pool *pgxpool.Pool, q *Query) ([]Count, error) {
+	rows, err := pool.Query(ctx, queries["SelectCounts"], q.Tenant, q.From.Truncate(time.Minute), q.To, CountsMax+1)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (c Count, err error) {
+		err = row.Scan(&c.Minute, &c.Code, &c.Meter, &c.Rule, &c.N)
+		c.Minute = c.Minute.UTC()
+		return c, err
+	})
+}

@@ -1,0 +1,252 @@
+package denial
+
+import (
+	"cmp"
+	"hash/maphash"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Bounds of what a process has in memory between two flushes. A flood of one tenant has a handful of keys; the rest is for attacks and for the time in
+// which PostgreSQL is away.
+const (
+	shards = 16
+
+	// tenantsMax and keysMax bound the tenants and their counts: 16,000 and 64,000 in all, some 15 MB.
+	tenantsMax = 1000
+	keysMax    = 4000
+
+	// recentMax bounds the explanations: 16,000 in all. Each has up to 770 bytes.
+	recentMax = 1000
+
+	// keysOfTenant bounds a tenant's counts of one minute. A client can name any meter; a plan has few, and few rules.
+	keysOfTenant = 20
+
+	// keysOfTenantMax bounds them in all, so that a tenant does not take the room of others while PostgreSQL is away.
+	keysOfTenantMax = 400
+)
+
+// key is what is counted.
+type key struct {
+	minute      int64 // Unix time in minutes
+	code        string
+	meter, rule string
+}
+
+// explanation is a denial as it is kept until the next flush: its texts are copied into one buffer. Strings of a request may be parts of its headers, all
+// of which would be kept with them.
+type explanation struct {
+	at                  time.Time
+	code                string
+	required, available int64
+	ends                [5]int // of the texts in buf
+	buf                 []byte
+}
+
+func (e *explanation) set(d *Denial) {
+	e.at, e.code, e.required, e.available, e.buf = d.At, d.Code, d.Required, d.Available, e.buf[:0]
+	for i, text := range [...]string{d.Meter, d.Rule, d.Subject, d.Route, d.RequestID} {
+		e.buf = append(e.buf, text...)
+		e.ends[i] = len(e.buf)
+	}
+}
+
+func (e *explanation) denial(tenant string) Denial {
+	var texts [5]string
+	from := 0
+	for i, end := range e.ends {
+		texts[i], from = string(e.buf[from:end]), end
+	}
+	return Denial{
+		At: e.at, Tenant: tenant, Code: e.code, Meter: texts[0], Rule: texts[1], Subject: texts[2], Route: texts[3],
+		Required: e.required, Available: e.available, RequestID: texts[4],
+	}
+}
+
+// noted is what is known of one tenant since the last flush.
+type noted struct {
+	counts map[key]int64
+	minute int64 // the newest
+	named  int   // keys of that minute
+	recent []explanation
+	next   int // the oldest of recent, which is replaced next
+}
+
+// newest returns the explanations, newest first.
+func (n *noted) newest(tenant string) []Denial {
+	out := make([]Denial, 0, len(n.recent))
+	for i := range n.recent {
+		at := (n.next - 1 - i + 2*len(n.recent)) % len(n.recent)
+		out = append(out, n.recent[at].denial(tenant))
+	}
+	return out
+}
+
+// keep keeps an explanation, instead of the oldest one if there are Kept. It reports whether it took room.
+func (n *noted) keep(d *Denial, room bool) (grew, kept bool) {
+	switch {
+	case len(n.recent) < Kept && room:
+		n.recent = append(n.recent, explanation{})
+		n.recent[len(n.recent)-1].set(d)
+		return true, true
+	case len(n.recent) == 0:
+		return false, false
+	default:
+		n.recent[n.next].set(d)
+		n.next = (n.next + 1) % len(n.recent)
+		return false, true
+	}
+}
+
+// shard is a part of the memory, so that cores do not wait for each other.
+type shard struct {
+	mu      sync.Mutex
+	tenants map[string]*noted
+	keys    int // of all tenants
+	recent  int
+}
+
+// memory is what was noted since the last flush.
+type memory struct {
+	seed   maphash.Seed
+	shards [shards]shard
+}
+
+func newMemory() *memory {
+	m := &memory{seed: maphash.MakeSeed()}
+	for i := range m.shards {
+		m.shards[i].tenants = map[string]*noted{}
+	}
+	return m
+}
+
+// missed is what had no room.
+type missed struct {
+	counts, explanations, named int64 // named: counted, under Other
+}
+
+func (m *memory) of(tenant string) *shard { return &m.shards[maphash.String(m.seed, tenant)%shards] }
+
+// note counts a denial and keeps its explanation.
+func (m *memory) note(d *Denial) (lost missed) {
+	s := m.of(d.Tenant)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := s.tenant(d.Tenant)
+	if n == nil {
+		return missed{counts: 1, explanations: 1}
+	}
+	lost = s.count(n, key{d.At.Unix() / 60, d.Code, d.Meter, d.Rule}, 1)
+	grew, kept := n.keep(d, s.recent < recentMax)
+	if grew {
+		s.recent++
+	}
+	if !kept {
+		lost.explanations = 1
+	}
+	return lost
+}
+
+// tenant returns what is noted of a tenant; nil: there is no room for it.
+func (s *shard) tenant(tenant string) *noted {
+	n := s.tenants[tenant]
+	if n == nil && len(s.tenants) < tenantsMax {
+		n = &noted{counts: map[key]int64{}}
+		s.tenants[strings.Clone(tenant)] = n
+	}
+	return n
+}
+
+// count adds to a count, or to that of the others of its minute and code.
+func (s *shard) count(n *noted, k key, by int64) (lost missed) {
+	if _, known := n.counts[k]; known {
+		n.counts[k] += by
+		return lost
+	}
+	if k.minute > n.minute {
+		n.minute, n.named = k.minute, 0
+	}
+	if n.named >= keysOfTenant || len(n.counts) >= keysOfTenantMax || s.keys >= keysMax {
+		lost.named = by
+		k.meter, k.rule = Other, Other
+		if _, known := n.counts[k]; known {
+			n.counts[k] += by
+			return lost
+		}
+		if len(n.counts) >= 2*keysOfTenantMax || s.keys >= 2*keysMax {
+			return missed{counts: by}
+		}
+	} else {
+		k.meter, k.rule = strings.Clone(k.meter), strings.Clone(k.rule)
+		n.named++
+	}
+	n.counts[k] = by
+	s.keys++
+	return lost
+}
+
+// take returns all that is noted, and forgets it.
+func (m *memory) take() map[string]*noted {
+	all := map[string]*noted{}
+	for i := range m.shards {
+		s := &m.shards[i]
+		s.mu.Lock()
+		taken := s.tenants
+		if len(taken) > 0 {
+			s.tenants, s.keys, s.recent = map[string]*noted{}, 0, 0
+		}
+		s.mu.Unlock()
+		maps.Copy(all, taken)
+	}
+	return all
+}
+
+// restore notes again what was taken and could not be stored. What was noted meanwhile is newer.
+func (m *memory) restore(tenants map[string]*noted) (lost missed) {
+	add := func(more missed) {
+		lost.counts += more.counts
+		lost.explanations += more.explanations
+		lost.named += more.named
+	}
+	for tenant, before := range tenants {
+		add(m.of(tenant).restore(tenant, before))
+	}
+	return lost
+}
+
+func (s *shard) restore(tenant string, before *noted) (lost missed) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := s.tenant(tenant)
+	if n == nil {
+		for _, by := range before.counts {
+			lost.counts += by
+		}
+		lost.explanations = int64(len(before.recent))
+		return lost
+	}
+	for k, by := range before.counts {
+		more := s.count(n, k, by)
+		lost.counts += more.counts
+		lost.named += more.named
+	}
+	both := append(n.newest(tenant), before.newest(tenant)...)
+	kept := min(len(both), Kept, max(recentMax-s.recent, 0)+len(n.recent))
+	s.recent += kept - len(n.recent)
+	lost.explanations = int64(min(len(both), Kept) - kept)
+	n.recent, n.next = make([]explanation, kept), 0
+	for i := range kept {
+		n.recent[kept-1-i].set(&both[i])
+	}
+	return lost
+}
+
+// sortedKeys returns the keys in the order in which all instances write them, so that they do not wait for each other in a circle.
+func (n *noted) sortedKeys() []key {
+	return slices.SortedFunc(maps.Keys(n.counts), func(a, b key) int {
+		return cmp.Or(int(a.minute-b.minute), strings.Compare(a.code, b.code), strings.Compare(a.meter, b.meter), strings.Compare(a.rule, b.rule))
+	})
+}

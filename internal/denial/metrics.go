@@ -1,0 +1,38 @@
+package denial
+
+import "github.com/prometheus/client_golang/prometheus"
+
+// metrics say what is not known of denials. How many there are is in quotasvc_decisions_total.
+type metrics struct {
+	counts, explanations, named prometheus.Counter
+	weeks                       prometheus.Gauge
+}
+
+func newMetrics(reg prometheus.Registerer) *metrics {
+	lost := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "quotasvc_denials_lost_total",
+		Help: "Denials that were not stored for want of room, of PostgreSQL or of a partition, by what is lost: count or explanation.",
+	}, []string{"what"})
+	m := &metrics{
+		counts: lost.WithLabelValues("count"), explanations: lost.WithLabelValues("explanation"),
+		named: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "quotasvc_denials_other_total",
+			Help: "Denials that are counted without their meter and rule, as (other): their tenant had too many of both in a minute.",
+		}),
+		weeks: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "quotasvc_denials_partition_weeks_ahead",
+			Help: "Weeks after the current one that have a partition for counts of denials. Below 0 denials are not counted.",
+		}),
+	}
+	reg.MustRegister(lost, m.named, m.weeks)
+	return m
+}
+
+func (m *metrics) miss(lost missed) {
+	if lost == (missed{}) {
+		return
+	}
+	m.counts.Add(float64(lost.counts))
+	m.explanations.Add(float64(lost.explanations))
+	m.named.Add(float64(lost.named))
+}

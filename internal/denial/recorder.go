@@ -1,0 +1,243 @@
+package denial
+
+import (
+	"context"
+	"embed"
+	"fmt"
+	"log/slog"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/quotasvc/quotasvc/internal/namedsql"
+	"github.com/quotasvc/quotasvc/internal/pgpool"
+)
+
+const (
+	// flushEvery is the pause between two flushes: what a process that is killed loses. A shorter one costs idle services nothing and busy ones more
+	// transactions.
+	flushEvery = time.Second
+
+	// flushTimeout bounds a flush; what is left stays in memory. chunkTimeout bounds one of its transactions.
+	flushTimeout = 5 * time.Second
+	chunkTimeout = 2 * time.Second
+
+	// chunkTenants bounds the tenants of a transaction: it has at most 10,000 counts of a minute and 50,000 explanations.
+	chunkTenants = 500
+
+	// upkeepEvery is the pause between two looks at the partitions.
+	upkeepEvery   = time.Hour
+	upkeepTimeout = 20 * time.Second
+
+	dialTimeout = 2 * time.Second
+)
+
+//go:embed sql/*.sql
+var sqlFiles embed.FS
+
+// queries are the statements of this package. Their files are embedded, so that loading them cannot fail at run time: a test loads them.
+var queries = load()
+
+func load() map[string]string {
+	all, err := namedsql.Load(sqlFiles)
+	if err != nil {
+		panic(err)
+	}
+	return all
+}
+
+// Config configures a Recorder.
+type Config struct {
+	DatabaseURL string                // PostgreSQL, required
+	Log         *slog.Logger          // required
+	Metrics     prometheus.Registerer // required
+	Now         func() time.Time      // the ledger's time, required
+	Login       *pgpool.Login         // changes user and password of new connections; nil: those of the URL
+	Every       time.Duration         // between flushes; 0: flushEvery
+}
+
+// Recorder counts denials and keeps the last ones. A nil Recorder forgets them.
+type Recorder struct {
+	memory  *memory
+	pool    *pgxpool.Pool
+	cfg     Config
+	metrics *metrics
+	cancel  context.CancelFunc
+	done    sync.WaitGroup
+}
+
+// Open returns a recorder with a connection of its own. It does not wait for PostgreSQL.
+func Open(ctx context.Context, cfg Config) (*Recorder, error) {
+	if cfg.Every == 0 {
+		cfg.Every = flushEvery
+	}
+	r := &Recorder{memory: newMemory(), cfg: cfg, metrics: newMetrics(cfg.Metrics), cancel: func() {}}
+	conn, err := pgxpool.ParseConfig(cfg.DatabaseURL)
+	if err != nil {
+		return nil, fmt.Errorf("denials: database URL: %w", err)
+	}
+	conn.MaxConns, conn.BeforeConnect, conn.ConnConfig.ConnectTimeout = 1, cfg.Login.Apply, dialTimeout
+	conn.ConnConfig.RuntimeParams["application_name"], conn.ConnConfig.RuntimeParams["timezone"] = "quotasvc-denials", "UTC"
+	limit := strconv.FormatInt(chunkTimeout.Milliseconds(), 10)
+	pgpool.Set(conn.ConnConfig, map[string]string{"jit": "off", "statement_timeout": limit, "idle_in_transaction_session_timeout": limit})
+	if r.pool, err = pgxpool.NewWithConfig(ctx, conn); err != nil {
+		return nil, fmt.Errorf("denials: open pool: %w", err)
+	}
+	return r, nil
+}
+
+// Start begins to flush.
+func (r *Recorder) Start() {
+	ctx, cancel := context.WithCancel(context.Background())
+	r.cancel = cancel
+	r.done.Go(func() { r.run(ctx) })
+}
+
+// Stop flushes what is noted, and closes the connection. It fails if ctx ends before all is stored.
+func (r *Recorder) Stop(ctx context.Context) error {
+	r.cancel()
+	r.done.Wait()
+	defer r.pool.Close()
+	return r.Flush(ctx)
+}
+
+// Note counts a denial and keeps its explanation. It does not block. d and its texts are not kept.
+func (r *Recorder) Note(d *Denial) {
+	if r == nil {
+		return
+	}
+	r.metrics.miss(r.memory.note(d))
+}
+
+func (r *Recorder) run(ctx context.Context) {
+	flushes, upkeep := time.NewTimer(rand.N(r.cfg.Every)), time.NewTicker(upkeepEvery)
+	defer flushes.Stop()
+	defer upkeep.Stop()
+	r.maintain(ctx)
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-flushes.C:
+			if err := r.Flush(ctx); err != nil && ctx.Err() == nil {
+				r.cfg.Log.Warn("denials were not stored; they stay in memory as far as they have room", "error", err)
+			}
+			flushes.Reset(r.cfg.Every)
+		case <-upkeep.C:
+			r.maintain(ctx)
+		}
+	}
+}
+
+// maintain makes and drops partitions as far as the role may, and deletes old explanations.
+func (r *Recorder) maintain(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, upkeepTimeout)
+	defer cancel()
+	now := r.cfg.Now()
+	err := r.pool.AcquireFunc(ctx, func(c *pgxpool.Conn) error {
+		failed := Maintain(ctx, c.Conn(), now, r.cfg.Log)
+		all, err := partitions(ctx, c.Conn())
+		if err != nil {
+			return err
+		}
+		weeks := ahead(all, now)
+		r.metrics.weeks.Set(float64(weeks))
+		if failed != nil {
+			level := slog.LevelInfo
+			if weeks < 2 {
+				level = slog.LevelWarn
+			}
+			r.cfg.Log.Log(ctx, level, "partitions of denials were not made or dropped: run `quotasvc migrate partitions` as the role that owns the tables",
+				"weeks_ahead", weeks, "error", failed)
+		}
+		_, err = c.Exec(ctx, queries["ForgetRecent"], now.Add(-KeptFor))
+		return err
+	})
+	if err != nil && ctx.Err() == nil {
+		r.cfg.Log.Warn("the partitions of denials are not known", "error", err)
+	}
+}
+
+// Flush stores what is noted. What cannot be stored stays in memory as far as it has room.
+func (r *Recorder) Flush(ctx context.Context) error {
+	taken := r.memory.take()
+	if len(taken) == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, flushTimeout)
+	defer cancel()
+	for chunk := range slices.Chunk(slices.Sorted(maps.Keys(taken)), chunkTenants) {
+		kept, err := r.store(ctx, chunk, taken)
+		if err != nil && kept {
+			r.metrics.miss(r.memory.restore(taken))
+			return err
+		}
+		for _, tenant := range chunk {
+			if err != nil {
+				r.metrics.miss(taken[tenant].all())
+			}
+			delete(taken, tenant)
+		}
+		if err != nil {
+			r.metrics.miss(r.memory.restore(taken))
+			return err
+		}
+	}
+	return nil
+}
+
+// store stores what is noted of some tenants. With an error, kept says that nothing of it was stored for sure.
+func (r *Recorder) store(ctx context.Context, tenants []string, of map[string]*noted) (kept bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, chunkTimeout)
+	defer cancel()
+	conn, err := r.pool.Acquire(ctx)
+	if err != nil {
+		return true, fmt.Errorf("store denials: %w", err)
+	}
+	defer conn.Release()
+	w, err := writeOf(tenants, of)
+	if err != nil {
+		return false, err
+	}
+	err = w.send(ctx, conn.Conn())
+	if lacksPartition(err) {
+		if failed := makeWeeks(ctx, conn.Conn(), w.weeks(), r.cfg.Log); failed != nil {
+			r.cfg.Log.Warn("denials are not counted: there is no partition for them: run `quotasvc migrate partitions` as the role that owns the tables", "error", failed)
+			r.metrics.miss(missed{counts: w.total()})
+			w.dropCounts()
+		}
+		err = w.send(ctx, conn.Conn())
+	}
+	if err != nil {
+		return undone(err), fmt.Errorf("store denials: %w", err)
+	}
+	return true, nil
+}
+
+// all returns what is noted as missed.
+func (n *noted) all() (lost missed) {
+	for _, by := range n.counts {
+		lost.counts += by
+	}
+	lost.explanations = int64(len(n.recent))
+	return lost
+}
+
+// send stores w in one transaction.
+func (w *write) send(ctx context.Context, conn *pgx.Conn) error {
+	var batch pgx.Batch
+	if len(w.n) > 0 {
+		batch.Queue(queries["AddCounts"], w.tenant, w.minute, w.code, w.meter, w.rule, w.n)
+	}
+	if len(w.explained) > 0 {
+		batch.Queue(queries["AddRecent"], w.explained, w.newest, w.items)
+	}
+	return conn.SendBatch(ctx, &batch).Close()
+}

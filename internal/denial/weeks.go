@@ -1,0 +1,152 @@
+package denial
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+const (
+	week = 7 * 24 * time.Hour
+
+	// weeksAhead is how many weeks after the current one have their partition in advance: whoever may make partitions can be away for two months.
+	weeksAhead = 9
+
+	// lockWait bounds the wait for a lock on the table. Only flushes and lists of denials wait behind it.
+	lockWait = "SET LOCAL lock_timeout = 500"
+)
+
+// monday is an instant at which a week begins.
+var monday = time.Date(1970, time.January, 5, 0, 0, 0, 0, time.UTC)
+
+// weekOf returns the start of the week of t, which is after 1970-01-05.
+func weekOf(t time.Time) time.Time { return monday.Add(t.Sub(monday).Truncate(week)) }
+
+func partitionName(start time.Time) string { return "denial_counts_" + start.Format("2006_01_02") }
+
+// partition is a part of denial_counts.
+type partition struct {
+	name     string
+	from, to time.Time
+}
+
+// Maintain makes the partitions of the coming weeks, and drops those that are older than KeptFor at now. The connection must be of the role that owns the
+// tables, and in no transaction.
+func Maintain(ctx context.Context, conn *pgx.Conn, now time.Time, log *slog.Logger) error {
+	start := weekOf(now)
+	var starts []time.Time
+	for i := -1; i <= weeksAhead; i++ {
+		starts = append(starts, start.Add(time.Duration(i)*week))
+	}
+	if err := makeWeeks(ctx, conn, starts, log); err != nil {
+		return err
+	}
+	return dropOld(ctx, conn, now, log)
+}
+
+func partitions(ctx context.Context, conn *pgx.Conn) ([]partition, error) {
+	rows, err := conn.Query(ctx, queries["Partitions"])
+	if err != nil {
+		return nil, fmt.Errorf("list the partitions of denials: %w", err)
+	}
+	var out []partition
+	var p partition
+	_, err = pgx.ForEachRow(rows, []any{&p.name, &p.from, &p.to}, func() error {
+		out = append(out, p)
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list the partitions of denials: %w", err)
+	}
+	return out, nil
+}
+
+// ahead returns how many weeks after that of now have a partition, up to the first that has none; -1: not even its own has one.
+func ahead(all []partition, now time.Time) int {
+	n := -1
+	for covered(all, weekOf(now).Add(time.Duration(n+1)*week)) {
+		n++
+	}
+	return n
+}
+
+func covered(all []partition, at time.Time) bool {
+	for _, p := range all {
+		if !at.Before(p.from) && at.Before(p.to) {
+			return true
+		}
+	}
+	return false
+}
+
+// makeWeeks makes the partitions of the weeks that begin at starts, unless they exist.
+func makeWeeks(ctx context.Context, conn *pgx.Conn, starts []time.Time, log *slog.Logger) error {
+	for _, start := range starts {
+		name, made := partitionName(start), false
+		err := pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
+			if _, err := tx.Exec(ctx, queries["PartitionLock"]); err != nil {
+				return err
+			}
+			all, err := partitions(ctx, conn)
+			if err != nil || covered(all, start) {
+				return err
+			}
+			made = true
+			// Attached as a table of its own: CREATE TABLE ... PARTITION OF would lock out flushes and lists. Citus passes each text on to the nodes.
+			for _, statement := range []string{
+				lockWait,
+				fmt.Sprintf("CREATE TABLE %s (LIKE denial_counts INCLUDING ALL)", name),
+				fmt.Sprintf("ALTER TABLE denial_counts ATTACH PARTITION %s FOR VALUES FROM ('%s') TO ('%s')",
+					name, start.Format(time.RFC3339), start.Add(week).Format(time.RFC3339)),
+			} {
+				if _, err := tx.Exec(ctx, statement); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return fmt.Errorf("make the partition %s: %w", name, err)
+		}
+		if made {
+			log.Info("partition of denials made", "partition", name)
+		}
+	}
+	return nil
+}
+
+// dropOld drops the partitions of weeks that ended longer than KeptFor ago.
+func dropOld(ctx context.Context, conn *pgx.Conn, now time.Time, log *slog.Logger) error {
+	all, err := partitions(ctx, conn)
+	if err != nil {
+		return err
+	}
+	for _, p := range all {
+		if p.to.Add(KeptFor).After(now) {
+			continue
+		}
+		err := pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
+			if _, err := tx.Exec(ctx, lockWait); err != nil {
+				return err
+			}
+			_, err := tx.Exec(ctx, "DROP TABLE IF EXISTS "+pgx.Identifier{p.name}.Sanitize())
+			return err
+		})
+		if err != nil {
+			return fmt.Errorf("drop the partition %s: %w", p.name, err)
+		}
+		log.Info("partition of denials dropped", "partition", p.name)
+	}
+	return nil
+}
+
+// lacksPartition reports whether rows could not be written because a week has no partition.
+func lacksPartition(err error) bool {
+	pgErr, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && pgErr.Code == "23514" && pgErr.ConstraintName == ""
+}

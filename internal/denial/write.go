@@ -1,0 +1,76 @@
+package denial
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// write are the rows of one transaction, by column.
+type write struct {
+	tenant []string
+	minute []time.Time
+	code   []string
+	meter  []string
+	rule   []string
+	n      []int64
+
+	explained []string
+	newest    []time.Time
+	items     []string
+}
+
+// writeOf returns the rows of some tenants, in their order.
+func writeOf(tenants []string, of map[string]*noted) (*write, error) {
+	w := &write{}
+	for _, tenant := range tenants {
+		n := of[tenant]
+		for _, k := range n.sortedKeys() {
+			w.tenant, w.minute = append(w.tenant, tenant), append(w.minute, time.Unix(k.minute*60, 0).UTC())
+			w.code, w.meter, w.rule = append(w.code, k.code), append(w.meter, k.meter), append(w.rule, k.rule)
+			w.n = append(w.n, n.counts[k])
+		}
+		if newest := n.newest(tenant); len(newest) > 0 {
+			text, err := encode(newest)
+			if err != nil {
+				return nil, fmt.Errorf("encode denials: %w", err)
+			}
+			w.explained, w.newest, w.items = append(w.explained, tenant), append(w.newest, newest[0].At), append(w.items, text)
+		}
+	}
+	return w, nil
+}
+
+// weeks returns the starts of the weeks that w has counts of.
+func (w *write) weeks() []time.Time {
+	var out []time.Time
+	for _, minute := range w.minute {
+		if start := weekOf(minute); !slices.ContainsFunc(out, start.Equal) {
+			out = append(out, start)
+		}
+	}
+	return out
+}
+
+func (w *write) total() (n int64) {
+	for _, by := range w.n {
+		n += by
+	}
+	return n
+}
+
+func (w *write) dropCounts() {
+	w.tenant, w.minute, w.code, w.meter, w.rule, w.n = nil, nil, nil, nil, nil, nil
+}
+
+// undone reports whether err says that the transaction was not committed, and that it may succeed later. Otherwise nobody knows, or the data is at fault.
+func undone(err error) bool {
+	if e, refused := errors.AsType[*pgconn.PgError](err); refused {
+		return !strings.HasPrefix(e.Code, "22") && !strings.HasPrefix(e.Code, "23")
+	}
+	return pgconn.SafeToRetry(err)
+}
