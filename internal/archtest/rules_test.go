@@ -27,6 +27,7 @@ var mayImport = map[string][]string{
 	"internal/bound":                 {},
 	"internal/period":                {},
 	"internal/lane":                  {},
+	"internal/price":                 {"internal/bound"}, // pure
 	"internal/recent":                {},
 	"internal/breaker":               {},
 	"internal/localstack":            {},
@@ -34,7 +35,7 @@ var mayImport = map[string][]string{
 	"internal/catalog/diff":          {},                                                            // pure
 	"internal/catalog/check":         {"internal/body", "internal/bound", "internal/period"},        // pure
 	"internal/catalog/block":         {"internal/body", "internal/bound", "internal/catalog/check"}, // pure
-	"internal/catalog":               {"internal/address", "internal/catalog/block", "internal/catalog/check", "internal/catalog/diff", "internal/body", "internal/bound", "internal/clock", "internal/lane", "internal/namedsql", "internal/parts", "internal/period", "internal/recent", "internal/route", "internal/trail", "internal/yamldoc"},
+	"internal/catalog":               {"internal/address", "internal/catalog/block", "internal/catalog/check", "internal/catalog/diff", "internal/body", "internal/bound", "internal/clock", "internal/lane", "internal/namedsql", "internal/parts", "internal/period", "internal/price", "internal/recent", "internal/route", "internal/trail", "internal/yamldoc"},
 	"internal/namedsql":              {},
 	"internal/citus":                 {},
 	"internal/override":              {"internal/body", "internal/bound", "internal/catalog", "internal/lane", "internal/namedsql", "internal/trail"},
@@ -42,13 +43,14 @@ var mayImport = map[string][]string{
 	"internal/trail":                 {"internal/namedsql"},
 	"internal/tracing":               {},
 	"internal/pgpool":                {},
-	"internal/clock":                 {},                                                  // pure: two clocks
-	"internal/ledger":                {"internal/bound", "internal/period"},               // pure: the domain
-	"internal/ledger/audit/seal":     {},                                                  // pure: the log of seals
-	"internal/ledger/audit":          {"internal/ledger/audit/seal", "internal/namedsql"}, // never the ledger: it must not share its mistakes
+	"internal/clock":                 {},                                                                                   // pure: two clocks
+	"internal/ledger":                {"internal/bound", "internal/ledger/canonical", "internal/period", "internal/price"}, // pure: the domain
+	"internal/ledger/canonical":      {},                                                                                   // pure
+	"internal/ledger/audit/seal":     {},                                                                                   // pure: the log of seals
+	"internal/ledger/audit":          {"internal/ledger/audit/seal", "internal/namedsql"},                                  // never the ledger: it must not share its mistakes
 	"internal/ledger/journal":        {"internal/namedsql"},
 	"internal/ledger/archive":        {"internal/ledger", "internal/ledger/journal", "internal/namedsql", "internal/pgpool", "internal/trail"},
-	"internal/ledger/model":          {"internal/ledger", "internal/period"}, // the second implementation, for tests
+	"internal/ledger/model":          {"internal/ledger", "internal/period", "internal/price"}, // the second implementation, for tests
 	"internal/ledger/verifier":       {"internal/trail", "internal/pgpool", "internal/ledger", "internal/ledger/audit", "internal/ledger/audit/seal", "internal/namedsql"},
 	"internal/ledger/pg":             {"internal/citus", "internal/clock", "internal/ledger", "internal/ledger/journal", "internal/namedsql", "internal/pgpool", "internal/bound", "internal/breaker", "internal/lane", "internal/period", "internal/trail"},
 	"internal/ledger/history":        {"internal/ledger", "internal/ledger/pg", "internal/pgpool", "internal/namedsql", "internal/bound", "internal/period"},
@@ -119,6 +121,7 @@ var mayImportInTests = map[string][]string{
 	"internal/httpapi/limitheaders": {"internal/body", "internal/bound"},
 	"internal/httpapi":              {"internal/transport", "internal/catalog/diff"},                                                                      // the API behind real connections
 	"cmd/quotasvc":                  {"client", "client/quotahttp", "internal/bench", "internal/bench/growth", "internal/bench/report", "internal/drill"}, // the client on the real service; the small forms of `make bench-outage`, `make bench-growth` and `make drill`
+	"internal/gate":                 {"internal/price"},
 	"internal/ratelimit":            {"internal/ratelimit/rule/oracle"},
 	"internal/ratelimit/rule":       {"internal/ratelimit/rule/oracle"},
 }
@@ -157,13 +160,13 @@ var notEvenInTests = []string{"github.com/labstack/echo", "unsafe", "C"}
 // pure matches the files that decide without input or output: the state machine,
 // the burn order, calendars and bucket arithmetic. Tests can cover all their cases,
 // because their results depend on their arguments only.
-var pure = regexp.MustCompile(`^internal/((bound|ledger|period|ratelimit/rule)/\w+|balances/policy|` +
+var pure = regexp.MustCompile(`^internal/((bound|ledger|ledger/canonical|period|price|ratelimit/rule)/\w+|balances/policy|` +
 	`ratelimit/(lease_id|vector|workbench|replica/membership|replica/shares))\.go$`)
 
 // pureOurs are the packages of ours that pure files may import: those that are pure, and replica and redisstore for their values
 // (sets of replicas, script calls and replies).
 var pureOurs = []string{
-	"internal/bound", "internal/ledger", "internal/period", "internal/ratelimit/rule", "internal/ratelimit/replica", "internal/redisstore",
+	"internal/bound", "internal/ledger", "internal/ledger/canonical", "internal/price", "internal/period", "internal/ratelimit/rule", "internal/ratelimit/replica", "internal/redisstore",
 }
 
 // impure lists standard packages that pure files must not import.

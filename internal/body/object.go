@@ -1,6 +1,7 @@
 package body
 
 import (
+	"encoding/json"
 	"fmt"
 	"reflect"
 	"slices"
@@ -144,6 +145,8 @@ func (r *objectReader) read(v reflect.Value) {
 		if raw, ok := r.value(); ok {
 			v.SetBytes(canonical(raw))
 		}
+	case v.Addr().Type().Implements(reflect.TypeFor[json.Unmarshaler]()):
+		r.own(v.Addr().Interface().(json.Unmarshaler))
 	case v.Kind() == reflect.Pointer:
 		v.Set(reflect.New(v.Type().Elem()))
 		r.read(v.Elem())
@@ -173,6 +176,17 @@ func (r *objectReader) read(v reflect.Value) {
 		}
 	default:
 		panic(fmt.Sprintf("body: no way to read a %s", v.Type()))
+	}
+}
+
+// own reads a value of a type that knows its forms. Its error is the sentence for another value.
+func (r *objectReader) own(v json.Unmarshaler) {
+	raw, ok := r.value()
+	if !ok {
+		return
+	}
+	if err := v.UnmarshalJSON(raw); err != nil {
+		r.fault(err.Error())
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/period"
+	"github.com/quotasvc/quotasvc/internal/price"
 )
 
 func TestGivesLess_ComparesInTheLongRun(t *testing.T) {
@@ -86,7 +87,7 @@ func TestPutPlan_OverflowIntoMeterThePlanLacks_NamesBoth(t *testing.T) {
 	put(t, s.PutMeter, Meter{ID: "tokens", Unit: "token"})
 	put(t, s.PutMeter, Meter{ID: "credits", Unit: "credit"})
 	a := monthly("tokens", 1)
-	a.Overflow = &Overflow{Meter: "credits", Price: 2}
+	a.Overflow = &Overflow{Meter: "credits", Price: price.Whole(2)}
 	_, _, err := s.PutPlan(ctx, Plan{ID: "odd", Allowances: []Allowance{a}})
 	require.ErrorIs(t, err, ErrInvalid)
 	require.Equal(t, []string{"allowances[0].overflow.meter"}, fieldsIn(t, err))

@@ -12,6 +12,7 @@ import (
 
 	"github.com/quotasvc/quotasvc/internal/bound"
 	"github.com/quotasvc/quotasvc/internal/period"
+	"github.com/quotasvc/quotasvc/internal/price"
 	"github.com/quotasvc/quotasvc/internal/yamldoc"
 )
 
@@ -79,7 +80,7 @@ func TestParseFile_MappingsOrLists(t *testing.T) {
 		require.Equal(t, []Meter{{ID: "api_calls", Unit: "call", Description: "Calls", DenialReplay: true}, {ID: "007", Unit: "shot"}}, f.Meters)
 		require.Equal(t, []Plan{{ID: "starter", Allowances: []Allowance{{
 			Meter: "api_calls", Amount: bound.MaxAmount, Every: period.Month, Anchor: period.Tenant, Rollover: &Rollover{Max: 10},
-			Overage: &Overage{Policy: "allow", Cap: &zero}, Overflow: &Overflow{Meter: "007", Price: 2}, PerSubject: &five,
+			Overage: &Overage{Policy: "allow", Cap: &zero}, Overflow: &Overflow{Meter: "007", Price: price.Whole(2)}, PerSubject: &five,
 		}, {Meter: "007", Every: period.Once, Anchor: period.Calendar}}, Limits: []Limit{{
 			Rule: "search", Per: []string{"tenant", "route"}, Match: Match{Route: "/search"}, Kind: "token_bucket", Rate: "60/s",
 		}}}}, f.Plans)

@@ -11,6 +11,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/bound"
 	"github.com/quotasvc/quotasvc/internal/catalog/check"
 	"github.com/quotasvc/quotasvc/internal/period"
+	"github.com/quotasvc/quotasvc/internal/price"
 )
 
 const (
@@ -70,8 +71,8 @@ type Overage struct {
 // Overflow names the meter that pays when this one is used up. The plan has an allowance of that meter, of 0 if only grants pay, and that
 // meter has no overflow: units are paid for in one step. Plans that earlier versions have stored may lack it.
 type Overflow struct {
-	Meter string `json:"meter"` // a different meter
-	Price int64  `json:"price"` // units of Meter for one unit, 1..bound.MaxAmount
+	Meter string      `json:"meter"` // a different meter
+	Price price.Ratio `json:"price"` // of one unit, in units of Meter
 }
 
 // Check returns all faults of p.
@@ -145,7 +146,7 @@ func (a *Allowance) check(c *check.Checker) {
 	if o := a.Overflow; o != nil {
 		c.ID("overflow.meter", o.Meter)
 		c.Require(o.Meter != a.Meter, "overflow.meter", "must differ from the meter of the allowance")
-		c.Amount("overflow.price", o.Price, 1)
+		c.Require(o.Price.Valid(), "overflow.price", "%s", price.MustBe)
 	}
 	if a.PerSubject != nil {
 		c.Amount("per_subject", *a.PerSubject, 0)

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/quotasvc/quotasvc/internal/period"
+	"github.com/quotasvc/quotasvc/internal/price"
 )
 
 // PutPlan stores p as the newest version of its plan, unless the newest version already grants the same. It returns the
@@ -117,7 +118,7 @@ func (tx *txn) addAllowances(ctx context.Context, plans []Plan) error {
 	)
 	_, err = pgx.ForEachRow(rows, []any{
 		&plan, &r.meter, &r.amount, &r.every, &r.anchor, &r.rolloverMin, &r.rolloverMax, &r.overagePolicy, &r.overageCap,
-		&r.overflowMeter, &r.overflowPrice, &r.perSubject, &r.expiresInDays, &r.overageAtEnd,
+		&r.overflowMeter, &r.overflowPrice, &r.ratioMeter, &r.ratioUnits, &r.ratioPer, &r.perSubject, &r.expiresInDays, &r.overageAtEnd,
 	}, func() error {
 		p := byID[plan]
 		p.Allowances = append(p.Allowances, r.allowance())
@@ -199,7 +200,10 @@ func (tx *txn) insertAllowances(ctx context.Context, p *Plan) error {
 		column(rows, func(r *allowanceRow) *int64 { return r.overflowPrice }),
 		column(rows, func(r *allowanceRow) *int64 { return r.perSubject }),
 		column(rows, func(r *allowanceRow) *int64 { return r.expiresInDays }),
-		column(rows, func(r *allowanceRow) *string { return r.overageAtEnd }))
+		column(rows, func(r *allowanceRow) *string { return r.overageAtEnd }),
+		column(rows, func(r *allowanceRow) *string { return r.ratioMeter }),
+		column(rows, func(r *allowanceRow) *int64 { return r.ratioUnits }),
+		column(rows, func(r *allowanceRow) *int64 { return r.ratioPer }))
 	return err
 }
 
@@ -261,6 +265,8 @@ type allowanceRow struct {
 	overageAtEnd             *string
 	overflowMeter            *string
 	overflowPrice            *int64
+	ratioMeter               *string // the meter of an overflow whose price is no whole number; the fields above are nil then
+	ratioUnits, ratioPer     *int64
 	perSubject               *int64
 	expiresInDays            *int64
 }
@@ -279,8 +285,12 @@ func rowOf(a *Allowance) allowanceRow {
 			r.overageAtEnd = &a.Overage.AtPeriodEnd
 		}
 	}
-	if a.Overflow != nil {
-		r.overflowMeter, r.overflowPrice = &a.Overflow.Meter, &a.Overflow.Price
+	switch o := a.Overflow; {
+	case o == nil:
+	case o.Price.IsWhole():
+		r.overflowMeter, r.overflowPrice = &o.Meter, &o.Price.Units
+	default:
+		r.ratioMeter, r.ratioUnits, r.ratioPer = &o.Meter, &o.Price.Units, &o.Price.Per
 	}
 	return r
 }
@@ -302,8 +312,11 @@ func (r *allowanceRow) allowance() Allowance {
 			a.Overage.AtPeriodEnd = *r.overageAtEnd
 		}
 	}
-	if r.overflowMeter != nil && r.overflowPrice != nil {
-		a.Overflow = &Overflow{Meter: *r.overflowMeter, Price: *r.overflowPrice}
+	switch {
+	case r.overflowMeter != nil && r.overflowPrice != nil:
+		a.Overflow = &Overflow{Meter: *r.overflowMeter, Price: price.Whole(*r.overflowPrice)}
+	case r.ratioMeter != nil && r.ratioUnits != nil && r.ratioPer != nil:
+		a.Overflow = &Overflow{Meter: *r.ratioMeter, Price: price.Ratio{Units: *r.ratioUnits, Per: *r.ratioPer}}
 	}
 	return a
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/quotasvc/quotasvc/internal/body"
 	"github.com/quotasvc/quotasvc/internal/period"
+	"github.com/quotasvc/quotasvc/internal/price"
 	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
@@ -90,7 +91,7 @@ func TestDeleteMeter_InUse_Conflict(t *testing.T) {
 		put(t, s.PutMeter, Meter{ID: id, Unit: "unit"})
 	}
 	a := monthly("granted", 1)
-	a.Overflow = &Overflow{Meter: "overflow", Price: 3}
+	a.Overflow = &Overflow{Meter: "overflow", Price: price.Whole(3)}
 	put(t, s.PutPlan, Plan{ID: "p", Allowances: []Allowance{a, monthly("overflow", 0)}, Limits: []Limit{
 		{Rule: "in-plan", Per: []string{"tenant"}, Kind: "token_bucket", Rate: "5/s", Match: Match{Meter: "plan_limited"}},
 	}})
@@ -127,7 +128,7 @@ func TestPutPlan_VersionOnlyOnOtherGrants(t *testing.T) {
 		{
 			Meter: "api_calls", Amount: 1, Every: period.Day, Anchor: period.Calendar,
 			Rollover: &Rollover{Min: 1, Max: 10}, Overage: &Overage{Policy: "allow", Cap: &amount, AtPeriodEnd: "preserve"},
-			Overflow: &Overflow{Meter: "credits", Price: 2}, PerSubject: &limit,
+			Overflow: &Overflow{Meter: "credits", Price: price.Whole(2)}, PerSubject: &limit,
 		},
 		{Meter: "credits", Amount: 0, Every: period.Once, Anchor: period.Tenant, Overage: &Overage{Policy: "deny"}},
 	}, Limits: []Limit{
@@ -174,7 +175,7 @@ func TestPut_ReferencesMustExist(t *testing.T) {
 	s := newStore(t)
 	seed(t, s)
 	a := monthly("none1", 1)
-	a.Overflow = &Overflow{Meter: "none2", Price: 1}
+	a.Overflow = &Overflow{Meter: "none2", Price: price.Whole(1)}
 	_, _, err := s.PutPlan(ctx, Plan{ID: "p", Allowances: []Allowance{monthly("api_calls", 1), a}})
 	require.ErrorIs(t, err, errNotFound)
 	require.Equal(t, []string{"allowances[1].meter", "allowances[1].overflow.meter"}, fieldsIn(t, err))

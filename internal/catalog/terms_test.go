@@ -12,6 +12,7 @@ import (
 
 	"github.com/quotasvc/quotasvc/internal/bound"
 	"github.com/quotasvc/quotasvc/internal/period"
+	"github.com/quotasvc/quotasvc/internal/price"
 )
 
 // wide stores plans with calls and credits (both), and with calls alone (lean). acme is on both.
@@ -292,7 +293,7 @@ func TestPutPlan_OverflowInOneStep(t *testing.T) {
 	t.Parallel()
 	into := func(meter, other string) Allowance {
 		a := monthly(meter, 1)
-		a.Overflow = &Overflow{Meter: other, Price: 2}
+		a.Overflow = &Overflow{Meter: other, Price: price.Whole(2)}
 		return a
 	}
 	p := Plan{ID: "p", Allowances: []Allowance{into("a", "c"), into("b", "c"), monthly("c", 1), into("d", "elsewhere")}}

@@ -11,6 +11,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/body"
 	"github.com/quotasvc/quotasvc/internal/bound"
 	"github.com/quotasvc/quotasvc/internal/period"
+	"github.com/quotasvc/quotasvc/internal/price"
 )
 
 func TestPutMeter_IDFollowsContract(t *testing.T) {
@@ -40,7 +41,7 @@ func TestCheck_AllFaultsAtOnce(t *testing.T) {
 				{Meter: "a", Amount: -1, Every: "fortnight", Anchor: ""},
 				{
 					Meter: "a", Amount: over, Every: period.Day, Anchor: period.Calendar, Rollover: &Rollover{Min: 0, Max: 0},
-					Overage: &Overage{Policy: "maybe", Cap: &minus}, Overflow: &Overflow{Meter: "a", Price: 0}, PerSubject: &over,
+					Overage: &Overage{Policy: "maybe", Cap: &minus}, Overflow: &Overflow{Meter: "a", Price: price.Whole(0)}, PerSubject: &over,
 				},
 				{
 					Meter: "b", Every: period.Day, Anchor: period.Calendar, Rollover: &Rollover{Min: 3, Max: 2},

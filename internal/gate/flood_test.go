@@ -13,6 +13,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/period"
+	"github.com/quotasvc/quotasvc/internal/price"
 	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
@@ -156,7 +157,7 @@ func (in *instance) putWide() {
 		return catalog.Allowance{Meter: meter, Amount: amount, Every: period.Year, Anchor: period.Calendar}
 	}
 	flowing, over, capped := yearly("flowing", 0), yearly("over", 2), yearly("capped", 10)
-	flowing.Overflow = &catalog.Overflow{Meter: "credits", Price: 2}
+	flowing.Overflow = &catalog.Overflow{Meter: "credits", Price: price.Whole(2)}
 	over.Overage = &catalog.Overage{Policy: "allow", Cap: new(int64(4))}
 	capped.PerSubject = new(int64(3))
 	in.putPlan(catalog.Plan{ID: "wide", Allowances: []catalog.Allowance{flowing, over, capped, {Meter: "credits", Amount: 0, Every: period.Once, Anchor: period.Calendar}}})

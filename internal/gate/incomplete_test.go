@@ -6,6 +6,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/period"
+	"github.com/quotasvc/quotasvc/internal/price"
 	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
@@ -22,7 +23,7 @@ func (in *instance) putIncompleteBalances() {
 		return catalog.Allowance{Meter: meter, Amount: amount, Every: period.Year, Anchor: period.Calendar}
 	}
 	calls, other, seats := yearly("calls", 10), yearly("other", 5), yearly("seats", 6)
-	calls.Overflow = &catalog.Overflow{Meter: "credits", Price: 3}
+	calls.Overflow = &catalog.Overflow{Meter: "credits", Price: price.Whole(3)}
 	other.Overage = &catalog.Overage{Policy: "allow", Cap: new(int64(4))}
 	seats.PerSubject = new(int64(2))
 	in.putPlan(catalog.Plan{ID: "pro", Allowances: []catalog.Allowance{

@@ -130,7 +130,8 @@ func allowanceOf(a *catalog.Allowance) wire.Allowance {
 		out.Overage = &wire.Overage{Policy: wire.OveragePolicy(o.Policy), Cap: o.Cap, AtPeriodEnd: wire.OverageAtPeriodEnd(o.AtPeriodEnd)}
 	}
 	if o := a.Overflow; o != nil {
-		out.Overflow = &wire.Overflow{Meter: o.Meter, Price: o.Price}
+		text, _ := o.Price.MarshalJSON() // which never fails
+		out.Overflow = &wire.Overflow{Meter: o.Meter, Price: text}
 	}
 	return out
 }

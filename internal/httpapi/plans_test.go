@@ -21,7 +21,7 @@ func TestPutPlan_KeepsAllowance(t *testing.T) {
 	want := []wire.Allowance{
 		{
 			Meter: "calls", Amount: 10, Every: wire.AllowanceEveryMonth, Anchor: wire.AllowanceAnchorTenant, Rollover: &wire.Rollover{Min: 2, Max: 5},
-			Overage: &wire.Overage{Policy: wire.OveragePolicyAllow, Cap: new(int64(0))}, Overflow: &wire.Overflow{Meter: "credits", Price: 3}, PerSubject: new(int64(0)),
+			Overage: &wire.Overage{Policy: wire.OveragePolicyAllow, Cap: new(int64(0))}, Overflow: &wire.Overflow{Meter: "credits", Price: wire.Price("3")}, PerSubject: new(int64(0)),
 		},
 		{
 			Meter: "credits", Every: wire.AllowanceEveryDay, Anchor: wire.AllowanceAnchorCalendar, Rollover: &wire.Rollover{Max: 1},
@@ -72,6 +72,45 @@ func TestPutPlan_ContradictoryAllowance_400(t *testing.T) {
 	a := s.call("PUT", "/v1/plans/p", `{"allowances":[{"meter":"calls","amount":10,"every":"month","anchor":"tenant","overflow":{"meter":"none","price":1}}]}`)
 	if a.status != 400 && a.status != 404 || !strings.Contains(string(a.body), `"field":"allowances[0].overflow.meter"`) {
 		t.Errorf("%d %s", a.status, a.body)
+	}
+}
+
+func TestPutPlan_PriceAsRatio(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.catalogue()
+	const plan = `{"allowances":[{"meter":"calls","amount":5,"every":"month","anchor":"tenant","overflow":{"meter":"credits","price":%s}},
+		{"meter":"credits","amount":0,"every":"once","anchor":"calendar"}]}`
+	put := func(price string) *answer { return s.call("PUT", "/v1/plans/ai", fmt.Sprintf(plan, price)) }
+	for _, price := range []string{
+		`{}`, `{"units":1}`, `{"units":0,"per":5}`, `{"units":1,"per":0}`, `{"units":1,"per":2.5}`, `{"units":1,"per":9007199254740992}`, `"1/1000"`,
+		`{"units":1,"per":3,"rounded":"up"}`, `[1,1000]`, `null`, `{"units":1,"units":2,"per":3}`,
+	} {
+		a := put(price)
+		if a.status != 400 || !strings.Contains(string(a.body), "price") {
+			t.Errorf("%s: %d %s", price, a.status, a.body)
+		}
+	}
+	a := put(`{"units":1,"per":1000}`)
+	a.want(201)
+	if !strings.Contains(string(a.body), `"price":{"units":1,"per":1000}`) {
+		t.Errorf("%s", a.body)
+	}
+	if a := put(`{"units":1,"per":1000}`); !strings.Contains(string(a.want(200).body), `"version":1`) {
+		t.Errorf("the same once more: %s", a.body)
+	}
+	s.call("PUT", "/v1/tenants/chat", `{"plan":"ai"}`).want(201)
+	s.send("/v1/tenants/chat/grants", "paid", `{"meter":"credits","amount":2,"source":"topup"}`).want(201)
+	s.debit("k1", "chat", "calls", 1505).want(200)
+	if got := s.remaining("chat", "credits"); got != 0 {
+		t.Errorf("%d credits remain", got)
+	}
+	s.send("/v1/refunds", "r1", `{"tenant":"chat","operation_id":"k1","amount":600}`).want(200)
+	if got := s.remaining("chat", "credits"); got != 1 {
+		t.Errorf("%d credits remain after a refund of 600 of 1,500", got)
+	}
+	if a := put(`{"units":2,"per":1}`); !strings.Contains(string(a.want(200).body), `"price":2}`) {
+		t.Errorf("an integer per one is an integer: %s", a.body)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/quotasvc/quotasvc/internal/bound"
+	"github.com/quotasvc/quotasvc/internal/ledger/canonical"
 	"github.com/quotasvc/quotasvc/internal/period"
 )
 
@@ -60,8 +61,8 @@ func (a *Adjust) balance() BalanceKey { return BalanceKey{a.Tenant, a.Meter, a.S
 func (a *Adjust) answers(*Change) {}
 
 func (a *Adjust) fingerprint() [16]byte {
-	h := appendTexts(nil, "adjust/1", a.Tenant, a.Meter, a.Subject)
-	return fingerprintOf(appendTexts(appendNumber(h, a.Amount), a.Reason))
+	h := canonical.AppendTexts(nil, "adjust/1", a.Tenant, a.Meter, a.Subject)
+	return fingerprintOf(canonical.AppendTexts(canonical.AppendNumber(h, a.Amount), a.Reason))
 }
 
 // Validate implements Operation.

@@ -1,6 +1,10 @@
 package ledger
 
-import "encoding/json"
+import (
+	"encoding/json"
+
+	"github.com/quotasvc/quotasvc/internal/price"
+)
 
 // Mode says what happens when a debit asks for more than there is.
 type Mode string
@@ -20,10 +24,10 @@ const SourceOverage Source = "overage"
 // with it.
 type sources struct {
 	own      *Book
-	overflow *Book // nil: none, or not needed
-	price    int64 // units of the overflow meter for one unit of own's meter
-	subject  *Book // nil: no cap
-	overage  int64 // room for overage
+	overflow *Book       // nil: none, or not needed
+	price    price.Ratio // of one unit of own's meter, in units of the overflow meter
+	subject  *Book       // nil: no cap
+	overage  int64       // room for overage
 }
 
 // allocation is how an item's amount is divided among its sources.
@@ -31,7 +35,7 @@ type allocation struct {
 	units    int64 // what is charged of the item's meter: own + overflow + overage
 	own      int64 // from own grants
 	overflow int64 // units of the item's meter that the overflow meter pays for
-	cost     int64 // what the overflow meter pays: overflow x price
+	cost     int64 // what the overflow meter pays: overflow x price, rounded up
 	overage  int64
 	drained  int64 // use beyond all sources that a drain records as overage
 }
@@ -97,8 +101,8 @@ func (b *Batch) addSources(s *sources, subject string, capped, overflows bool) (
 	return refused, nil
 }
 
-// allocate divides amount as far as the sources go. A price is a whole number, so costs are exact; how many units the overflow
-// meter can still pay for is rounded down.
+// allocate divides amount as far as the sources go. The cost of an item is rounded up to a whole unit of the overflow meter, once; how many
+// units that meter can still pay for is rounded down.
 func (s *sources) allocate(amount int64) allocation {
 	var a allocation
 	if s.subject != nil {
@@ -107,8 +111,8 @@ func (s *sources) allocate(amount int64) allocation {
 	a.own = min(amount, s.own.Remaining())
 	rest := amount - a.own
 	if s.overflow != nil {
-		a.overflow = min(rest, s.overflow.Remaining()/s.price)
-		a.cost = a.overflow * s.price
+		a.overflow = min(rest, s.price.Reach(s.overflow.Remaining()))
+		a.cost = s.price.Cost(a.overflow)
 		rest -= a.overflow
 	}
 	a.overage = min(rest, s.overage)
@@ -156,9 +160,11 @@ func (b *Batch) charge(s *sources, a *allocation, item int32, requested int64) [
 // chargeOverflow draws what the overflow meter pays. The first of its entries carries the units that are paid for.
 func (b *Batch) chargeOverflow(s *sources, a *allocation, item int32) []Draw {
 	first := len(b.journal)
-	further := mustJSON(overflowDetail{For: s.own.Meter, Price: s.price})
+	detail := overflowDetail{For: s.own.Meter}.at(s.price)
+	further := mustJSON(detail)
 	draws := s.overflow.draw(&b.journal, b.Now, a.cost, Entry{Kind: EntryDebit, Item: item, Detail: further})
-	b.journal[first].Detail = mustJSON(overflowDetail{For: s.own.Meter, Units: a.overflow, Price: s.price})
+	detail.Units = a.overflow
+	b.journal[first].Detail = mustJSON(detail)
 	return draws
 }
 
@@ -181,7 +187,20 @@ type overflowDetail struct {
 	For   string `json:"for"`
 	Units int64  `json:"units"` // of the meter For; 0 on further entries of the same item
 	Price int64  `json:"price"`
+	Per   int64  `json:"per,omitempty"` // Price is that of so many units; 0: of one
 }
+
+// at returns d with a price.
+func (d overflowDetail) at(r price.Ratio) overflowDetail {
+	d.Price = r.Units
+	if !r.IsWhole() {
+		d.Per = r.Per
+	}
+	return d
+}
+
+// ratio returns the price.
+func (d *overflowDetail) ratio() price.Ratio { return price.Ratio{Units: d.Price, Per: max(d.Per, 1)} }
 
 // overflowOf returns what an entry on an overflow meter paid for, nil for other entries. An entry of a captured hold has it
 // beside the facts of the hold.

@@ -54,6 +54,7 @@ func NewTargetState() TargetState {
 // RefundSum is how much of an entry was refunded.
 type RefundSum struct {
 	Amount  int64
+	Units   int64 // of the item that an overflow entry has paid for, where its price is no whole number
 	changed bool
 }
 

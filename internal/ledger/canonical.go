@@ -3,11 +3,8 @@ package ledger
 import (
 	"crypto/sha256"
 	"encoding/binary"
-	"encoding/json"
-	"fmt"
-	"slices"
-	"strings"
-	"time"
+
+	"github.com/quotasvc/quotasvc/internal/ledger/canonical"
 )
 
 // The versions of the encoding of an entry, which begin it. An entry without an actor has the first one, as it had before there were actors. A
@@ -19,33 +16,10 @@ const (
 
 // A fingerprint hashes the fields of a request, length-prefixed. The first text names the kind of request and the version of the format.
 
-func appendTexts(b []byte, texts ...string) []byte {
-	for _, t := range texts {
-		b = append(binary.AppendUvarint(b, uint64(len(t))), t...)
-	}
-	return b
-}
-
-func appendNumber(b []byte, n int64) []byte { return binary.AppendVarint(b, n) }
-
-func appendInstant(b []byte, t time.Time) []byte {
-	if t.IsZero() {
-		return appendNumber(b, -1)
-	}
-	return appendNumber(b, t.UnixMicro())
-}
-
-func appendFlag(b []byte, set bool) []byte {
-	if set {
-		return appendNumber(b, 1)
-	}
-	return appendNumber(b, 0)
-}
-
 func appendItems(b []byte, items []Item) []byte {
-	b = appendNumber(b, int64(len(items)))
+	b = canonical.AppendNumber(b, int64(len(items)))
 	for i := range items {
-		b = appendNumber(appendTexts(b, items[i].Meter), items[i].Amount)
+		b = canonical.AppendNumber(canonical.AppendTexts(b, items[i].Meter), items[i].Amount)
 	}
 	return b
 }
@@ -63,105 +37,22 @@ func appendEntry(b []byte, e *Entry) []byte {
 		version = chainVersionActor
 	}
 	b = append(b, version)
-	b = appendTexts(b, e.Tenant, e.Meter, e.Subject)
-	b = appendNumber(b, e.Seq)
-	b = appendTexts(b, e.OperationID)
-	b = appendNumber(b, int64(e.Line))
-	b = appendTexts(b, string(e.Kind))
-	b = appendNumber(b, e.PeriodStart.UnixMicro())
-	b = appendTexts(b, e.Grant, string(e.Source))
-	b = appendNumber(appendNumber(b, e.Amount), e.RemainingAfter)
-	b = appendNumber(appendNumber(b, int64(e.Item)), e.Requested)
+	b = canonical.AppendTexts(b, e.Tenant, e.Meter, e.Subject)
+	b = canonical.AppendNumber(b, e.Seq)
+	b = canonical.AppendTexts(b, e.OperationID)
+	b = canonical.AppendNumber(b, int64(e.Line))
+	b = canonical.AppendTexts(b, string(e.Kind))
+	b = canonical.AppendNumber(b, e.PeriodStart.UnixMicro())
+	b = canonical.AppendTexts(b, e.Grant, string(e.Source))
+	b = canonical.AppendNumber(canonical.AppendNumber(b, e.Amount), e.RemainingAfter)
+	b = canonical.AppendNumber(canonical.AppendNumber(b, int64(e.Item)), e.Requested)
 	b = append(binary.AppendUvarint(b, uint64(len(e.Fingerprint))), e.Fingerprint...)
-	b = appendNumber(b, e.CreatedAt.UnixMicro())
-	b = appendOptional(b, e.EffectiveAt)
-	b = appendTexts(b, e.OpSubject)
-	b = appendJSON(appendJSON(b, e.Detail), e.Metadata)
+	b = canonical.AppendNumber(b, e.CreatedAt.UnixMicro())
+	b = canonical.AppendOptional(b, e.EffectiveAt)
+	b = canonical.AppendTexts(b, e.OpSubject)
+	b = canonical.AppendJSON(canonical.AppendJSON(b, e.Detail), e.Metadata)
 	if e.Actor != "" {
-		b = appendTexts(b, e.Actor)
+		b = canonical.AppendTexts(b, e.Actor)
 	}
 	return b
-}
-
-// appendOptional appends an instant after a 1, and a 0 for none.
-func appendOptional(b []byte, t time.Time) []byte {
-	if t.IsZero() {
-		return append(b, 0)
-	}
-	return appendNumber(append(b, 1), t.UnixMicro())
-}
-
-// appendJSON appends the canonical form of a document with its length; nothing has length 0. PostgreSQL stores the documents as jsonb,
-// which changes the order of members, spaces, escapes and the form of numbers, and keeps the last of equal members.
-func appendJSON(b, document []byte) []byte {
-	if len(document) == 0 {
-		return append(b, 0)
-	}
-	decoder := json.NewDecoder(strings.NewReader(string(document)))
-	decoder.UseNumber()
-	var value any
-	if err := decoder.Decode(&value); err != nil {
-		panic(fmt.Sprintf("ledger: an entry's document is not JSON: %v", err)) // it was checked, or made here
-	}
-	canonical := appendValue(nil, value)
-	return append(binary.AppendUvarint(b, uint64(len(canonical))), canonical...)
-}
-
-// appendValue appends one JSON value: a letter for its type, then its content with lengths. Members are sorted by name.
-func appendValue(b []byte, value any) []byte {
-	switch v := value.(type) {
-	case nil:
-		return append(b, 'n')
-	case bool:
-		if v {
-			return append(b, 't')
-		}
-		return append(b, 'f')
-	case string:
-		return appendTexts(append(b, 's'), v)
-	case json.Number:
-		return appendTexts(append(b, 'd'), canonicalNumber(v.String()))
-	case []any:
-		b = binary.AppendUvarint(append(b, 'a'), uint64(len(v)))
-		for _, element := range v {
-			b = appendValue(b, element)
-		}
-		return b
-	case map[string]any:
-		names := make([]string, 0, len(v))
-		for name := range v {
-			names = append(names, name)
-		}
-		slices.Sort(names)
-		b = binary.AppendUvarint(append(b, 'o'), uint64(len(v)))
-		for _, name := range names {
-			b = appendValue(appendTexts(b, name), v[name])
-		}
-		return b
-	default:
-		panic(fmt.Sprintf("ledger: JSON value of type %T", value))
-	}
-}
-
-// canonicalNumber returns a number without the choices of its writer: digits without a zero at either end, then e and the power of ten. All of
-// 1.50, 15e-1 and 0.15E1 are 15e-1; every zero is 0.
-func canonicalNumber(text string) string {
-	digits, sign := text, ""
-	if rest, negative := strings.CutPrefix(digits, "-"); negative {
-		digits, sign = rest, "-"
-	}
-	exponent := 0
-	if at := strings.IndexAny(digits, "eE"); at >= 0 {
-		_, _ = fmt.Sscan(digits[at+1:], &exponent) // a JSON number has digits there
-		digits = digits[:at]
-	}
-	if whole, fraction, found := strings.Cut(digits, "."); found {
-		digits, exponent = whole+fraction, exponent-len(fraction)
-	}
-	digits = strings.TrimLeft(digits, "0")
-	significant := strings.TrimRight(digits, "0")
-	if significant == "" {
-		return "0"
-	}
-	return fmt.Sprint(sign, significant, "e", exponent+len(digits)-len(significant))
 }

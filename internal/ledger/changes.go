@@ -23,6 +23,7 @@ type RefundRow struct {
 	EntryKey
 
 	Amount int64
+	Units  int64 // see RefundSum
 }
 
 // Changes returns what has to be written. It is called once, after Decide or AdvanceTo. Broken books are left out: none of their operations succeeded.
@@ -69,7 +70,7 @@ func (b *Batch) addTargets(c *Changes) {
 	slices.SortFunc(c.Holds, func(a, b *HoldRow) int { return cmp.Or(cmp.Compare(a.Tenant, b.Tenant), cmp.Compare(a.ID, b.ID)) })
 	for k, s := range b.Targets.Refunds {
 		if s.changed {
-			c.Refunds = append(c.Refunds, RefundRow{k, s.Amount})
+			c.Refunds = append(c.Refunds, RefundRow{k, s.Amount, s.Units})
 		}
 	}
 }

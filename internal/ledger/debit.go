@@ -1,6 +1,10 @@
 package ledger
 
-import "time"
+import (
+	"time"
+
+	"github.com/quotasvc/quotasvc/internal/ledger/canonical"
+)
 
 // Limits on one operation.
 const (
@@ -80,10 +84,10 @@ func (d *Debit) Validate() error {
 }
 
 func (d *Debit) fingerprint() [16]byte {
-	h := appendTexts(make([]byte, 0, 256), "debit/1", d.Scope, d.Tenant, d.Subject, string(d.Metadata))
+	h := canonical.AppendTexts(make([]byte, 0, 256), "debit/1", d.Scope, d.Tenant, d.Subject, string(d.Metadata))
 	h = appendItems(h, d.Items)
 	if d.Mode != "" && d.Mode != ModeNormal {
-		h = appendTexts(h, string(d.Mode))
+		h = canonical.AppendTexts(h, string(d.Mode))
 	}
 	return fingerprintOf(h)
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/quotasvc/quotasvc/internal/bound"
+	"github.com/quotasvc/quotasvc/internal/ledger/canonical"
 	"github.com/quotasvc/quotasvc/internal/period"
 )
 
@@ -119,13 +120,13 @@ func (g *Grant) balance() BalanceKey { return BalanceKey{g.Tenant, g.Meter, g.Su
 func (g *Grant) answers(*GrantResult) {}
 
 func (g *Grant) fingerprint() [16]byte {
-	h := appendTexts(nil, "grant/1", g.Tenant, g.Meter, g.Subject, g.GrantID)
-	h = appendTexts(appendNumber(h, g.Amount), string(g.Source))
+	h := canonical.AppendTexts(nil, "grant/1", g.Tenant, g.Meter, g.Subject, g.GrantID)
+	h = canonical.AppendTexts(canonical.AppendNumber(h, g.Amount), string(g.Source))
 	if g.Priority != nil {
-		h = appendNumber(appendTexts(h, "priority"), int64(*g.Priority))
+		h = canonical.AppendNumber(canonical.AppendTexts(h, "priority"), int64(*g.Priority))
 	}
-	h = appendInstant(appendInstant(h, g.EffectiveAt), g.ExpiresAt)
-	return fingerprintOf(appendTexts(h, g.CostBasis, g.Reason))
+	h = canonical.AppendInstant(canonical.AppendInstant(h, g.EffectiveAt), g.ExpiresAt)
+	return fingerprintOf(canonical.AppendTexts(h, g.CostBasis, g.Reason))
 }
 
 // Validate implements Operation. It cuts instants to PostgreSQL's resolution.

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"slices"
 	"time"
+
+	"github.com/quotasvc/quotasvc/internal/ledger/canonical"
 )
 
 // Bounds of a hold's life.
@@ -85,7 +87,9 @@ type HoldLine struct {
 	Item      int32
 	Grant     string
 	Source    Source
-	Price     int64 // units of this line for one unit of the item's meter; 1 except on an overflow meter
+	Price     int64 // units of this line for Per units of the item's meter; 1 except on an overflow meter
+	Per       int64 // 1 except on an overflow meter whose price is no whole number
+	Paid      int64 // where Per is not 1: units of the item's meter that the hold's lines of this meter pay for together
 	Amount    int64
 	Captured  int64
 	Returned  int64
@@ -132,8 +136,8 @@ func (h *Hold) Spends() (tenant, subject string, items []Item) { return h.Tenant
 func (h *Hold) answers(*HoldResult) {}
 
 func (h *Hold) fingerprint() [16]byte {
-	f := appendTexts(nil, "hold/1", h.Tenant, h.HoldID, h.Subject, string(h.Metadata))
-	return fingerprintOf(appendItems(appendNumber(f, int64(h.TTL)), h.Items))
+	f := canonical.AppendTexts(nil, "hold/1", h.Tenant, h.HoldID, h.Subject, string(h.Metadata))
+	return fingerprintOf(appendItems(canonical.AppendNumber(f, int64(h.TTL)), h.Items))
 }
 
 // Validate implements Operation.
@@ -213,12 +217,16 @@ func (h *Hold) reserveItem(b *Batch, i int, row *HoldRow, lines *int32) (*Error,
 	}
 	b.save(s.own, s.overflow, s.subject)
 	first := len(b.journal)
-	b.reserve(s.own, row, HoldLine{Item: int32(i), Price: 1}, a.own, lines)
+	b.reserve(s.own, row, HoldLine{Item: int32(i), Price: 1, Per: 1}, a.own, lines)
 	if a.cost > 0 {
-		b.reserve(s.overflow, row, HoldLine{Item: int32(i), Price: s.price}, a.cost, lines)
+		l := HoldLine{Item: int32(i), Price: s.price.Units, Per: s.price.Per}
+		if !s.price.IsWhole() {
+			l.Paid = a.overflow
+		}
+		b.reserve(s.overflow, row, l, a.cost, lines)
 	}
 	if s.subject != nil {
-		b.reserve(s.subject, row, HoldLine{Item: int32(i), Price: 1}, a.units, lines)
+		b.reserve(s.subject, row, HoldLine{Item: int32(i), Price: 1, Per: 1}, a.units, lines)
 	}
 	if a.own > 0 {
 		b.journal[first].Requested = item.Amount
@@ -286,12 +294,15 @@ func (b *Batch) heldLines(k HoldKey) []*HoldLine {
 	return out
 }
 
-// heldUnits returns how many units of item i are reserved. Lines on an overflow meter may each hold a part of a unit.
-func heldUnits(lines []*HoldLine, i int) int64 {
+// heldUnits returns how many units of item i are reserved. Lines on an overflow meter may each hold a part of a unit. At a price that is no
+// whole number the lines do not tell: it is what was not captured yet, while any line is open.
+func (row *HoldRow) heldUnits(lines []*HoldLine, i int) int64 {
 	own, cost, price := int64(0), int64(0), int64(1)
 	for _, l := range lines {
 		switch {
 		case int(l.Item) != i || l.Subject != "":
+		case l.Per > 1:
+			return max(0, row.Items[i].Amount-row.Items[i].Captured)
 		case l.Price == 1:
 			own += l.Open()
 		default:
@@ -323,7 +334,7 @@ func (b *Batch) answerHold(c *Call, row *HoldRow, first int, draws [][]Draw, met
 	for i := range result.Items {
 		item := &result.Items[i]
 		p := b.position(BalanceKey{row.Tenant, item.Meter, ""})
-		item.Held, item.Draws, item.Remaining, item.Limit, item.ResetAt = heldUnits(lines, i), draws[i], p.Remaining, p.Limit, p.ResetAt
+		item.Held, item.Draws, item.Remaining, item.Limit, item.ResetAt = row.heldUnits(lines, i), draws[i], p.Remaining, p.Limit, p.ResetAt
 	}
 	entry.Detail = mustJSON(holdDetail{Hold: row.ID, Answer: mustJSON(result), Overflow: overflowOf(entry)})
 	c.Answer = result

@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/quotasvc/quotasvc/internal/ledger/canonical"
+	"github.com/quotasvc/quotasvc/internal/price"
 )
 
 // HoldAction is what a HoldChange does.
@@ -56,9 +59,9 @@ func (h *HoldChange) Demand(found *Located) []Demand {
 func (h *HoldChange) answers(*HoldResult) {}
 
 func (h *HoldChange) fingerprint() [16]byte {
-	f := appendTexts(nil, "hold-"+string(h.Action)+"/1", h.Tenant, h.HoldID)
-	f = appendFlag(appendNumber(f, int64(h.TTL)), h.Final)
-	return fingerprintOf(appendItems(appendTexts(f, string(h.Return)), h.Items))
+	f := canonical.AppendTexts(nil, "hold-"+string(h.Action)+"/1", h.Tenant, h.HoldID)
+	f = canonical.AppendFlag(canonical.AppendNumber(f, int64(h.TTL)), h.Final)
+	return fingerprintOf(appendItems(canonical.AppendTexts(f, string(h.Return)), h.Items))
 }
 
 // Validate implements Operation.
@@ -188,8 +191,8 @@ func (h *HoldChange) capture(b *Batch, row *HoldRow, lines []*HoldLine) (*Error,
 		if !asked {
 			continue
 		}
-		part := min(amount, heldUnits(lines, i))
-		b.captureItem(row, i, part, lines)
+		part := min(amount, row.heldUnits(lines, i))
+		h.captureItem(b, row, i, part, lines)
 		row.Items[i].Captured += amount
 		if extra := amount - part; extra > 0 {
 			if refused, err := h.captureBeyond(b, row, i, extra); refused != nil || err != nil {
@@ -219,7 +222,7 @@ func (h *HoldChange) capture(b *Batch, row *HoldRow, lines []*HoldLine) (*Error,
 // amountFor returns how much of item i to capture, and false when the capture does not name it.
 func (h *HoldChange) amountFor(row *HoldRow, i int, lines []*HoldLine) (int64, bool) {
 	if len(h.Items) == 0 {
-		held := heldUnits(lines, i)
+		held := row.heldUnits(lines, i)
 		return held, held > 0
 	}
 	for _, item := range h.Items {
@@ -231,7 +234,7 @@ func (h *HoldChange) amountFor(row *HoldRow, i int, lines []*HoldLine) (int64, b
 }
 
 // captureItem captures units of item i: of the tenant's lines in the order they were reserved, and of the subject's.
-func (b *Batch) captureItem(row *HoldRow, i int, units int64, lines []*HoldLine) {
+func (h *HoldChange) captureItem(b *Batch, row *HoldRow, i int, units int64, lines []*HoldLine) {
 	meter := row.Items[i].Meter
 	tenant, subject, cost := units, units, int64(-1)
 	for _, l := range lines {
@@ -244,13 +247,54 @@ func (b *Batch) captureItem(row *HoldRow, i int, units int64, lines []*HoldLine)
 		case l.Meter == meter:
 			tenant -= b.captureLine(l, min(tenant, l.Open()), nil)
 		default:
-			paid := &overflowDetail{For: meter, Price: l.Price}
+			paid := overflowDetail{For: meter}.at(l.ratio())
 			if cost < 0 {
-				cost = tenant * l.Price
-				paid.Units = tenant // the first line of several carries the units
+				cost = h.captureCost(row, i, tenant, lines)
+				paid.Units = tenant          // the first line of several carries the units
+				if cost == 0 && tenant > 0 { // a part of a unit that was captured before
+					b.enter(b.Books[l.BalanceKey], captureEntry(l, 0, &paid))
+				}
 			}
-			cost -= b.captureLine(l, min(cost, l.Open()), paid)
+			cost -= b.captureLine(l, min(cost, l.Open()), &paid)
 		}
+	}
+}
+
+// captureCost returns what capturing units of item i, which its overflow meter pays for, takes of the lines of that meter. All captures of a
+// hold together cost what their units cost, rounded up once. As long as units stay reserved, one unit of the payer does too: an open line is
+// what keeps a hold alive. The final capture takes it if the rounding asks for it, and so does the one of the last unit.
+func (h *HoldChange) captureCost(row *HoldRow, i int, units int64, lines []*HoldLine) int64 {
+	var first *HoldLine
+	open := int64(0)
+	for _, l := range lines {
+		if int(l.Item) == i && l.Subject == "" && l.Meter != row.Items[i].Meter {
+			if first == nil {
+				first = l
+			}
+			open += l.Open()
+		}
+	}
+	r := first.ratio()
+	if r.IsWhole() {
+		return r.Cost(units)
+	}
+	whole := r.Cost(first.Paid)
+	left := min(first.Paid, row.Items[i].Amount-row.Items[i].Captured) - units // stays reserved
+	due := r.Cost(first.Paid - left)
+	if left > 0 && !h.Final {
+		due = min(due, whole-1)
+	}
+	return max(0, due-(whole-open))
+}
+
+// ratio returns the price of a line.
+func (l *HoldLine) ratio() price.Ratio { return price.Ratio{Units: l.Price, Per: l.Per} }
+
+// captureEntry returns the entry of n captured units of a line.
+func captureEntry(l *HoldLine, n int64, paid *overflowDetail) Entry {
+	return Entry{
+		Kind: EntryCapture, Grant: l.Grant, Source: l.Source, Amount: n, Item: l.Item,
+		Detail: mustJSON(holdDetail{Hold: l.HoldID, Overflow: paid}),
 	}
 }
 
@@ -262,10 +306,7 @@ func (b *Batch) captureLine(l *HoldLine, n int64, paid *overflowDetail) int64 {
 	book := b.Books[l.BalanceKey]
 	l.Captured, l.changed = l.Captured+n, true
 	book.holdOn(l.Grant, -n)
-	b.enter(book, Entry{
-		Kind: EntryCapture, Grant: l.Grant, Source: l.Source, Amount: n, Item: l.Item,
-		Detail: mustJSON(holdDetail{Hold: l.HoldID, Overflow: paid}),
-	})
+	b.enter(book, captureEntry(l, n, paid))
 	return n
 }
 

@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/quotasvc/quotasvc/internal/ledger/canonical"
+	"github.com/quotasvc/quotasvc/internal/price"
 )
 
 // Refund takes back a debit or a capture, in whole or in part.
@@ -48,6 +51,7 @@ type refundDetail struct {
 	Line     int32           `json:"refund_line"`            // of the refunded entry; 0 in the first entry of old refunds
 	From     string          `json:"from,omitempty"`
 	Policy   ReturnPolicy    `json:"policy,omitempty"`
+	Units    int64           `json:"refund_units,omitempty"` // of the item, paid for by the refunded entry at a price that is no whole number
 	Reason   string          `json:"reason,omitempty"`
 	Answer   json.RawMessage `json:"answer,omitempty"`
 }
@@ -83,10 +87,10 @@ func (r *Refund) Demand(found *Located) []Demand {
 func (r *Refund) answers(*RefundResult) {}
 
 func (r *Refund) fingerprint() [16]byte {
-	h := appendTexts(nil, "refund/1", r.Tenant, r.OperationID, r.Meter)
-	h = appendTexts(appendNumber(h, r.Amount), string(r.Return), r.Reason)
+	h := canonical.AppendTexts(nil, "refund/1", r.Tenant, r.OperationID, r.Meter)
+	h = canonical.AppendTexts(canonical.AppendNumber(h, r.Amount), string(r.Return), r.Reason)
 	if !r.At.IsZero() { // a request without it has the fingerprint that it always had
-		h = appendInstant(h, r.At)
+		h = canonical.AppendInstant(h, r.At)
 	}
 	return fingerprintOf(h)
 }
@@ -205,6 +209,15 @@ type refundable struct {
 	// paid is what of that the overflow meter paid, in its units, by price. A hold, and what was captured beyond it, may have
 	// different prices.
 	paid map[int64]int64
+	// priced are the entries that carry units at a price that is no whole number. Those that follow one, without units, belong to it.
+	priced []pricedEntry
+}
+
+// pricedEntry is what was taken of an overflow meter at once: the units of the item are rounded to a cost once, whatever grants pay it.
+type pricedEntry struct {
+	at    int   // index of its first entry among those of the item
+	units int64 // of the item, that can still be refunded
+	left  int64 // of the overflow meter, that was not refunded
 }
 
 // items lists what can be refunded of the target.
@@ -222,7 +235,7 @@ func (r *Refund) items(b *Batch) ([]refundable, *Error) {
 		for int(e.Item) >= len(items) {
 			items = append(items, refundable{})
 		}
-		items[e.Item].add(e, b.left(e))
+		items[e.Item].add(b, e)
 	}
 	for i := range items {
 		for price, cost := range items[i].paid {
@@ -239,8 +252,9 @@ func (r *Refund) items(b *Batch) ([]refundable, *Error) {
 	return items, nil
 }
 
-// add adds an entry of the item, of which left can still be refunded.
-func (it *refundable) add(e *Entry, left int64) {
+// add adds an entry of the item.
+func (it *refundable) add(b *Batch, e *Entry) {
+	left := b.left(e)
 	it.entries = append(it.entries, *e)
 	if e.Subject != "" {
 		return // the subject's account of the same use
@@ -248,6 +262,11 @@ func (it *refundable) add(e *Entry, left int64) {
 	it.meter = e.Meter
 	if o := overflowOf(e); o != nil {
 		it.meter = o.For
+		if o.Per > 1 {
+			it.addPriced(o.Units, b.Targets.Refunds[e.key()])
+			it.priced[len(it.priced)-1].left += left
+			return
+		}
 		if it.paid == nil {
 			it.paid = map[int64]int64{}
 		}
@@ -255,6 +274,42 @@ func (it *refundable) add(e *Entry, left int64) {
 		return
 	}
 	it.units += left
+}
+
+// addPriced begins a pricedEntry, of which sum was refunded before, if the entry that was added last carries units.
+func (it *refundable) addPriced(units int64, sum *RefundSum) {
+	if units == 0 && len(it.priced) > 0 {
+		return
+	}
+	if sum != nil {
+		units -= sum.Units
+	}
+	it.priced = append(it.priced, pricedEntry{at: len(it.entries) - 1, units: units})
+	it.units += units
+}
+
+// nextPriced takes the last pricedEntry and returns what of it is to be refunded if at most units are: units, and what comes back for them. The
+// entry keeps what the units that stay cost, rounded up. So the parts of a refund come to what the whole does, and never to more than was taken.
+func (it *refundable) nextPriced(r price.Ratio, units int64) *pricedEntry {
+	p := it.priced[len(it.priced)-1]
+	it.priced = it.priced[:len(it.priced)-1]
+	units = min(units, p.units)
+	return &pricedEntry{at: p.at, units: units, left: max(0, p.left-r.Cost(p.units-units))}
+}
+
+// refundUnits records that units of the item which e has paid for were refunded. Its cost may not have changed by that.
+func (r *Refund) refundUnits(b *Batch, e *Entry, units int64) {
+	if units == 0 {
+		return
+	}
+	book, k, d := b.Books[e.BalanceKey], e.key(), r.detailOf(e)
+	if b.Targets.Refunds[k] == nil {
+		b.Targets.Refunds[k] = &RefundSum{}
+	}
+	b.Targets.Refunds[k].Units += units
+	b.Targets.Refunds[k].changed, book.changed = true, true
+	d.Units = units
+	b.enter(book, Entry{Kind: EntryRefund, Grant: e.Grant, Source: e.Source, Item: e.Item, Detail: mustJSON(d)})
 }
 
 // left returns how much of an entry can still be refunded.
@@ -271,12 +326,23 @@ func (r *Refund) refundItem(b *Batch, it refundable, units int64) RefundItem {
 	out := RefundItem{Meter: it.meter, Refunded: units}
 	tenant, subject := units, units
 	costs := map[int64]int64{} // by price: what is still to be returned of what overflow entries paid
+	var now *pricedEntry       // what is being refunded of it.priced
 	for i := len(it.entries) - 1; i >= 0; i-- {
 		e := &it.entries[i]
 		left := b.left(e)
 		switch o := overflowOf(e); {
 		case e.Subject != "":
 			subject -= r.refundEntry(b, e, min(left, subject), nil)
+		case o != nil && o.Per > 1:
+			if now == nil {
+				now = it.nextPriced(o.ratio(), tenant)
+				tenant -= now.units
+			}
+			now.left -= r.refundEntry(b, e, min(left, now.left), &out)
+			if now.at == i {
+				r.refundUnits(b, e, now.units)
+				now = nil
+			}
 		case o != nil:
 			if _, begun := costs[o.Price]; !begun {
 				whole := min(tenant, it.paid[o.Price]/o.Price)

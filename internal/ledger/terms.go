@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/quotasvc/quotasvc/internal/period"
+	"github.com/quotasvc/quotasvc/internal/price"
 )
 
 // Allowance is what a plan version gives of one meter. A nil pointer means that the plan does not set the value.
@@ -23,7 +24,7 @@ type Allowance struct {
 	// allow overage.
 	OveragePreserved bool
 	OverflowMeter    string // empty: none
-	OverflowPrice    int64
+	OverflowPrice    price.Ratio
 	PerSubject       *int64        // what each subject may use of the allowance per period
 	Lasts            time.Duration // how long a once-only allowance lasts after it was granted; 0: for ever
 }

@@ -48,7 +48,7 @@ DELETE FROM meters WHERE meter = $1;
 -- without an entry do not: see DeleteEmptyBalances.
 SELECT what FROM (
     (SELECT 'version ' || a.version || ' of plan ' || a.plan AS what FROM plan_allowances a
-     WHERE a.meter = $1 OR a.overflow_meter = $1 ORDER BY a.plan, a.version DESC LIMIT 1)
+     WHERE a.meter = $1 OR a.overflow_meter = $1 OR a.ratio_meter = $1 ORDER BY a.plan, a.version DESC LIMIT 1)
     UNION ALL
     (SELECT 'limit ' || l.rule FROM limits l WHERE l.spec -> 'match' ->> 'meter' = $1 ORDER BY l.rule LIMIT 1)
     UNION ALL

@@ -14,7 +14,7 @@ WHERE plan = $1 AND version = $2;
 -- name: SelectAllowances
 -- The allowances of the plan versions $1, $2 (parallel arrays), each plan's in the order in which they were written.
 SELECT a.plan, a.meter, a.amount, a.every, a.anchor, a.rollover_min, a.rollover_max, a.overage_policy, a.overage_cap,
-       a.overflow_meter, a.overflow_price, a.per_subject, a.expires_in_days, a.overage_at_period_end
+       a.overflow_meter, a.overflow_price, a.ratio_meter, a.ratio_units, a.ratio_per, a.per_subject, a.expires_in_days, a.overage_at_period_end
 FROM unnest($1::text[], $2::integer[]) AS k (plan, version)
 JOIN plan_allowances a ON a.plan = k.plan AND a.version = k.version
 ORDER BY a.plan, a.ordinal;
@@ -29,10 +29,12 @@ INSERT INTO plans (plan, version, limits, created_at) VALUES ($1, $2, $3, $4);
 
 -- name: InsertAllowances
 INSERT INTO plan_allowances (plan, version, meter, ordinal, amount, every, anchor, rollover_min, rollover_max, overage_policy,
-                             overage_cap, overflow_meter, overflow_price, per_subject, expires_in_days, overage_at_period_end)
+                             overage_cap, overflow_meter, overflow_price, per_subject, expires_in_days, overage_at_period_end,
+                             ratio_meter, ratio_units, ratio_per)
 SELECT $1, $2, n.*
 FROM unnest($3::text[], $4::integer[], $5::bigint[], $6::text[], $7::text[], $8::bigint[], $9::bigint[], $10::text[],
-            $11::bigint[], $12::text[], $13::bigint[], $14::bigint[], $15::integer[], $16::text[]) AS n;
+            $11::bigint[], $12::text[], $13::bigint[], $14::bigint[], $15::integer[], $16::text[], $17::text[], $18::bigint[],
+            $19::bigint[]) AS n;
 
 -- name: MissingPlans
 -- Those of the ids $1 that name no plan.

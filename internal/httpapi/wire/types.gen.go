@@ -1635,8 +1635,8 @@ type Overflow struct {
 	// Meter An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
 	Meter ID `json:"meter"`
 
-	// Price The price of one unit, in units of that meter.
-	Price int64 `json:"price"`
+	// Price What units cost in units of the meter that pays: an integer for each one, or `units` for `per` of them. One credit for 1,000 tokens is `{"units": 1, "per": 1000}`. The cost of each item of a debit is rounded up to a whole unit.
+	Price Price `json:"price"`
 }
 
 // OverrideAmount Units per period.
@@ -1773,6 +1773,9 @@ type Position struct {
 	// ResetAt The end of the period; null if it has none.
 	ResetAt *time.Time `json:"reset_at"`
 }
+
+// Price What units cost in units of the meter that pays: an integer for each one, or `units` for `per` of them. One credit for 1,000 tokens is `{"units": 1, "per": 1000}`. The cost of each item of a debit is rounded up to a whole unit.
+type Price = jsontext.Value
 
 // Problem RFC 9457. The members after `errors` depend on `code`.
 type Problem struct {

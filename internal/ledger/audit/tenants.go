@@ -45,15 +45,20 @@ func (p *pass) compareTenant(ctx context.Context, tx pgx.Tx, tenant string, arch
 	k := Key{Tenant: tenant, Meter: "*"}
 	r, sql := p.report, p.auditor.sql
 	b := &pgx.Batch{}
-	var operation, month, want, got string
+	var operation, month, want, got, wantUnits, gotUnits string
 	var line int32
 	b.Queue(sql["VerifyRefunds"], tenant, archived).Query(func(rows pgx.Rows) error {
-		_, err := pgx.ForEachRow(rows, []any{&operation, &month, &line, &want, &got}, func() error {
+		_, err := pgx.ForEachRow(rows, []any{&operation, &month, &line, &want, &got, &wantUnits, &gotUnits}, func() error {
 			what := "refunded of operation " + operation
 			if line > 0 {
 				what += fmt.Sprint(" of ", month, " line ", line)
 			}
-			r.add(k, what, want, got)
+			if want != got {
+				r.add(k, what, want, got)
+			}
+			if wantUnits != gotUnits {
+				r.add(k, "units "+what, wantUnits, gotUnits)
+			}
 			return nil
 		})
 		return err

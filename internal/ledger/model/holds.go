@@ -19,6 +19,7 @@ func (m *Model) hold(h *ledger.Hold) string {
 		row.meters = append(row.meters, item.Meter)
 		row.captured = append(row.captured, 0)
 		own, over, _ := m.allocate(item.Meter, h.Subject, item.Amount)
+		row.asked, row.bought = append(row.asked, item.Amount), append(row.bought, over)
 		if own+over < item.Amount {
 			m.deny(item.Meter, h.Subject, item.Amount, own+over)
 		}
@@ -30,14 +31,14 @@ func (m *Model) hold(h *ledger.Hold) string {
 				g.held += part
 				m.reserves = append(m.reserves, reservation{
 					hold: h.HoldID, item: i, line: m.reservesOf(h.HoldID) + 1, subject: subject, balance: on, grant: g.id,
-					source: g.source, price: price, left: part, until: until,
+					source: g.source, price: price, per: max(b.terms.per, 1), left: part, until: until,
 				})
 			})
 			o.entries++
 		}
 		reserve(k, own, 1, false)
 		if over > 0 {
-			reserve(ledger.BalanceKey{Tenant: Tenant, Meter: b.terms.overflow}, over*b.terms.price, -b.terms.price, false)
+			reserve(ledger.BalanceKey{Tenant: Tenant, Meter: b.terms.overflow}, b.terms.costs(over), -b.terms.price, false)
 		}
 		if h.Subject != "" && b.plan != "" && b.terms.perSubject != nil {
 			reserve(ledger.BalanceKey{Tenant: Tenant, Meter: item.Meter, Subject: h.Subject}, own+over, 1, true)
@@ -63,6 +64,12 @@ func (m *Model) heldUnits(id string, i int) int64 {
 	own, cost, price := int64(0), int64(0), int64(1)
 	for _, r := range m.reserves {
 		if r.hold != id || r.item != i || r.subject {
+			continue
+		}
+		if r.price < 0 && r.per > 1 {
+			if r.left > 0 {
+				return m.holds[id].asked[i] - m.holds[id].captured[i]
+			}
 			continue
 		}
 		if r.price < 0 {
@@ -160,6 +167,7 @@ func (m *Model) capture(c *ledger.HoldChange, h *hold, op *operation) {
 		}
 		part := min(amount, m.heldUnits(c.HoldID, i))
 		tenant, subject, cost := part, part, int64(-1)
+		grouped := len(op.groups)
 		for j := range m.reserves {
 			r := &m.reserves[j]
 			if r.hold != c.HoldID || r.item != i {
@@ -174,10 +182,20 @@ func (m *Model) capture(c *ledger.HoldChange, h *hold, op *operation) {
 				n = min(tenant, r.left)
 				tenant -= n
 			default:
-				if cost < 0 {
+				if cost < 0 && (r.per == 1 || r.left > 0) {
 					cost = tenant * -r.price
+					if r.per > 1 {
+						cost = m.captureCost(c, h, r, i, tenant)
+					}
+					op.groups = append(op.groups, group{item: int64(i), units: tenant})
+					if cost == 0 && tenant > 0 { // the entry that carries the units
+						m.balances[r.balance].entries++
+						op.parts = append(op.parts, usedPart{
+							item: i, meter: meter, balance: r.balance, grant: r.grant, source: r.source, price: r.price, per: r.per, group: grouped,
+						})
+					}
 				}
-				n = min(cost, r.left)
+				n = max(0, min(cost, r.left))
 				cost -= n
 			}
 			if n == 0 {
@@ -188,7 +206,8 @@ func (m *Model) capture(c *ledger.HoldChange, h *hold, op *operation) {
 			b.grant(r.grant).held -= n
 			b.used += n
 			op.parts = append(op.parts, usedPart{
-				item: i, meter: meter, balance: r.balance, grant: r.grant, source: r.source, price: r.price, amount: n, start: b.start,
+				item: i, meter: meter, balance: r.balance, grant: r.grant, source: r.source, price: r.price, per: r.per, group: grouped,
+				amount: n, start: b.start,
 			})
 		}
 		h.captured[i] += amount
@@ -201,4 +220,24 @@ func (m *Model) capture(c *ledger.HoldChange, h *hold, op *operation) {
 			m.refuse(ledger.CodeInvalidArgument)
 		}
 	}
+}
+
+// captureCost returns what capturing units of item i takes of what the hold reserves at the price of r: all captures together cost their units
+// rounded up, but one unit stays while others are reserved, unless the capture is the final one.
+func (m *Model) captureCost(c *ledger.HoldChange, h *hold, r *reservation, i int, units int64) int64 {
+	terms := Terms{price: -r.price, per: r.per}
+	open := int64(0)
+	for _, o := range m.reserves {
+		if o.hold == c.HoldID && o.item == i && o.price < 0 && !o.subject {
+			open += o.left
+		}
+	}
+	already := h.captured[i] - (h.asked[i] - h.bought[i]) // of what was bought
+	already = max(0, already)
+	all, total := already+units, terms.costs(h.bought[i])
+	most := total
+	if all < h.bought[i] && !c.Final {
+		most--
+	}
+	return min(terms.costs(all), most) - (total - open)
 }

@@ -20,7 +20,7 @@ type Memory struct {
 	grants   map[ledger.BalanceKey]map[string]ledger.GrantRecord // by id
 	lines    map[ledger.BalanceKey][]ledger.HoldLine
 	holds    map[ledger.HoldKey]ledger.HoldRow
-	refunds  map[ledger.EntryKey]int64 // refunded so far
+	refunds  map[ledger.EntryKey]ledger.RefundSum // refunded so far
 	entries  map[ledger.OperationID][]ledger.Entry
 	periods  map[ledger.BalanceKey][]ledger.PeriodRow // closed ones, oldest first
 }
@@ -32,7 +32,7 @@ func newMemory() *Memory {
 		grants:   map[ledger.BalanceKey]map[string]ledger.GrantRecord{},
 		lines:    map[ledger.BalanceKey][]ledger.HoldLine{},
 		holds:    map[ledger.HoldKey]ledger.HoldRow{},
-		refunds:  map[ledger.EntryKey]int64{},
+		refunds:  map[ledger.EntryKey]ledger.RefundSum{},
 		entries:  map[ledger.OperationID][]ledger.Entry{},
 		periods:  map[ledger.BalanceKey][]ledger.PeriodRow{},
 	}
@@ -153,7 +153,7 @@ func (s *Memory) load(r *reading, now time.Time) *ledger.Batch {
 	for _, d := range r.targets.Operations {
 		for k, n := range s.refunds {
 			if k.OperationID == d.OperationID {
-				b.Targets.Refunds[k] = &ledger.RefundSum{Amount: n}
+				b.Targets.Refunds[k] = &n
 			}
 		}
 	}

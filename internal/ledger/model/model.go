@@ -54,6 +54,8 @@ type hold struct {
 	state    string
 	meters   []string
 	captured []int64
+	asked    []int64
+	bought   []int64 // by item: units that the overflow meter pays for
 	subject  string
 	until    time.Time
 }
@@ -66,7 +68,8 @@ type reservation struct {
 	subject       bool
 	balance       ledger.BalanceKey
 	grant, source string
-	price         int64 // negative on an overflow meter: units of it for one unit of the item's meter
+	price         int64 // negative on an overflow meter: units of it for per units of the item's meter
+	per           int64
 	left          int64
 	until         time.Time
 }
@@ -77,7 +80,11 @@ type operation struct {
 	parts        []usedPart
 	refundable   bool
 	items        int // of a debit
+	groups       []group
 }
+
+// group is what was bought of an overflow meter at once, at a price that is no whole number.
+type group struct{ item, units, back int64 }
 
 // usedPart is a part of a debit or capture that can be refunded.
 type usedPart struct {
@@ -85,7 +92,8 @@ type usedPart struct {
 	meter         string // of the item
 	balance       ledger.BalanceKey
 	grant, source string
-	price         int64 // as in reservation
+	price, per    int64 // as in reservation
+	group         int   // parts that were rounded together, where per is not 1
 	amount, back  int64
 	overage       bool
 	start         time.Time // of the period it counts in
@@ -109,7 +117,7 @@ func (m *Model) clone() *Model {
 	}
 	for id, h := range m.holds {
 		copied := *h
-		copied.captured = slices.Clone(h.captured)
+		copied.captured, copied.asked, copied.bought = slices.Clone(h.captured), slices.Clone(h.asked), slices.Clone(h.bought)
 		c.holds[id] = &copied
 	}
 	c.reserves = slices.Clone(m.reserves)

@@ -61,7 +61,10 @@ func (m *Model) allocate(meter, subject string, amount int64) (own, over, overag
 	own = min(bound, b.remaining())
 	rest := bound - own
 	if b.plan != "" && b.terms.overflow != "" && amount > b.remaining() {
-		over = min(rest, m.touch(ledger.BalanceKey{Tenant: Tenant, Meter: b.terms.overflow}).remaining()/b.terms.price)
+		have := m.touch(ledger.BalanceKey{Tenant: Tenant, Meter: b.terms.overflow}).remaining()
+		for over < rest && b.terms.costs(over+1) <= have {
+			over++
+		}
 		rest -= over
 	}
 	if b.plan != "" && b.terms.overage {
@@ -72,6 +75,15 @@ func (m *Model) allocate(meter, subject string, amount int64) (own, over, overag
 		overage = min(rest, room)
 	}
 	return own, over, overage
+}
+
+// costs returns what n units cost in units of the overflow meter: the amounts of programs are small.
+func (t *Terms) costs(n int64) int64 {
+	cost := n * t.price / t.per
+	if cost*t.per < n*t.price {
+		cost++
+	}
+	return cost
 }
 
 // deny refuses amount with the code and the meter that limits it.
@@ -124,15 +136,19 @@ func (m *Model) debitItem(op *operation, i int, meter, subject string, amount in
 		m.deny(meter, subject, amount, charged)
 	}
 	var draws []string
+	grouped := 0
 	part := func(on ledger.BalanceKey, g *grant, n, price int64, source string) {
 		id := ""
 		if g != nil {
 			id = g.id
 		}
 		op.parts = append(op.parts, usedPart{
-			item: i, meter: meter, balance: on, grant: id, source: source, price: price, amount: n, overage: g == nil,
+			item: i, meter: meter, balance: on, grant: id, source: source, price: price, per: 1, amount: n, overage: g == nil,
 			start: m.balances[on].start,
 		})
+		if p := &op.parts[len(op.parts)-1]; price < 0 {
+			p.per, p.group = b.terms.per, grouped
+		}
 	}
 	b.draw(own, func(g *grant, n int64) {
 		b.used += n
@@ -142,7 +158,9 @@ func (m *Model) debitItem(op *operation, i int, meter, subject string, amount in
 	if over > 0 {
 		ok := ledger.BalanceKey{Tenant: Tenant, Meter: b.terms.overflow}
 		o := m.touch(ok)
-		o.draw(over*b.terms.price, func(g *grant, n int64) {
+		grouped = len(op.groups)
+		op.groups = append(op.groups, group{item: int64(i), units: over})
+		o.draw(b.terms.costs(over), func(g *grant, n int64) {
 			o.used += n
 			draws = append(draws, fmt.Sprintf("%s:%s:%d", b.terms.overflow, g.source, n))
 			part(ok, g, n, -b.terms.price, g.source)
@@ -162,7 +180,7 @@ func (m *Model) debitItem(op *operation, i int, meter, subject string, amount in
 	}
 	b.entries++
 	if charged+beyond == 0 {
-		op.parts = append(op.parts, usedPart{item: i, meter: meter, balance: k, price: 1}) // an entry for the operation itself
+		op.parts = append(op.parts, usedPart{item: i, meter: meter, balance: k, price: 1, per: 1}) // an entry for the operation itself
 	}
 	if subject != "" && b.plan != "" && b.terms.perSubject != nil {
 		sk := ledger.BalanceKey{Tenant: Tenant, Meter: meter, Subject: subject}

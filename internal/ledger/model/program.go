@@ -7,6 +7,7 @@ import (
 
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/period"
+	"github.com/quotasvc/quotasvc/internal/price"
 )
 
 // Tenant is the tenant of every program.
@@ -59,7 +60,10 @@ func (p *Program) DrawTerms() map[string]Terms {
 	}
 	calls.preserve, calls.day = rapid.Bool().Draw(t, "preserve"), rapid.IntRange(0, 2).Draw(t, "day?") == 0
 	if rapid.Bool().Draw(t, "overflow") {
-		calls.overflow, calls.price = "credits", rapid.Int64Range(1, 3).Draw(t, "price")
+		calls.overflow, calls.price, calls.per = "credits", rapid.Int64Range(1, 3).Draw(t, "price"), 1
+		if rapid.Bool().Draw(t, "ratio") {
+			calls.per = rapid.Int64Range(2, 7).Draw(t, "per")
+		}
 	}
 	meters := map[string]Terms{"calls": calls}
 	if rapid.Bool().Draw(t, "credits in plan") {
@@ -78,7 +82,7 @@ func (p *Program) Publish(plan string, meters map[string]Terms, at time.Time) {
 		a := ledger.Allowance{
 			Amount: m.amount, Every: period.Hour, Anchor: period.Tenant, RolloverMin: m.rollMin, RolloverMax: m.rollMax,
 			OverageAllowed: m.overage, OverageCap: m.overageCap, OveragePreserved: m.preserve,
-			OverflowMeter: m.overflow, OverflowPrice: m.price, PerSubject: m.perSubject,
+			OverflowMeter: m.overflow, OverflowPrice: price.Ratio{Units: m.price, Per: m.per}, PerSubject: m.perSubject,
 		}
 		if m.day {
 			a.Every = period.Day

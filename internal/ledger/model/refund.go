@@ -16,7 +16,7 @@ func (m *Model) refund(r *ledger.Refund) string {
 		m.refuse(ledger.CodeInvalidArgument)
 	}
 	copied := *target
-	copied.parts = slices.Clone(target.parts)
+	copied.parts, copied.groups = slices.Clone(target.parts), slices.Clone(target.groups)
 	target = &copied
 	m.ops[r.OperationID] = target
 	for i := range target.parts {
@@ -37,6 +37,9 @@ func (m *Model) refund(r *ledger.Refund) string {
 			if p.price > 0 {
 				left[i] += p.amount - p.back
 			}
+		}
+		for g := range target.priced(i) {
+			left[i] += target.groups[g].units - target.groups[g].back
 		}
 		for price, cost := range target.bought(i) {
 			left[i] += cost / price
@@ -69,8 +72,19 @@ func (m *Model) refund(r *ledger.Refund) string {
 func (op *operation) bought(item int) map[int64]int64 {
 	out := map[int64]int64{}
 	for _, p := range op.parts {
-		if p.item == item && p.price < 0 && p.balance.Subject == "" {
+		if p.item == item && p.price < 0 && p.per == 1 && p.balance.Subject == "" {
 			out[-p.price] += p.amount - p.back
+		}
+	}
+	return out
+}
+
+// priced returns the groups of an item whose price is no whole number, with what was paid for them and not given back.
+func (op *operation) priced(item int) map[int]int64 {
+	out := map[int]int64{}
+	for _, p := range op.parts {
+		if p.item == item && p.price < 0 && p.per > 1 && p.balance.Subject == "" {
+			out[p.group] += p.amount - p.back
 		}
 	}
 	return out
@@ -80,6 +94,7 @@ func (op *operation) bought(item int) map[int64]int64 {
 func (m *Model) refundItem(op *operation, item int, units int64, r *ledger.Refund) string {
 	bought, costs := op.bought(item), map[int64]int64{}
 	tenant, subject, forfeited := units, units, int64(0)
+	priced, stay := op.priced(item), map[int]int64{} // by group: what was paid for it, and what stays paid
 	for i := len(op.parts) - 1; i >= 0; i-- {
 		p := &op.parts[i]
 		if p.item != item {
@@ -91,6 +106,20 @@ func (m *Model) refundItem(op *operation, item int, units int64, r *ledger.Refun
 		case p.balance.Subject != "":
 			n = min(left, subject)
 			subject -= n
+		case p.price < 0 && p.per > 1:
+			if _, ok := stay[p.group]; !ok {
+				g := &op.groups[p.group]
+				back := min(tenant, g.units-g.back)
+				tenant -= back
+				g.back += back
+				terms := Terms{price: -p.price, per: p.per}
+				stay[p.group] = min(priced[p.group], terms.costs(g.units-g.back))
+				if back > 0 { // the entry that says how many units came back
+					m.balances[p.balance].entries++
+				}
+			}
+			n = min(left, priced[p.group]-stay[p.group])
+			priced[p.group] -= n
 		case p.price < 0:
 			price := -p.price
 			if _, ok := costs[price]; !ok {

@@ -42,7 +42,7 @@ func (s *Memory) store(t *rapid.T, b *ledger.Batch) {
 		s.periods[k] = append(s.periods[k], changes.Periods[i])
 	}
 	for _, r := range changes.Refunds {
-		s.refunds[r.EntryKey] = r.Amount
+		s.refunds[r.EntryKey] = ledger.RefundSum{Amount: r.Amount, Units: r.Units}
 	}
 }
 
@@ -77,7 +77,7 @@ func (s *Memory) storeHolds(changes *ledger.Changes) {
 // lineRow returns h as a table keeps it: without the marks that say whether it has changed.
 func lineRow(h *ledger.HoldLine) ledger.HoldLine {
 	return ledger.HoldLine{
-		BalanceKey: h.BalanceKey, HoldID: h.HoldID, Line: h.Line, Item: h.Item, Grant: h.Grant, Source: h.Source, Price: h.Price,
+		BalanceKey: h.BalanceKey, HoldID: h.HoldID, Line: h.Line, Item: h.Item, Grant: h.Grant, Source: h.Source, Price: h.Price, Per: h.Per, Paid: h.Paid,
 		Amount: h.Amount, Captured: h.Captured, Returned: h.Returned, ExpiresAt: h.ExpiresAt,
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/period"
+	"github.com/quotasvc/quotasvc/internal/price"
 )
 
 // The verbs that set the clock, the catalogue and the plans of tenants.
@@ -63,7 +64,7 @@ func (s *scenario) plan(w words) (string, error) {
 }
 
 // readAllowance reads every= anchor= rollover-min= rollover-max= overage= overage-end= overflow= price= per-subject=
-// days=
+// per= days=
 func readAllowance(amount int64, w words) (ledger.Allowance, error) {
 	a := ledger.Allowance{Amount: amount, Anchor: period.Calendar, OverflowMeter: w.named["overflow"]}
 	var err error
@@ -81,9 +82,9 @@ func readAllowance(amount int64, w words) (ledger.Allowance, error) {
 			**to, err = strconv.ParseInt(text, 10, 64)
 		}
 	}
-	var price, days *int64
+	var units, per, days *int64
 	for name, to := range map[string]**int64{
-		"rollover-min": &a.RolloverMin, "rollover-max": &a.RolloverMax, "per-subject": &a.PerSubject, "price": &price, "days": &days,
+		"rollover-min": &a.RolloverMin, "rollover-max": &a.RolloverMax, "per-subject": &a.PerSubject, "price": &units, "per": &per, "days": &days,
 	} {
 		number(name, to)
 	}
@@ -100,8 +101,11 @@ func readAllowance(amount int64, w words) (ledger.Allowance, error) {
 	default:
 		return a, fmt.Errorf("overage-end=%s is neither forgive nor preserve", w.named["overage-end"])
 	}
-	if price != nil {
-		a.OverflowPrice = *price
+	if units != nil {
+		a.OverflowPrice = price.Whole(*units)
+	}
+	if per != nil {
+		a.OverflowPrice.Per = *per
 	}
 	if days != nil {
 		a.Lasts = time.Duration(*days) * 24 * time.Hour

@@ -164,8 +164,8 @@ func (s *life) writeVersion(b *pgx.Batch, plan string) {
 	v := versions[len(versions)-1]
 	b.Queue("INSERT INTO plans (plan, version, created_at) VALUES ($1, $2, $3)", s.planName(plan), v.Version, s.stored(v.CreatedAt))
 	for meter, a := range v.Allowances {
-		var policy, atEnd, overflow *string
-		var price *int64
+		var policy, atEnd, overflow, ratio *string
+		var price, units, per *int64
 		if a.OverageAllowed {
 			policy = new("allow")
 		}
@@ -173,13 +173,17 @@ func (s *life) writeVersion(b *pgx.Batch, plan string) {
 			atEnd = new("preserve")
 		}
 		if a.OverflowMeter != "" {
-			overflow, price = &a.OverflowMeter, &a.OverflowPrice
+			overflow, price = &a.OverflowMeter, &a.OverflowPrice.Units
+			if !a.OverflowPrice.IsWhole() {
+				overflow, price, ratio, units, per = nil, nil, &a.OverflowMeter, &a.OverflowPrice.Units, &a.OverflowPrice.Per
+			}
 		}
 		b.Queue(`INSERT INTO plan_allowances (plan, version, meter, ordinal, amount, every, anchor, rollover_min, rollover_max,
-			overage_policy, overage_cap, overflow_meter, overflow_price, per_subject, overage_at_period_end)
-			VALUES ($1, $2, $3, 0, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)`,
+			overage_policy, overage_cap, overflow_meter, overflow_price, per_subject, overage_at_period_end,
+			ratio_meter, ratio_units, ratio_per)
+			VALUES ($1, $2, $3, 0, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)`,
 			s.planName(plan), v.Version, meter, a.Amount, string(a.Every), string(a.Anchor), a.RolloverMin, a.RolloverMax,
-			policy, a.OverageCap, overflow, price, a.PerSubject, atEnd)
+			policy, a.OverageCap, overflow, price, a.PerSubject, atEnd, ratio, units, per)
 	}
 }
 

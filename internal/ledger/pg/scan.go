@@ -175,8 +175,8 @@ func scanHoldLines(into map[ledger.BalanceKey][]*ledger.HoldLine) func(pgx.Rows)
 	return func(rows pgx.Rows) error {
 		var h ledger.HoldLine
 		_, err := pgx.ForEachRow(rows, []any{
-			&h.Tenant, &h.Meter, &h.Subject, &h.HoldID, &h.Line, &h.Item, &h.Grant, &h.Source, &h.Price, &h.Amount, &h.Captured,
-			&h.Returned, &h.ExpiresAt,
+			&h.Tenant, &h.Meter, &h.Subject, &h.HoldID, &h.Line, &h.Item, &h.Grant, &h.Source, &h.Price, &h.Per, &h.Paid,
+			&h.Amount, &h.Captured, &h.Returned, &h.ExpiresAt,
 		}, func() error {
 			row := h
 			row.ExpiresAt = row.ExpiresAt.UTC()
@@ -208,10 +208,10 @@ func scanRefunds(into map[ledger.EntryKey]*ledger.RefundSum) func(pgx.Rows) erro
 	return func(rows pgx.Rows) error {
 		var k ledger.EntryKey
 		var month time.Time
-		var n int64
-		_, err := pgx.ForEachRow(rows, []any{&k.Tenant, &k.Key, &month, &k.Line, &n}, func() error {
+		var n, units int64
+		_, err := pgx.ForEachRow(rows, []any{&k.Tenant, &k.Key, &month, &k.Line, &n, &units}, func() error {
 			k.Month = ledger.MonthOf(month)
-			into[k] = &ledger.RefundSum{Amount: n}
+			into[k] = &ledger.RefundSum{Amount: n, Units: units}
 			return nil
 		})
 		return err

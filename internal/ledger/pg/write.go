@@ -328,6 +328,8 @@ func queueNewHoldLines(q map[string]string, out *pgx.Batch, h []*ledger.HoldLine
 		column(h, func(h **ledger.HoldLine) string { return (*h).Grant }),
 		column(h, func(h **ledger.HoldLine) string { return string((*h).Source) }),
 		column(h, func(h **ledger.HoldLine) int64 { return (*h).Price }),
+		column(h, func(h **ledger.HoldLine) int64 { return (*h).Per }),
+		column(h, func(h **ledger.HoldLine) int64 { return (*h).Paid }),
 		column(h, func(h **ledger.HoldLine) int64 { return (*h).Amount }),
 		column(h, func(h **ledger.HoldLine) int64 { return (*h).Captured }),
 		column(h, func(h **ledger.HoldLine) int64 { return (*h).Returned }),
@@ -342,6 +344,7 @@ func queueRefunds(q map[string]string, out *pgx.Batch, r []ledger.RefundRow) {
 		column(r, func(r *ledger.RefundRow) time.Time { return r.Month.First() }),
 		column(r, func(r *ledger.RefundRow) int32 { return r.Line }),
 		column(r, func(r *ledger.RefundRow) int64 { return r.Amount }),
+		column(r, func(r *ledger.RefundRow) int64 { return r.Units }),
 	)
 }
 

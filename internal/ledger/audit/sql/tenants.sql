@@ -13,10 +13,11 @@ WHERE EXISTS (SELECT 1 FROM refunds r WHERE r.tenant_id = k.tenant_id) OR EXISTS
 -- name: VerifyRefunds
 -- Compares the refunds of tenant $1 with the entries that made them. It returns the lines that differ, at most 100: operation, its month, line, the sum
 -- of the entries, the amount in the row. Entries of earlier versions may lack the month, and a refund's first entry the line: their operations
--- are compared as a whole. With $2, older entries are archived, and a row may be larger than what is left of them.
+-- are compared as a whole. With $2, older entries are archived, and a row may be larger than what is left of them. The units of an item that an
+-- overflow meter has paid for at a price that is no whole number are compared in the same way; they are the last two columns.
 WITH entered AS (
     SELECT e.detail ->> 'refund_of' AS operation_id, e.detail ->> 'refund_month' AS month, (e.detail ->> 'refund_line')::integer AS line,
-           sum(e.amount) AS amount
+           sum(e.amount) AS amount, sum(coalesce((e.detail ->> 'refund_units')::bigint, 0)) AS units
     FROM entries e
     WHERE e.tenant_id = $1::text AND e.seq > 0 AND e.kind IN ('refund', 'unoverage', 'unowe', 'unsettle', 'closed_refund')
     GROUP BY 1, 2, 3
@@ -24,21 +25,22 @@ WITH entered AS (
     SELECT DISTINCT v.operation_id FROM entered v WHERE v.month IS NULL OR coalesce(v.line, 0) = 0
 ), journal AS (
     SELECT n.operation_id, CASE WHEN v.operation_id IS NULL THEN n.month ELSE '' END AS month,
-           CASE WHEN v.operation_id IS NULL THEN n.line ELSE 0 END AS line, sum(n.amount) AS amount
+           CASE WHEN v.operation_id IS NULL THEN n.line ELSE 0 END AS line, sum(n.amount) AS amount, sum(n.units) AS units
     FROM entered n LEFT JOIN vague v ON v.operation_id = n.operation_id
     GROUP BY 1, 2, 3
 ), rows AS (
     SELECT r.operation_id, CASE WHEN v.operation_id IS NULL THEN to_char(r.month, 'YYYY-MM') ELSE '' END AS month,
-           CASE WHEN v.operation_id IS NULL THEN r.line ELSE 0 END AS line, sum(r.refunded) AS amount
+           CASE WHEN v.operation_id IS NULL THEN r.line ELSE 0 END AS line, sum(r.refunded) AS amount, sum(r.units) AS units
     FROM refunds r LEFT JOIN vague v ON v.operation_id = r.operation_id
     WHERE r.tenant_id = $1::text
     GROUP BY 1, 2, 3
 )
 SELECT coalesce(j.operation_id, s.operation_id, ''), coalesce(j.month, s.month, ''), coalesce(j.line, s.line, 0), coalesce(j.amount, 0)::text,
-       coalesce(s.amount, 0)::text
+       coalesce(s.amount, 0)::text, coalesce(j.units, 0)::text, coalesce(s.units, 0)::text
 FROM journal j
 FULL JOIN rows s ON s.operation_id = j.operation_id AND s.month = j.month AND s.line = j.line
-WHERE coalesce(j.amount, 0) <> coalesce(s.amount, 0) AND NOT ($2::boolean AND coalesce(s.amount, 0) >= coalesce(j.amount, 0))
+WHERE (coalesce(j.amount, 0) <> coalesce(s.amount, 0) OR coalesce(j.units, 0) <> coalesce(s.units, 0))
+  AND NOT ($2::boolean AND coalesce(s.amount, 0) >= coalesce(j.amount, 0) AND coalesce(s.units, 0) >= coalesce(j.units, 0))
 ORDER BY 1, 2, 3
 LIMIT 100;
 

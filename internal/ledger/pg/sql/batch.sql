@@ -138,8 +138,8 @@ CROSS JOIN LATERAL (
 
 -- name: OpenHoldLines
 -- Returns the hold lines that still reserve units on the locked balances $1..$3.
-SELECT h.tenant_id, h.meter, h.subject, h.hold_id, h.line, h.item, h.grant_id, h.source, h.price, h.amount, h.captured, h.returned,
-       h.expires_at
+SELECT h.tenant_id, h.meter, h.subject, h.hold_id, h.line, h.item, h.grant_id, h.source, h.price, h.per, h.paid,
+       h.amount, h.captured, h.returned, h.expires_at
 FROM unnest($1::text[], $2::text[], $3::text[]) AS k (tenant_id, meter, subject)
 CROSS JOIN LATERAL (
     SELECT * FROM hold_lines o
@@ -160,7 +160,7 @@ CROSS JOIN LATERAL (SELECT * FROM holds o WHERE o.tenant_id = k.tenant_id AND o.
 -- name: Refunds
 -- Returns the amounts refunded so far per line of the operations ($1 tenants, $2 operation ids). The balances of their lines
 -- are locked.
-SELECT r.tenant_id, r.operation_id, r.month, r.line, r.refunded
+SELECT r.tenant_id, r.operation_id, r.month, r.line, r.refunded, r.units
 FROM unnest($1::text[], $2::text[]) AS k (tenant_id, operation_id)
 CROSS JOIN LATERAL (SELECT * FROM refunds o WHERE o.tenant_id = k.tenant_id AND o.operation_id = k.operation_id
     -- citus: AND o.tenant_id = ANY ($1::text[])
@@ -220,7 +220,7 @@ ORDER BY t.tenant_id, t.effective_at;
 -- the row contains it; otherwise the meter is ''.
 SELECT p.plan, p.version, p.created_at, coalesce(a.meter, ''), coalesce(a.amount, 0), coalesce(a.every, ''), coalesce(a.anchor, ''),
        a.rollover_min, a.rollover_max, coalesce(a.overage_policy = 'allow', false), a.overage_cap,
-       coalesce(a.overflow_meter, ''), coalesce(a.overflow_price, 0), a.per_subject,
+       coalesce(a.overflow_meter, a.ratio_meter, ''), coalesce(a.overflow_price, a.ratio_units, 0), coalesce(a.ratio_per, 1), a.per_subject,
        coalesce(a.expires_in_days, 0), coalesce(a.overage_at_period_end = 'preserve', false)
 FROM (SELECT DISTINCT t.plan
       FROM unnest($1::text[]) AS k (tenant_id)
@@ -359,12 +359,13 @@ WHERE holds.created_at = excluded.created_at;
 
 -- name: InsertHoldLines
 -- Stores the lines of new holds.
-INSERT INTO hold_lines (tenant_id, hold_id, line, item, meter, subject, grant_id, source, price, amount, captured, returned, expires_at)
-SELECT n.tenant_id, n.hold_id, n.line, n.item, n.meter, n.subject, n.grant_id, n.source, n.price, n.amount, n.captured, n.returned,
-       n.expires_at
+INSERT INTO hold_lines (tenant_id, hold_id, line, item, meter, subject, grant_id, source, price, per, paid, amount, captured, returned,
+                        expires_at)
+SELECT n.tenant_id, n.hold_id, n.line, n.item, n.meter, n.subject, n.grant_id, n.source, n.price, n.per, n.paid, n.amount, n.captured,
+       n.returned, n.expires_at
 FROM unnest($1::text[], $2::text[], $3::integer[], $4::integer[], $5::text[], $6::text[], $7::text[], $8::text[], $9::bigint[],
-            $10::bigint[], $11::bigint[], $12::bigint[], $13::timestamptz[])
-     AS n (tenant_id, hold_id, line, item, meter, subject, grant_id, source, price, amount, captured, returned, expires_at);
+            $10::bigint[], $11::bigint[], $12::bigint[], $13::bigint[], $14::bigint[], $15::timestamptz[])
+     AS n (tenant_id, hold_id, line, item, meter, subject, grant_id, source, price, per, paid, amount, captured, returned, expires_at);
 
 -- name: UpdateHoldLines
 -- Writes the captured and returned amounts and the expiry of hold lines. $7 is the expected count, as the last parameter of UpdateBalances.
@@ -380,11 +381,12 @@ WITH written AS (
 SELECT 1 / (CASE WHEN count(*) = $7::bigint THEN 1 ELSE 0 END) FROM written;
 
 -- name: WriteRefunds
--- Writes the total refunded so far for each line.
-INSERT INTO refunds (tenant_id, operation_id, month, line, refunded)
-SELECT n.tenant_id, n.operation_id, n.month, n.line, n.refunded
-FROM unnest($1::text[], $2::text[], $3::date[], $4::integer[], $5::bigint[]) AS n (tenant_id, operation_id, month, line, refunded)
-ON CONFLICT (tenant_id, operation_id, month, line) DO UPDATE SET refunded = excluded.refunded;
+-- Writes the total refunded so far for each line, and of the units that it has paid for at a price that is no whole number.
+INSERT INTO refunds (tenant_id, operation_id, month, line, refunded, units)
+SELECT n.tenant_id, n.operation_id, n.month, n.line, n.refunded, n.units
+FROM unnest($1::text[], $2::text[], $3::date[], $4::integer[], $5::bigint[], $6::bigint[])
+     AS n (tenant_id, operation_id, month, line, refunded, units)
+ON CONFLICT (tenant_id, operation_id, month, line) DO UPDATE SET refunded = excluded.refunded, units = excluded.units;
 
 -- name: InsertMonths
 -- Notes that the months $1, in order, hold entries. Each instance does so with its first batch of a month. Another instance that

@@ -65,7 +65,7 @@ LIMIT $7::integer;
 
 -- name: HoldsPage
 -- Returns a page of a tenant's holds after $2, with the amounts that each still reserves per item, in units of the item's
--- meter. $3: status or '' for all; $4: id of one hold or '' for all. A hold past its expires_at at $6,
+-- meter. At a price that is no whole number the lines do not tell: it is what was not captured. $3: status or '' for all; $4: id of one hold or '' for all. A hold past its expires_at at $6,
 -- which is now, counts as expired, even if its units were not returned yet.
 SELECT h.hold_id, h.subject, h.status, h.items, h.created_at, h.expires_at, coalesce(r.items, '{}'), coalesce(r.held, '{}')
 FROM (
@@ -77,9 +77,11 @@ FROM (
 LEFT JOIN LATERAL (
     SELECT array_agg(s.item) AS items, array_agg(s.held) AS held
     FROM (
-        SELECT l.item, sum((l.amount - l.captured - l.returned) / l.price)::bigint AS held
+        SELECT l.item, CASE WHEN bool_or(l.per > 1 AND l.captured + l.returned < l.amount)
+                            THEN greatest(0, (h.items -> l.item ->> 'amount')::bigint - (h.items -> l.item ->> 'captured')::bigint)
+                            ELSE sum((l.amount - l.captured - l.returned) / l.price)::bigint END AS held
         FROM hold_lines l
-        WHERE l.tenant_id = h.tenant_id AND l.hold_id = h.hold_id
+        WHERE l.tenant_id = h.tenant_id AND l.hold_id = h.hold_id AND l.subject = ''
         -- citus: AND l.tenant_id = $1::text
         GROUP BY l.item
     ) AS s

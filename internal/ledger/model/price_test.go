@@ -1,0 +1,160 @@
+package model
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/period"
+	"github.com/quotasvc/quotasvc/internal/price"
+)
+
+// till is a tenant without an allowance, whose credits pay for tokens at a price.
+type till struct {
+	t      *rapid.T
+	memory *Memory
+	now    time.Time
+	price  price.Ratio
+	serial int
+	credit int64 // what it had at first
+}
+
+// openTill draws a price and credits, small or as large as they come.
+func openTill(t *rapid.T) *till {
+	amount := rapid.OneOf(rapid.Int64Range(1, 12), rapid.Int64Range(1, 5000), rapid.Int64Range(ledger.MaxAmount-9, ledger.MaxAmount))
+	s := &till{t: t, memory: newMemory(), now: time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)}
+	s.price = price.Ratio{Units: amount.Draw(t, "units"), Per: amount.Draw(t, "per")}
+	once := ledger.Allowance{Every: period.Once, Anchor: period.Calendar}
+	tokens := once
+	tokens.OverflowMeter, tokens.OverflowPrice = "credits", s.price
+	s.memory.Plans["ai"] = []ledger.PlanVersion{{Version: 1, CreatedAt: s.now, Allowances: map[string]ledger.Allowance{"tokens": tokens, "credits": once}}}
+	s.memory.History = []ledger.TenantTerms{{Since: s.now, Plan: "ai", AnchorAt: s.now, Zone: time.UTC}}
+	for range rapid.IntRange(1, 3).Draw(t, "grants") {
+		n := amount.Draw(t, "credits")
+		if s.do(&ledger.Grant{Tenant: Tenant, Key: s.key(), Meter: "credits", Amount: n, Source: ledger.SourceTopup}) == nil {
+			s.credit += n
+		}
+	}
+	return s
+}
+
+func (s *till) key() string {
+	s.serial++
+	return fmt.Sprint("k", s.serial)
+}
+
+// do runs an operation and returns its error.
+func (s *till) do(op ledger.Operation) error {
+	c := ledger.NewCall(op)
+	if err := op.Validate(); err != nil {
+		return err
+	}
+	s.memory.run(s.t, []*ledger.Call{c}, s.now, false)
+	if c.Err != nil {
+		return c.Err
+	}
+	return nil
+}
+
+// taken returns how many credits are gone. No balance may ever be below zero, or above what was granted.
+func (s *till) taken() int64 {
+	credits := s.memory.balances[ledger.BalanceKey{Tenant: Tenant, Meter: "credits"}]
+	left := credits.Remaining() + credits.Held
+	if left < 0 || left > s.credit || credits.Remaining() < 0 || credits.Held < 0 {
+		s.t.Fatalf("of %d credits there are %d, and %d held", s.credit, credits.Remaining(), credits.Held)
+	}
+	return s.credit - left
+}
+
+// Whatever the parts, refunds give back what the units that stay do not cost: never more than was taken, and in the end all of it.
+func TestPrice_PartsOfRefundsComeToTheWhole(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		s := openTill(t)
+		reach := min(s.price.Reach(s.credit), ledger.MaxAmount)
+		if reach == 0 {
+			return
+		}
+		units := rapid.OneOf(rapid.Int64Range(1, reach), rapid.Just(reach)).Draw(t, "debit")
+		debit := s.key()
+		if err := s.do(&ledger.Debit{Tenant: Tenant, Key: debit, Items: []ledger.Item{{Meter: "tokens", Amount: units}}}); err != nil {
+			t.Fatal(err)
+		}
+		if s.taken() != s.price.Cost(units) {
+			t.Fatalf("%d tokens at %v took %d credits", units, s.price, s.taken())
+		}
+		for left := units; left > 0; {
+			part := rapid.Int64Range(1, left).Draw(t, "part")
+			if rapid.IntRange(0, 5).Draw(t, "all?") == 0 {
+				part = left
+			}
+			left -= part
+			if err := s.do(&ledger.Refund{Tenant: Tenant, Key: s.key(), OperationID: debit, Amount: part}); err != nil {
+				t.Fatalf("%d of %d: %v", part, left+part, err)
+			}
+			if s.taken() != s.price.Cost(left) {
+				t.Fatalf("%d tokens at %v are left and keep %d credits", left, s.price, s.taken())
+			}
+		}
+		if err := s.do(&ledger.Refund{Tenant: Tenant, Key: s.key(), OperationID: debit, Amount: 1}); err == nil {
+			t.Fatal("one more token was refunded")
+		}
+	})
+}
+
+// All captures of a hold cost what their units do, rounded up once. The final one settles it, and the rest comes back; what then is refunded,
+// in whatever order, comes to what was taken.
+func TestPrice_CapturesCostTheirUnitsOnce(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		s := openTill(t)
+		reach := min(s.price.Reach(s.credit), ledger.MaxAmount)
+		if reach == 0 {
+			return
+		}
+		units := rapid.Int64Range(1, reach).Draw(t, "hold")
+		err := s.do(&ledger.Hold{Tenant: Tenant, Key: s.key(), HoldID: "h", Items: []ledger.Item{{Meter: "tokens", Amount: units}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		captured, captures := int64(0), []string{}
+		final := false
+		for captured < units && !final {
+			part := rapid.Int64Range(1, units-captured).Draw(t, "capture")
+			final = rapid.IntRange(0, 3).Draw(t, "final?") == 0
+			captures = append(captures, s.key())
+			captured += part
+			err := s.do(&ledger.HoldChange{
+				Tenant: Tenant, Key: captures[len(captures)-1], HoldID: "h", Action: ledger.ActionCapture, Final: final,
+				Items: []ledger.Item{{Meter: "tokens", Amount: part}},
+			})
+			if err != nil {
+				t.Fatalf("capture of %d, %d of %d: %v", part, captured, units, err)
+			}
+			if cost := s.price.Cost(captured); s.taken() > cost || s.taken() < cost-1 {
+				t.Fatalf("%d of %d tokens at %v were captured for %d credits", captured, units, s.price, s.taken())
+			}
+		}
+		if s.taken() != s.price.Cost(captured) {
+			t.Fatalf("in the end %d tokens at %v have taken %d credits", captured, s.price, s.taken())
+		}
+		for len(captures) > 0 {
+			i := rapid.IntRange(0, len(captures)-1).Draw(t, "refund")
+			before := s.taken()
+			err := s.do(&ledger.Refund{Tenant: Tenant, Key: s.key(), OperationID: captures[i], Amount: rapid.Int64Range(0, 9).Draw(t, "part")})
+			if s.taken() > before {
+				t.Fatalf("a refund has taken %d credits", s.taken()-before)
+			}
+			if err != nil || s.serial > 80 { // less than the part is left, or the capture is large: the rest at once
+				_ = s.do(&ledger.Refund{Tenant: Tenant, Key: s.key(), OperationID: captures[i]})
+				captures = append(captures[:i], captures[i+1:]...)
+			}
+		}
+		if s.taken() != 0 {
+			t.Fatalf("all was refunded, and %d credits are gone", s.taken())
+		}
+	})
+}

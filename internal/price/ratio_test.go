@@ -1,0 +1,73 @@
+package price
+
+import (
+	"encoding/json"
+	"math"
+	"math/big"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/quotasvc/quotasvc/internal/bound"
+)
+
+func amounts() *rapid.Generator[int64] {
+	return rapid.OneOf(rapid.Int64Range(1, 50), rapid.Int64Range(1, bound.MaxAmount), rapid.Just(int64(bound.MaxAmount)), rapid.Just(int64(bound.MaxAmount-1)))
+}
+
+// exact returns a*b/c, rounded down or up, as no machine word could; at most math.MaxInt64.
+func exact(a, b, c int64, up bool) int64 {
+	n := new(big.Int).Mul(big.NewInt(a), big.NewInt(b))
+	if up {
+		n.Add(n, big.NewInt(c-1))
+	}
+	n.Div(n, big.NewInt(c))
+	if !n.IsInt64() {
+		return math.MaxInt64
+	}
+	return n.Int64()
+}
+
+func TestRatio_IsExactUpToTheLargestAmounts(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		r := Ratio{amounts().Draw(t, "units"), amounts().Draw(t, "per")}
+		n := rapid.OneOf(rapid.Just(int64(0)), amounts()).Draw(t, "n")
+		if got, want := r.Cost(n), exact(n, r.Units, r.Per, true); got != want {
+			t.Fatalf("%v of %d costs %d, not %d", r, n, got, want)
+		}
+		if got, want := r.Reach(n), exact(n, r.Per, r.Units, false); got != want {
+			t.Fatalf("%v: %d reaches %d, not %d", r, n, got, want)
+		}
+		if reach := r.Reach(n); reach < bound.MaxAmount && (r.Cost(reach) > n || r.Cost(reach+1) <= n) {
+			t.Fatalf("%v: %d pays for %d, which costs %d; one more costs %d", r, n, reach, r.Cost(reach), r.Cost(reach+1))
+		}
+		if part := rapid.Int64Range(0, n).Draw(t, "part"); r.Cost(n) < math.MaxInt64 && (r.Cost(part) > r.Cost(n) || r.Cost(part)+r.Cost(n-part) < r.Cost(n)) {
+			t.Fatalf("%v: %d costs %d, %d of it %d, the rest %d", r, n, r.Cost(n), part, r.Cost(part), r.Cost(n-part))
+		}
+	})
+}
+
+func TestRatio_JSON_IntegerOrParts(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]Ratio{
+		"3": {3, 1}, `{"units":1,"per":1000}`: {1, 1000}, `{"per": 1, "units": 4}`: {4, 1}, `9007199254740991`: {bound.MaxAmount, 1},
+	} {
+		var r Ratio
+		require.NoError(t, json.Unmarshal([]byte(text), &r), text)
+		require.Equal(t, want, r)
+		again, err := json.Marshal(r)
+		require.NoError(t, err)
+		require.NoError(t, json.Unmarshal(again, &r))
+		require.Equal(t, want, r)
+	}
+	for _, text := range []string{
+		"0", "-1", "0.5", "1e3", `"1"`, "[1]", "{}", `{"units":1}`, `{"per":1}`, `{"units":0,"per":1}`, `{"units":1,"per":0}`, `{"units":1,"per":-5}`,
+		`{"units":1,"per":1000,"of":"x"}`, `{"units":1.5,"per":1}`, "9007199254740992", `{"units":1,"per":9007199254740992}`,
+	} {
+		var r Ratio
+		require.Error(t, json.Unmarshal([]byte(text), &r), text)
+		require.Zero(t, r)
+	}
+}
