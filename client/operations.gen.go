@@ -38,6 +38,16 @@ func (a *API) AdvanceTestClock(ctx context.Context, body TestClockRequest, optio
 	return ask[TestClock](ctx, a, &r, options)
 }
 
+// ApplyCatalog sends POST /v1/catalog: Change the catalogue to what a document says.
+func (a *API) ApplyCatalog(ctx context.Context, body CatalogRequest, options ...Option) (*CatalogDiff, error) {
+	r := call{
+		operation: "applyCatalog", method: "POST", safe: true,
+		path: []segment{constant("/v1/catalog")},
+		body: body,
+	}
+	return ask[CatalogDiff](ctx, a, &r, options)
+}
+
 // CaptureHold sends POST /v1/holds/{hold_id}/capture: Use held units.
 func (a *API) CaptureHold(ctx context.Context, holdID string, body CaptureRequest, options ...Option) (*HoldAnswer, error) {
 	r := call{
@@ -192,6 +202,15 @@ func (a *API) DeleteSubjectLimitOverride(ctx context.Context, rule string, tenan
 		path: []segment{constant("/v1/limits/"), parameter("rule", rule), constant("/overrides/"), parameter("tenant", tenant), constant("/"), parameter("subject", subject)},
 	}
 	return a.tell(ctx, &r, options)
+}
+
+// ExportCatalog sends GET /v1/catalog: The catalogue as one document.
+func (a *API) ExportCatalog(ctx context.Context, options ...Option) (*Catalog, error) {
+	r := call{
+		operation: "exportCatalog", method: "GET", safe: true,
+		path: []segment{constant("/v1/catalog")},
+	}
+	return ask[Catalog](ctx, a, &r, options)
 }
 
 // ExtendHold sends POST /v1/holds/{hold_id}/extend: Extend a hold.
@@ -1322,7 +1341,7 @@ func (a *API) VoidGrant(ctx context.Context, tenant string, grantID string, body
 }
 
 // operations are the operationIds of the contract that have a method here.
-var operations = []string{"acquireLease", "adjust", "advanceTestClock", "captureHold", "chargeLimits", "check", "checkBatch", "consume", "createKey", "debit", "debitBatch", "deleteBlock", "deleteBlockPrefix", "deleteLimit", "deleteLimitOverride", "deleteMeter", "deleteSubjectLimitOverride", "extendHold", "getBalance", "getBlock", "getBlockPrefix", "getHold", "getKey", "getLimit", "getLimitOverride", "getLimitState", "getLimitTop", "getMeter", "getOperation", "getPlan", "getRoll", "getSeal", "getSpec", "getSpecJSON", "getStatement", "getSubjectLimitOverride", "getTenant", "getTestClock", "getVerification", "grant", "hold", "listAudit", "listBalances", "listBlocks", "listDenials", "listEntries", "listGrants", "listHolds", "listKeys", "listLimitOverrides", "listLimits", "listMeters", "listPeriods", "listPlans", "listSeals", "listStatements", "listTenants", "listTerms", "listUsage", "patchTenant", "putBlock", "putBlockPrefix", "putLimit", "putLimitOverride", "putMeter", "putPlan", "putSubjectLimitOverride", "putTenant", "refund", "refundCharge", "releaseHold", "releaseLease", "renewLease", "resetLimit", "revokeKey", "rotateKey", "startRoll", "startVerification", "voidGrant"}
+var operations = []string{"acquireLease", "adjust", "advanceTestClock", "applyCatalog", "captureHold", "chargeLimits", "check", "checkBatch", "consume", "createKey", "debit", "debitBatch", "deleteBlock", "deleteBlockPrefix", "deleteLimit", "deleteLimitOverride", "deleteMeter", "deleteSubjectLimitOverride", "exportCatalog", "extendHold", "getBalance", "getBlock", "getBlockPrefix", "getHold", "getKey", "getLimit", "getLimitOverride", "getLimitState", "getLimitTop", "getMeter", "getOperation", "getPlan", "getRoll", "getSeal", "getSpec", "getSpecJSON", "getStatement", "getSubjectLimitOverride", "getTenant", "getTestClock", "getVerification", "grant", "hold", "listAudit", "listBalances", "listBlocks", "listDenials", "listEntries", "listGrants", "listHolds", "listKeys", "listLimitOverrides", "listLimits", "listMeters", "listPeriods", "listPlans", "listSeals", "listStatements", "listTenants", "listTerms", "listUsage", "patchTenant", "putBlock", "putBlockPrefix", "putLimit", "putLimitOverride", "putMeter", "putPlan", "putSubjectLimitOverride", "putTenant", "refund", "refundCharge", "releaseHold", "releaseLease", "renewLease", "resetLimit", "revokeKey", "rotateKey", "startRoll", "startVerification", "voidGrant"}
 
 // Errors by code, for errors.Is. docs/api.md says what each means, and what helps.
 var (

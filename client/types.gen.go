@@ -6,6 +6,8 @@ package client
 import (
 	"encoding/json"
 	"time"
+
+	"github.com/oapi-codegen/runtime"
 )
 
 // Defines values for AllowanceAnchor.
@@ -35,6 +37,14 @@ const (
 	BlockKindIP      BlockKind = "ip"
 	BlockKindSubject BlockKind = "subject"
 	BlockKindTenant  BlockKind = "tenant"
+)
+
+// Defines values for CatalogChangeAction.
+const (
+	CatalogChangeActionChanged  CatalogChangeAction = "changed"
+	CatalogChangeActionCreated  CatalogChangeAction = "created"
+	CatalogChangeActionDeleted  CatalogChangeAction = "deleted"
+	CatalogChangeActionUnlisted CatalogChangeAction = "unlisted"
 )
 
 // Defines values for CheckAnswerSource.
@@ -658,6 +668,137 @@ type CaptureRequest struct {
 
 	// Tenant An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
 	Tenant ID `json:"tenant"`
+}
+
+// Catalog The catalogue, without tenants.
+type Catalog struct {
+	// Blocks Blocks and exceptions from them.
+	Blocks []json.RawMessage `json:"blocks"`
+
+	// Limits Limits by rule.
+	Limits map[string]json.RawMessage `json:"limits"`
+
+	// Meters Meters by id.
+	Meters map[string]json.RawMessage `json:"meters"`
+
+	// Plans Plans by id.
+	Plans map[string]json.RawMessage `json:"plans"`
+}
+
+// CatalogBlock A block in a catalogue.
+type CatalogBlock struct {
+	// Action `block` refuses every check and consume with `forbidden`. `allow` exempts from rate limits; balances still count. A block takes precedence over an allow of another kind. Of the prefixes that contain an address, the longest counts. `block` by default.
+	Action BlockAction `json:"action,omitempty,omitzero"`
+
+	// ExpiresAt When it ends; absent - never.
+	ExpiresAt time.Time `json:"expires_at,omitempty,omitzero"`
+
+	// Kind What is blocked or exempt.
+	Kind BlockKind `json:"kind"`
+
+	// Reason Why.
+	Reason string `json:"reason,omitempty,omitzero"`
+
+	// Tenant An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
+	Tenant ID `json:"tenant,omitempty,omitzero"`
+
+	// Value The id of a tenant or subject; or an address, or a prefix such as 192.0.2.0/24.
+	Value string `json:"value"`
+}
+
+// CatalogChange What happened to one object.
+type CatalogChange struct {
+	// Action What was done. Of an `unlisted` object, nothing.
+	Action CatalogChangeAction `json:"action"`
+
+	// Fields All fields of a created object; the fields that differ of a changed one.
+	Fields []CatalogField `json:"fields,omitempty,omitzero"`
+
+	// ID Its id; of a block, its kind, tenant and value.
+	ID string `json:"id"`
+
+	// Kind The kind of the object.
+	//
+	// Examples: plan
+	Kind string `json:"kind"`
+}
+
+// CatalogChangeAction What was done. Of an `unlisted` object, nothing.
+type CatalogChangeAction string
+
+// CatalogCounts How many objects.
+type CatalogCounts struct {
+	// Changed Those that differ.
+	Changed int64 `json:"changed"`
+
+	// Created New ones.
+	Created int64 `json:"created"`
+
+	// Deleted Those that `prune` deleted.
+	Deleted int64 `json:"deleted"`
+
+	// Unchanged Those that are as the document says.
+	Unchanged int64 `json:"unchanged"`
+
+	// Unlisted Those that are not in the document and stay.
+	Unlisted int64 `json:"unlisted"`
+}
+
+// CatalogDiff What was changed, or would be.
+type CatalogDiff struct {
+	// Changes All objects but the unchanged ones, by kind.
+	Changes []CatalogChange `json:"changes"`
+
+	// Counts How many objects.
+	Counts CatalogCounts `json:"counts"`
+
+	// DryRun Nothing was changed.
+	DryRun bool `json:"dry_run"`
+
+	// MoreBlocks More blocks than `changes` has are not in the document.
+	MoreBlocks bool `json:"more_blocks"`
+
+	// MoreTenants More tenants than `changes` has are not in the document.
+	MoreTenants bool `json:"more_tenants"`
+
+	// Warnings Sentences about changes that may be meant otherwise, such as which tenants get less of what.
+	Warnings []string `json:"warnings"`
+}
+
+// CatalogField A field before and after.
+type CatalogField struct {
+	// After The value after; absent if there is none.
+	After json.RawMessage `json:"after,omitempty,omitzero"`
+
+	// Before The value before; absent if there was none.
+	Before json.RawMessage `json:"before,omitempty,omitzero"`
+
+	// Field The path, as in `allowances[api_calls].amount`.
+	Field string `json:"field"`
+}
+
+// CatalogRequest The sections of catalog.yaml. Objects are named by their keys. At most 10000 objects.
+type CatalogRequest struct {
+	// Blocks Blocks and exceptions from them.
+	Blocks []CatalogBlock `json:"blocks,omitempty,omitzero"`
+
+	// DryRun Decide and change nothing. The answer is what would be changed now.
+	DryRun bool `json:"dry_run,omitempty,omitzero"`
+
+	// Limits Limits by rule.
+	Limits map[string]LimitRequest `json:"limits,omitempty,omitzero"`
+
+	// Meters Meters by id.
+	Meters map[string]MeterRequest `json:"meters,omitempty,omitzero"`
+
+	// Plans Plans by id. A plan that is changed gets a new version.
+	Plans map[string]PlanRequest `json:"plans,omitempty,omitzero"`
+
+	// Prune Delete the meters, limits and blocks that are not named, each only if the document has its section. A meter in use stays, with a warning. Plans and tenants are never deleted.
+	Prune bool `json:"prune,omitempty,omitzero"`
+
+	// Tenants Tenants by id.
+	Tenants map[string]TenantRequest `json:"tenants,omitempty,omitzero"`
 }
 
 // ChangeAnswer A balance before and after a change.
@@ -2182,8 +2323,8 @@ type Overflow struct {
 	// Meter An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
 	Meter ID `json:"meter"`
 
-	// Price The price of one unit, in units of that meter.
-	Price int64 `json:"price"`
+	// Price What units cost in units of the meter that pays: an integer for each one, or `units` for `per` of them. One credit for 1,000 tokens is `{"units": 1, "per": 1000}`. The cost of each item of a debit is rounded up to a whole unit.
+	Price Price `json:"price"`
 }
 
 // OverrideAmount Units per period.
@@ -2331,6 +2472,20 @@ type Position struct {
 
 	// ResetAt The end of the period; null if it has none.
 	ResetAt *time.Time `json:"reset_at"`
+}
+
+// Price What units cost in units of the meter that pays: an integer for each one, or `units` for `per` of them. One credit for 1,000 tokens is `{"units": 1, "per": 1000}`. The cost of each item of a debit is rounded up to a whole unit.
+type Price struct {
+	union json.RawMessage
+}
+
+// PriceRatio A price that is no whole number. Answers have an integer if `per` is 1.
+type PriceRatio struct {
+	// Per In the meter's smallest unit.
+	Per Amount `json:"per"`
+
+	// Units In the meter's smallest unit.
+	Units Amount `json:"units"`
 }
 
 // Problem RFC 9457. The members after `errors` depend on `code`.
@@ -3137,4 +3292,66 @@ type VoidRequest struct {
 
 	// Reason The reason, for the records. At most 500 bytes of UTF-8.
 	Reason Reason `json:"reason"`
+}
+
+// AsAmount returns the union data inside the Price as a Amount
+func (t Price) AsAmount() (Amount, error) {
+	var body Amount
+	err := json.Unmarshal(t.union, &body)
+	return body, err
+}
+
+// FromAmount overwrites any union data inside the Price as the provided Amount
+func (t *Price) FromAmount(v Amount) error {
+	b, err := json.Marshal(v)
+	t.union = b
+	return err
+}
+
+// MergeAmount performs a merge with any union data inside the Price, using the provided Amount
+func (t *Price) MergeAmount(v Amount) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+
+	merged, err := runtime.JSONMerge(t.union, b)
+	t.union = merged
+	return err
+}
+
+// AsPriceRatio returns the union data inside the Price as a PriceRatio
+func (t Price) AsPriceRatio() (PriceRatio, error) {
+	var body PriceRatio
+	err := json.Unmarshal(t.union, &body)
+	return body, err
+}
+
+// FromPriceRatio overwrites any union data inside the Price as the provided PriceRatio
+func (t *Price) FromPriceRatio(v PriceRatio) error {
+	b, err := json.Marshal(v)
+	t.union = b
+	return err
+}
+
+// MergePriceRatio performs a merge with any union data inside the Price, using the provided PriceRatio
+func (t *Price) MergePriceRatio(v PriceRatio) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+
+	merged, err := runtime.JSONMerge(t.union, b)
+	t.union = merged
+	return err
+}
+
+func (t Price) MarshalJSON() ([]byte, error) {
+	b, err := t.union.MarshalJSON()
+	return b, err
+}
+
+func (t *Price) UnmarshalJSON(b []byte) error {
+	err := t.union.UnmarshalJSON(b)
+	return err
 }

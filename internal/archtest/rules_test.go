@@ -36,6 +36,7 @@ var mayImport = map[string][]string{
 	"internal/catalog/check":         {"internal/body", "internal/bound", "internal/period"},        // pure
 	"internal/catalog/block":         {"internal/body", "internal/bound", "internal/catalog/check"}, // pure
 	"internal/catalog":               {"internal/address", "internal/catalog/block", "internal/catalog/check", "internal/catalog/diff", "internal/body", "internal/bound", "internal/clock", "internal/lane", "internal/namedsql", "internal/parts", "internal/period", "internal/price", "internal/recent", "internal/route", "internal/trail", "internal/yamldoc"},
+	"internal/catalogdoc":            {"internal/body", "internal/catalog", "internal/catalog/diff", "internal/httpapi/wire", "internal/yamldoc"},
 	"internal/namedsql":              {},
 	"internal/citus":                 {},
 	"internal/override":              {"internal/body", "internal/bound", "internal/catalog", "internal/lane", "internal/namedsql", "internal/trail"},
@@ -79,7 +80,7 @@ var mayImport = map[string][]string{
 	"internal/transport":            {}, // connections, whatever they carry
 	"internal/ops":                  {},
 	"internal/httpapi": {
-		"internal/address", "internal/body", "internal/bound", "internal/httpapi/wire", "internal/httpapi/forwarded", "internal/httpapi/limitheaders", "internal/httpapi/reference", "internal/gate", "internal/balances", "internal/catalog", "internal/catalog/block", "internal/ledger", "internal/ledger/pg",
+		"internal/address", "internal/body", "internal/bound", "internal/httpapi/wire", "internal/httpapi/forwarded", "internal/httpapi/limitheaders", "internal/httpapi/reference", "internal/gate", "internal/balances", "internal/catalog", "internal/catalogdoc", "internal/catalog/block", "internal/ledger", "internal/ledger/pg",
 		"internal/ledger/audit", "internal/ledger/audit/seal", "internal/ledger/history", "internal/ledger/verifier",
 		"internal/ratelimit", "internal/ratelimit/rule", "internal/period", "internal/trail", "internal/access", "internal/denial", "internal/override", "internal/testclock",
 	},

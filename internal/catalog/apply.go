@@ -22,10 +22,20 @@ const maxUnlisted = 100
 // The error is an *Error. It lists all references to missing objects, with their lines. Apply may take applyTimeout; other
 // changes of meters, plans, limits and the file's tenants wait for it.
 func (s *Store) Apply(ctx context.Context, f *File, dryRun bool) (*diff.Report, error) {
+	return s.apply(ctx, f, dryRun, false)
+}
+
+// ApplyPruning is Apply, and deletes the meters, limits and blocks that f does not name, each only if f has the section. A meter in use stays,
+// with a warning. Plans and tenants are never deleted.
+func (s *Store) ApplyPruning(ctx context.Context, f *File, dryRun bool) (*diff.Report, error) {
+	return s.apply(ctx, f, dryRun, true)
+}
+
+func (s *Store) apply(ctx context.Context, f *File, dryRun, prune bool) (*diff.Report, error) {
 	var report *diff.Report
 	err := s.write(ctx, "apply", applyTimeout, true, func(ctx context.Context, tx *txn) error {
-		a := &application{tx: tx, file: f, diff: &diff.Report{DryRun: dryRun}}
-		for _, step := range []func(context.Context) error{a.meters, a.plans, a.limits, a.tenants, a.rules, a.blocks} {
+		a := &application{tx: tx, file: f, prune: prune, diff: &diff.Report{DryRun: dryRun}}
+		for _, step := range []func(context.Context) error{a.meters, a.plans, a.limits, a.tenants, a.rules, a.blocks, a.pruneMeters} {
 			if err := step(ctx); err != nil {
 				return err
 			}
@@ -49,6 +59,7 @@ func (s *Store) Apply(ctx context.Context, f *File, dryRun bool) (*diff.Report, 
 type application struct {
 	tx     *txn
 	file   *File
+	prune  bool
 	diff   *diff.Report
 	faults *Error
 }
@@ -146,7 +157,7 @@ func (a *application) limits(ctx context.Context) error {
 		}
 	}
 	a.diff.AddUnlisted(kindLimit, column(stored, id), column(a.file.Limits, id))
-	return nil
+	return a.pruneLimits(ctx, stored)
 }
 
 // rules checks all limits together, at the end: they may name each other and tenants in any order.
@@ -282,6 +293,9 @@ func (a *application) blocks(ctx context.Context) error {
 	}
 	named := byID(a.file.Blocks, id)
 	others := slices.DeleteFunc(column(stored, id), func(id string) bool { return named[id] != nil })
+	if a.prune {
+		return a.pruneBlocks(ctx, known, others)
+	}
 	if len(others) > maxUnlisted {
 		others, a.diff.MoreBlocks = others[:maxUnlisted], true
 	}

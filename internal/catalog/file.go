@@ -105,8 +105,11 @@ func (f *File) refuseNulls(r *yamldoc.Reader) {
 
 const mustHaveValue = "must have a value, or be left out"
 
-// line returns the line of a path, or of the object that it is part of.
-func (f *File) line(path string) int {
+// ForgetLines keeps the lines of f out of the errors of Apply: nobody sees them in a document without lines.
+func (f *File) ForgetLines() { f.lines = nil }
+
+// Line returns the line of a path, or of the object that it is part of.
+func (f *File) Line(path string) int {
 	for path != "" {
 		if line, ok := f.lines[path]; ok {
 			return line
@@ -216,7 +219,7 @@ func decode(r *yamldoc.Reader, path string, text []byte, into body.Checked) bool
 			message = mustHaveValue
 			delete(r.Nulls, at)
 		}
-		r.Problems.Add(f.line(at), at, message)
+		r.Problems.Add(f.Line(at), at, message)
 	}
 	return false
 }

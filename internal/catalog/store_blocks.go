@@ -88,12 +88,14 @@ func (s *Store) DeleteBlock(ctx context.Context, kind, value, tenant string) err
 		if err != nil {
 			return err
 		}
-		if _, err := tx.exec(ctx, "DeleteBlock", b.Kind, b.Tenant, b.Value); err != nil {
-			return wrap("delete", err)
-		}
-		tx.changed(ctx, kindBlock, b.ID(), change{action: "delete", tenant: b.Of(), before: &b})
-		return nil
+		return tx.deleteBlock(ctx, &b)
 	})
+}
+
+func (tx *txn) deleteBlock(ctx context.Context, b *block.Block) error {
+	_, err := tx.exec(ctx, "DeleteBlock", b.Kind, b.Tenant, b.Value)
+	tx.changed(ctx, kindBlock, b.ID(), change{action: "delete", tenant: b.Of(), before: b})
+	return wrap("delete", err)
 }
 
 // readBlocks reads all blocks in force.

@@ -64,15 +64,20 @@ func (s *Store) DeleteLimit(ctx context.Context, rule string) error {
 		if len(before) == 0 {
 			return notFound(kindLimit, rule)
 		}
-		if _, err := tx.exec(ctx, "DeleteLimit", rule); err != nil {
-			return wrap("delete", err)
+		if err := tx.deleteLimit(ctx, &before[0]); err != nil {
+			return err
 		}
-		tx.changed(ctx, kindLimit, rule, change{action: "delete", tenant: before[0].Match.Tenant, before: &before[0]})
 		if err := tx.requireNotReplaced(ctx, rule); err != nil {
 			return err
 		}
 		return tx.deleteOrphans(ctx, []string{rule})
 	})
+}
+
+func (tx *txn) deleteLimit(ctx context.Context, l *Limit) error {
+	_, err := tx.exec(ctx, "DeleteLimit", l.Rule)
+	tx.changed(ctx, kindLimit, l.Rule, change{action: "delete", tenant: l.Match.Tenant, before: l})
+	return wrap("delete", err)
 }
 
 // deleteOrphans deletes the overrides of rules that do not exist any more. A rule that gets the name of one again must not inherit them.

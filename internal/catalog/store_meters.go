@@ -50,35 +50,37 @@ func (s *Store) ListMeters(ctx context.Context, p Page) (list List[Meter], err e
 // DeleteMeter deletes an unused meter. It fails with CodeConflict if a version of a plan, a limit or a balance with entries
 // refers to it. It deletes balances without entries, which refused requests leave.
 func (s *Store) DeleteMeter(ctx context.Context, id string) error {
-	return s.write(ctx, "delete meter", writeTimeout, true, func(ctx context.Context, tx *txn) error {
-		// First, because a meter of a plan may have many balances without entries, and locking them would be useless.
-		if err := tx.meterUnused(ctx, id); err != nil {
-			return err
-		}
-		n, err := tx.exec(ctx, "LockMeter", id)
-		if err != nil {
-			return wrap("lock", err)
-		}
-		if n == 0 {
-			return notFound(kindMeter, id)
-		}
-		if _, err := tx.exec(ctx, "DeleteEmptyBalances", id); err != nil {
-			return wrap("delete empty balances", err)
-		}
-		before, err := tx.meters(ctx, []string{id}, "", 1)
-		if err != nil {
-			return err
-		}
-		// Again: a balance may have got its first entry while this transaction waited for locks.
-		if err := tx.meterUnused(ctx, id); err != nil {
-			return err
-		}
-		if _, err := tx.exec(ctx, "DeleteMeter", id); err != nil {
-			return wrap("delete", err)
-		}
-		tx.changed(ctx, kindMeter, id, change{action: "delete", before: orNil(first(before))})
-		return nil
-	})
+	return s.write(ctx, "delete meter", writeTimeout, true, func(ctx context.Context, tx *txn) error { return tx.deleteMeter(ctx, id) })
+}
+
+func (tx *txn) deleteMeter(ctx context.Context, id string) error {
+	// First, because a meter of a plan may have many balances without entries, and locking them would be useless.
+	if err := tx.meterUnused(ctx, id); err != nil {
+		return err
+	}
+	n, err := tx.exec(ctx, "LockMeter", id)
+	if err != nil {
+		return wrap("lock", err)
+	}
+	if n == 0 {
+		return notFound(kindMeter, id)
+	}
+	if _, err := tx.exec(ctx, "DeleteEmptyBalances", id); err != nil {
+		return wrap("delete empty balances", err)
+	}
+	before, err := tx.meters(ctx, []string{id}, "", 1)
+	if err != nil {
+		return err
+	}
+	// Again: a balance may have got its first entry while this transaction waited for locks.
+	if err := tx.meterUnused(ctx, id); err != nil {
+		return err
+	}
+	if _, err := tx.exec(ctx, "DeleteMeter", id); err != nil {
+		return wrap("delete", err)
+	}
+	tx.changed(ctx, kindMeter, id, change{action: "delete", before: orNil(first(before))})
+	return nil
 }
 
 // meterUnused returns CodeConflict with an object that refers to the meter, or nil.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/quotasvc/quotasvc/internal/access"
 	"github.com/quotasvc/quotasvc/internal/body"
+	"github.com/quotasvc/quotasvc/internal/catalogdoc"
 	"github.com/quotasvc/quotasvc/internal/gate"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
@@ -34,6 +35,7 @@ type bodies struct {
 	key                   []body.Member[access.New]
 	rotation              []body.Member[rotation]
 	clock                 []body.Member[time.Duration]
+	catalog               []body.Member[catalogdoc.Request]
 }
 
 func newBodies() *bodies {
@@ -66,6 +68,7 @@ func newBodies() *bodies {
 		key:          keyMembers(),
 		rotation:     rotationMembers(),
 		clock:        clockMembers(),
+		catalog:      catalogdoc.Members(),
 	}
 }
 

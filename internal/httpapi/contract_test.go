@@ -109,6 +109,7 @@ func TestBodies_FieldsEqualSchemas(t *testing.T) {
 		"LeaseRequest": fieldsOf(r.lease), "LeaseRenewal": fieldsOf(r.renewal), "ResetRequest": fieldsOf(r.reset),
 		"ChargeRequest": fieldsOf(r.charge), "ChargeRefundRequest": fieldsOf(r.chargeRefund),
 		"KeyRequest": fieldsOf(r.key), "TestClockRequest": fieldsOf(r.clock), "KeyRotation": fieldsOf(r.rotation),
+		"CatalogRequest": fieldsOf(r.catalog), "CatalogBlock": fieldsOfObject[block.Block](),
 		"MeterRequest": fieldsOfObject[catalog.Meter]("meter"), "PlanRequest": fieldsOfObject[catalog.Plan]("plan"),
 		"TenantRequest": fieldsOfObject[catalog.Tenant]("tenant"), "TenantPatch": fieldsOfObject[catalog.TenantPatch](),
 		"LimitRequest": fieldsOfObject[catalog.Limit]("rule"), "PlanLimit": fieldsOfObject[catalog.Limit](),

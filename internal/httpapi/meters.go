@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	"github.com/quotasvc/quotasvc/internal/catalog"
+	"github.com/quotasvc/quotasvc/internal/catalogdoc"
 	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
 )
 
@@ -134,4 +135,38 @@ func allowanceOf(a *catalog.Allowance) wire.Allowance {
 		out.Overflow = &wire.Overflow{Meter: o.Meter, Price: text}
 	}
 	return out
+}
+
+// exportCatalog answers with the catalogue as one document.
+func (s *Server) exportCatalog(rc *request) error {
+	f, err := s.store.Export(rc.ctx)
+	if err != nil {
+		return err
+	}
+	answer, err := catalogdoc.Export(f)
+	if err != nil {
+		return err
+	}
+	return rc.send(http.StatusOK, answer)
+}
+
+// applyCatalog changes the catalogue to what a document says.
+func (s *Server) applyCatalog(rc *request) error {
+	var r catalogdoc.Request
+	if err := decode(rc, &r, s.bodies.catalog); err != nil {
+		return err
+	}
+	f, err := r.File()
+	if err != nil {
+		return err
+	}
+	apply := s.store.Apply
+	if r.Prune {
+		apply = s.store.ApplyPruning
+	}
+	report, err := apply(rc.ctx, f, r.DryRun)
+	if err != nil {
+		return err
+	}
+	return rc.send(http.StatusOK, catalogdoc.Diff(report))
 }

@@ -122,6 +122,8 @@ func (s *Server) routes() []route {
 // toolRoutes returns the operations for those who write clients.
 func (s *Server) toolRoutes() []route {
 	return []route{
+		{method: http.MethodGet, path: "/v1/catalog", scope: access.Admin, handler: s.exportCatalog},
+		{method: http.MethodPost, path: "/v1/catalog", scope: access.Admin, handler: s.applyCatalog},
 		{method: http.MethodGet, path: "/v1/test/clock", dev: true, scope: access.Read, reach: noTenant, handler: s.getTestClock},
 		{method: http.MethodPost, path: "/v1/test/clock", dev: true, scope: access.Admin, handler: s.advanceTestClock},
 		{method: http.MethodGet, path: "/v1/openapi.yaml", public: true, handler: document(s.reference.YAML)},

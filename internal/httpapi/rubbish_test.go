@@ -66,6 +66,8 @@ func fullBodies() map[string]struct{ method, path, body string } {
 		"createKey":         {"POST", "/v1/keys", `{"name":"n","scopes":["use","read"],"tenant":"acme","expires_at":"2099-01-01T00:00:00Z"}`},
 		"rotateKey":         {"POST", "/v1/keys/to-rotate/rotate", `{"overlap_seconds":60}`},
 		"advanceTestClock":  {"POST", "/v1/test/clock", `{"advance":"1s"}`},
+		"applyCatalog": {"POST", "/v1/catalog", `{"meters":{"fresh":{"unit":"call"}},"plans":{"fresh":{"allowances":[]}},"limits":{"fresh":{"per":["tenant"],"kind":"token_bucket","rate":"1/s"}},` +
+			`"tenants":{"fresh":{"plan":"fresh"}},"blocks":[{"kind":"subject","tenant":"acme","value":"u8","action":"block","expires_at":"2099-01-01T00:00:00Z","reason":"abuse"}],"dry_run":false,"prune":false}`},
 	}
 }
 

@@ -19,6 +19,7 @@ const (
 	Created   Action = "created"
 	Changed   Action = "changed"
 	Unchanged Action = "unchanged"
+	Deleted   Action = "deleted"
 	Unlisted  Action = "unlisted" // in the catalogue and not in the file; nothing was done
 )
 
@@ -71,8 +72,11 @@ func (d *Report) String() string {
 	for _, w := range d.Warnings {
 		fmt.Fprintf(&b, "! %s\n", w)
 	}
-	fmt.Fprintf(&b, "%d created, %d changed, %d unchanged, %d not in the file (left as they are)\n",
-		d.Count(Created), d.Count(Changed), d.Count(Unchanged), d.Count(Unlisted))
+	fmt.Fprintf(&b, "%d created, %d changed, %d unchanged, ", d.Count(Created), d.Count(Changed), d.Count(Unchanged))
+	if n := d.Count(Deleted); n > 0 {
+		fmt.Fprintf(&b, "%d deleted, ", n)
+	}
+	fmt.Fprintf(&b, "%d not in the file (left as they are)\n", d.Count(Unlisted))
 	if d.DryRun {
 		b.WriteString("dry run: nothing was written\n")
 	}
@@ -85,6 +89,8 @@ func (c *Change) print(b *strings.Builder) {
 		fmt.Fprintf(b, "+ %s %s\n", c.Kind, c.ID)
 	case Changed:
 		fmt.Fprintf(b, "~ %s %s\n", c.Kind, c.ID)
+	case Deleted:
+		fmt.Fprintf(b, "- %s %s\n", c.Kind, c.ID)
 	case Unlisted:
 		fmt.Fprintf(b, "? %s %s is not in the file\n", c.Kind, c.ID)
 	case Unchanged:
@@ -139,6 +145,29 @@ func (d *Report) AddUnlisted(kind string, stored, listed []string) {
 		}
 	}
 }
+
+// Of returns the ids of the objects of a kind with an action.
+func (d *Report) Of(kind string, action Action) []string {
+	var ids []string
+	for i := range d.Changes {
+		if c := &d.Changes[i]; c.Kind == kind && c.Action == action {
+			ids = append(ids, c.ID)
+		}
+	}
+	return ids
+}
+
+// Delete notes that an unlisted object is deleted.
+func (d *Report) Delete(kind, id string) {
+	for i := range d.Changes {
+		if c := &d.Changes[i]; c.Kind == kind && c.ID == id && c.Action == Unlisted {
+			c.Action = Deleted
+		}
+	}
+}
+
+// IsChange reports whether the catalogue is, or would be, another one.
+func (d *Report) IsChange() bool { return d.Count(Created)+d.Count(Changed)+d.Count(Deleted) > 0 }
 
 // headings are the fields that name an object, by kind.
 func headings(kind string) []string {

@@ -38,6 +38,14 @@ const (
 	BlockKindTenant  BlockKind = "tenant"
 )
 
+// Defines values for CatalogChangeAction.
+const (
+	CatalogChangeActionChanged  CatalogChangeAction = "changed"
+	CatalogChangeActionCreated  CatalogChangeAction = "created"
+	CatalogChangeActionDeleted  CatalogChangeAction = "deleted"
+	CatalogChangeActionUnlisted CatalogChangeAction = "unlisted"
+)
+
 // Defines values for CheckAnswerSource.
 const (
 	CheckAnswerSourceCache  CheckAnswerSource = "cache"
@@ -480,6 +488,92 @@ type Blocked struct {
 
 	// Value The id, or the prefix that contains the address.
 	Value string `json:"value"`
+}
+
+// Catalog The catalogue, without tenants.
+type Catalog struct {
+	// Blocks Blocks and exceptions from them.
+	Blocks []jsontext.Value `json:"blocks"`
+
+	// Limits Limits by rule.
+	Limits map[string]jsontext.Value `json:"limits"`
+
+	// Meters Meters by id.
+	Meters map[string]jsontext.Value `json:"meters"`
+
+	// Plans Plans by id.
+	Plans map[string]jsontext.Value `json:"plans"`
+}
+
+// CatalogChange What happened to one object.
+type CatalogChange struct {
+	// Action What was done. Of an `unlisted` object, nothing.
+	Action CatalogChangeAction `json:"action"`
+
+	// Fields All fields of a created object; the fields that differ of a changed one.
+	Fields []CatalogField `json:"fields,omitempty,omitzero"`
+
+	// ID Its id; of a block, its kind, tenant and value.
+	ID string `json:"id"`
+
+	// Kind The kind of the object.
+	//
+	// Examples: plan
+	Kind string `json:"kind"`
+}
+
+// CatalogChangeAction What was done. Of an `unlisted` object, nothing.
+type CatalogChangeAction string
+
+// CatalogCounts How many objects.
+type CatalogCounts struct {
+	// Changed Those that differ.
+	Changed int64 `json:"changed"`
+
+	// Created New ones.
+	Created int64 `json:"created"`
+
+	// Deleted Those that `prune` deleted.
+	Deleted int64 `json:"deleted"`
+
+	// Unchanged Those that are as the document says.
+	Unchanged int64 `json:"unchanged"`
+
+	// Unlisted Those that are not in the document and stay.
+	Unlisted int64 `json:"unlisted"`
+}
+
+// CatalogDiff What was changed, or would be.
+type CatalogDiff struct {
+	// Changes All objects but the unchanged ones, by kind.
+	Changes []CatalogChange `json:"changes"`
+
+	// Counts How many objects.
+	Counts CatalogCounts `json:"counts"`
+
+	// DryRun Nothing was changed.
+	DryRun bool `json:"dry_run"`
+
+	// MoreBlocks More blocks than `changes` has are not in the document.
+	MoreBlocks bool `json:"more_blocks"`
+
+	// MoreTenants More tenants than `changes` has are not in the document.
+	MoreTenants bool `json:"more_tenants"`
+
+	// Warnings Sentences about changes that may be meant otherwise, such as which tenants get less of what.
+	Warnings []string `json:"warnings"`
+}
+
+// CatalogField A field before and after.
+type CatalogField struct {
+	// After The value after; absent if there is none.
+	After jsontext.Value `json:"after,omitempty,omitzero"`
+
+	// Before The value before; absent if there was none.
+	Before jsontext.Value `json:"before,omitempty,omitzero"`
+
+	// Field The path, as in `allowances[api_calls].amount`.
+	Field string `json:"field"`
 }
 
 // ChangeAnswer A balance before and after a change.

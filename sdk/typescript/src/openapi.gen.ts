@@ -1395,6 +1395,30 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/catalog": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The catalogue as one document
+         * @description Meters, plans in their newest version, limits and blocks, each with its defaults. POST accepts it as it is. Tenants are not in it.
+         */
+        get: operations["exportCatalog"];
+        put?: never;
+        /**
+         * Change the catalogue to what a document says
+         * @description What `quotasvc apply` does with catalog.yaml: all of it or nothing, in one transaction. What the document does not name stays as it is, unless `prune` is true. Sending it again changes nothing. All faults are reported at once.
+         */
+        post: operations["applyCatalog"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/test/clock": {
         parameters: {
             query?: never;
@@ -2706,7 +2730,7 @@ export interface components {
              */
             at_period_end?: "forgive" | "preserve";
         };
-        /** @description The meter that pays after this one is used up, before overage. It must be a different meter without an overflow in this plan. */
+        /** @description The meter that pays after this one is used up, before overage. It must be a different meter of which this plan has an allowance, of 0 if only grants pay, without an overflow. */
         Overflow: {
             meter: components["schemas"]["Id"];
             /**
@@ -3742,6 +3766,131 @@ export interface components {
             id: string;
             /** @description The tenant that it belongs to; absent if none. */
             tenant?: string;
+        };
+        /** @description The sections of catalog.yaml. Objects are named by their keys. At most 10000 objects. */
+        CatalogRequest: {
+            /** @description Meters by id. */
+            meters?: {
+                [key: string]: components["schemas"]["MeterRequest"];
+            };
+            /** @description Plans by id. A plan that is changed gets a new version. */
+            plans?: {
+                [key: string]: components["schemas"]["PlanRequest"];
+            };
+            /** @description Limits by rule. */
+            limits?: {
+                [key: string]: components["schemas"]["LimitRequest"];
+            };
+            /** @description Tenants by id. */
+            tenants?: {
+                [key: string]: components["schemas"]["TenantRequest"];
+            };
+            /** @description Blocks and exceptions from them. */
+            blocks?: components["schemas"]["CatalogBlock"][];
+            /** @description Decide and change nothing. The answer is what would be changed now. */
+            dry_run?: boolean;
+            /** @description Delete the meters, limits and blocks that are not named, each only if the document has its section. A meter in use stays, with a warning. Plans and tenants are never deleted. */
+            prune?: boolean;
+        };
+        /** @description A block in a catalogue. */
+        CatalogBlock: {
+            kind: components["schemas"]["BlockKind"];
+            /** @description The id of a tenant or subject; or an address, or a prefix such as 192.0.2.0/24. */
+            value: string;
+            tenant?: components["schemas"]["Id"];
+            action?: components["schemas"]["BlockAction"];
+            /**
+             * Format: date-time
+             * @description When it ends; absent - never.
+             */
+            expires_at?: string;
+            /** @description Why. */
+            reason?: string;
+        };
+        /** @description The catalogue, without tenants. */
+        Catalog: {
+            /** @description Meters by id. */
+            meters: {
+                [key: string]: Record<string, never>;
+            };
+            /** @description Plans by id. */
+            plans: {
+                [key: string]: Record<string, never>;
+            };
+            /** @description Limits by rule. */
+            limits: {
+                [key: string]: Record<string, never>;
+            };
+            /** @description Blocks and exceptions from them. */
+            blocks: Record<string, never>[];
+        };
+        /** @description What was changed, or would be. */
+        CatalogDiff: {
+            /** @description Nothing was changed. */
+            dry_run: boolean;
+            /** @description All objects but the unchanged ones, by kind. */
+            changes: components["schemas"]["CatalogChange"][];
+            counts: components["schemas"]["CatalogCounts"];
+            /** @description Sentences about changes that may be meant otherwise, such as which tenants get less of what. */
+            warnings: string[];
+            /** @description More tenants than `changes` has are not in the document. */
+            more_tenants: boolean;
+            /** @description More blocks than `changes` has are not in the document. */
+            more_blocks: boolean;
+        };
+        /** @description How many objects. */
+        CatalogCounts: {
+            /**
+             * Format: int64
+             * @description New ones.
+             */
+            created: number;
+            /**
+             * Format: int64
+             * @description Those that differ.
+             */
+            changed: number;
+            /**
+             * Format: int64
+             * @description Those that are as the document says.
+             */
+            unchanged: number;
+            /**
+             * Format: int64
+             * @description Those that `prune` deleted.
+             */
+            deleted: number;
+            /**
+             * Format: int64
+             * @description Those that are not in the document and stay.
+             */
+            unlisted: number;
+        };
+        /** @description What happened to one object. */
+        CatalogChange: {
+            /**
+             * @description The kind of the object.
+             * @example plan
+             */
+            kind: string;
+            /** @description Its id; of a block, its kind, tenant and value. */
+            id: string;
+            /**
+             * @description What was done. Of an `unlisted` object, nothing.
+             * @enum {string}
+             */
+            action: "created" | "changed" | "deleted" | "unlisted";
+            /** @description All fields of a created object; the fields that differ of a changed one. */
+            fields?: components["schemas"]["CatalogField"][];
+        };
+        /** @description A field before and after. */
+        CatalogField: {
+            /** @description The path, as in `allowances[api_calls].amount`. */
+            field: string;
+            /** @description The value before; absent if there was none. */
+            before?: unknown;
+            /** @description The value after; absent if there is none. */
+            after?: unknown;
         };
         /** @description A sealed day, without its proofs. */
         SealSummary: {
@@ -7355,6 +7504,87 @@ export interface operations {
             400: components["responses"]["Invalid"];
             401: components["responses"]["Unauthenticated"];
             403: components["responses"]["KeyForbidden"];
+            429: components["responses"]["TooManyWrongKeys"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    exportCatalog: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The catalogue. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Catalog"];
+                };
+            };
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["KeyForbidden"];
+            429: components["responses"]["TooManyWrongKeys"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    applyCatalog: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "meters": {
+                 *         "api_calls": {
+                 *           "unit": "call"
+                 *         }
+                 *       },
+                 *       "plans": {
+                 *         "starter": {
+                 *           "allowances": [
+                 *             {
+                 *               "meter": "api_calls",
+                 *               "amount": 1000,
+                 *               "every": "month",
+                 *               "anchor": "calendar"
+                 *             }
+                 *           ]
+                 *         }
+                 *       },
+                 *       "dry_run": true
+                 *     }
+                 */
+                "application/json": components["schemas"]["CatalogRequest"];
+            };
+        };
+        responses: {
+            /** @description What was changed, or would be. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CatalogDiff"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["KeyForbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
             429: components["responses"]["TooManyWrongKeys"];
             500: components["responses"]["Internal"];
             503: components["responses"]["Unavailable"];

@@ -76,6 +76,8 @@ export const operationTable = {
   revokeKey: {method: 'DELETE', path: '/v1/keys/{key_id}', query: [], key: false, safe: true, pages: false},
   rotateKey: {method: 'POST', path: '/v1/keys/{key_id}/rotate', query: [], key: false, safe: false, pages: false},
   listAudit: {method: 'GET', path: '/v1/audit', query: ['tenant', 'actor', 'action', 'from', 'to', 'limit', 'cursor'], key: false, safe: true, pages: true},
+  exportCatalog: {method: 'GET', path: '/v1/catalog', query: [], key: false, safe: true, pages: false},
+  applyCatalog: {method: 'POST', path: '/v1/catalog', query: [], key: false, safe: true, pages: false},
   getTestClock: {method: 'GET', path: '/v1/test/clock', query: [], key: false, safe: true, pages: false},
   advanceTestClock: {method: 'POST', path: '/v1/test/clock', query: [], key: true, safe: false, pages: false},
   getSpec: {method: 'GET', path: '/v1/openapi.yaml', query: [], key: false, safe: true, pages: false},

@@ -1712,6 +1712,44 @@ class AsyncApi:
                 return
             cursor = page.next_cursor
 
+    async def export_catalog(
+        self,
+    ) -> models.Catalog:
+        """The catalogue as one document.
+
+        Meters, plans in their newest version, limits and blocks, each with its defaults. POST accepts it as it is. Tenants are
+        not in it.
+
+        Scope: admin.
+        """
+        return await self._transport.call(
+            Call("GET", "/v1/catalog"),
+            models.Catalog,
+        )
+
+    async def apply_catalog(
+        self,
+        *,
+        meters: Mapping[str, params.MeterRequest] | None = None,
+        plans: Mapping[str, params.PlanRequest] | None = None,
+        limits: Mapping[str, params.LimitRequest] | None = None,
+        tenants: Mapping[str, params.TenantRequest] | None = None,
+        blocks: Sequence[params.CatalogBlock] | None = None,
+        dry_run: bool | None = None,
+        prune: bool | None = None,
+    ) -> models.CatalogDiff:
+        """Change the catalogue to what a document says.
+
+        What `quotasvc apply` does with catalog.yaml: all of it or nothing, in one transaction. What the document does not name
+        stays as it is, unless `prune` is true. Sending it again changes nothing. All faults are reported at once.
+
+        Scope: admin.
+        """
+        return await self._transport.call(
+            Call("POST", "/v1/catalog", body={"meters": meters, "plans": plans, "limits": limits, "tenants": tenants, "blocks": blocks, "dry_run": dry_run, "prune": prune}),
+            models.CatalogDiff,
+        )
+
     async def get_test_clock(
         self,
     ) -> models.TestClock:

@@ -581,7 +581,9 @@ class Overage(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class Overflow(Answer):
-    """The meter that pays after this one is used up, before overage. It must be a different meter without an overflow in this plan."""
+    """The meter that pays after this one is used up, before overage. It must be a different meter of which this plan has an
+    allowance, of 0 if only grants pay, without an overflow.
+    """
     meter: str
     price: int
 
@@ -1099,6 +1101,53 @@ class AuditList(Answer):
     """A page of the audit log."""
     items: list[AuditLine]
     next_cursor: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Catalog(Answer):
+    """The catalogue, without tenants."""
+    meters: dict[str, dict[str, Any]]
+    plans: dict[str, dict[str, Any]]
+    limits: dict[str, dict[str, Any]]
+    blocks: list[dict[str, Any]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class CatalogField(Answer):
+    """A field before and after."""
+    field: str
+    before: Any = None
+    after: Any = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class CatalogChange(Answer):
+    """What happened to one object."""
+    kind: str
+    id: str
+    action: Literal["created", "changed", "deleted", "unlisted"]
+    fields: list[CatalogField] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class CatalogCounts(Answer):
+    """How many objects."""
+    created: int
+    changed: int
+    unchanged: int
+    deleted: int
+    unlisted: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class CatalogDiff(Answer):
+    """What was changed, or would be."""
+    dry_run: bool
+    changes: list[CatalogChange]
+    counts: CatalogCounts
+    warnings: list[str]
+    more_tenants: bool
+    more_blocks: bool
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -64,7 +64,9 @@ class Overage(TypedDict):
 
 
 class Overflow(TypedDict):
-    """The meter that pays after this one is used up, before overage. It must be a different meter without an overflow in this plan."""
+    """The meter that pays after this one is used up, before overage. It must be a different meter of which this plan has an
+    allowance, of 0 if only grants pay, without an overflow.
+    """
     meter: str
     price: int
 
@@ -161,3 +163,59 @@ BlockAction = Literal["block", "allow"]
 
 
 KeyScope = Literal["use", "read", "admin"]
+
+
+class MeterRequest(TypedDict):
+    """What is counted."""
+    unit: str
+    description: NotRequired[str]
+    denial_replay: NotRequired[bool]
+
+
+class PlanRequest(TypedDict):
+    """What tenants of the plan may use. Each PUT makes a new version."""
+    allowances: Sequence[Allowance]
+    limits: NotRequired[Sequence[PlanLimit]]
+
+
+class LimitRequest(TypedDict):
+    """A rate limit as it shall be."""
+    per: Sequence[LimitPer]
+    match: NotRequired[LimitMatch]
+    kind: LimitKind
+    rate: NotRequired[str]
+    burst: NotRequired[int]
+    cost: NotRequired[int]
+    costs: NotRequired[Sequence[LimitCost]]
+    cost_by: NotRequired[LimitCostBy]
+    replaces: NotRequired[str]
+    timezone: NotRequired[str]
+    mode: NotRequired[LimitMode]
+    on_backend_error: NotRequired[OnBackendError]
+    region_share: NotRequired[int]
+    debt: NotRequired[int]
+    ban: NotRequired[LimitBan]
+    counts: NotRequired[LimitCounts]
+    route_key: NotRequired[LimitRouteKey]
+    normalize: NotRequired[Sequence[Literal["case", "trailing_slash", "matrix", "encoded_slash"]]]
+    ip_prefix: NotRequired[LimitIPPrefix]
+
+
+class TenantRequest(TypedDict):
+    """A tenant as it shall be."""
+    plan: str
+    anchor: NotRequired[datetime | str]
+    timezone: NotRequired[str]
+    status: NotRequired[TenantStatus]
+    metadata: NotRequired[Mapping[str, Any]]
+    overrides: NotRequired[Mapping[str, int]]
+
+
+class CatalogBlock(TypedDict):
+    """A block in a catalogue."""
+    kind: BlockKind
+    value: str
+    tenant: NotRequired[str]
+    action: NotRequired[BlockAction]
+    expires_at: NotRequired[datetime | str]
+    reason: NotRequired[str]

@@ -1,0 +1,50 @@
+package body
+
+import (
+	"bytes"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// Section reads an object, or an array if that is what kind says, of any members, and returns its text without escapes that can be done without.
+// A null is a fault unless mayBeNull reports true for its path.
+func (d *Document) Section(kind jsontext.Kind, mayBeNull func(path string) bool) []byte {
+	must := "must be an object"
+	if kind == '[' {
+		must = "must be an array"
+	}
+	if !d.enter(kind, must) {
+		return nil
+	}
+	var out bytes.Buffer
+	enc := jsontext.NewEncoder(&out, jsontext.EscapeForJS(true), jsontext.AllowDuplicateNames(true)) // the decoder refuses those
+	next := jsontext.BeginObject
+	if kind == '[' {
+		next = jsontext.BeginArray
+	}
+	for depth := 0; ; {
+		if next.Kind() == 'n' && !mayBeNull(d.path()) {
+			d.fault("must not be null")
+		}
+		if err := enc.WriteToken(next); err != nil {
+			d.breakOff(err)
+			return nil
+		}
+		switch next.Kind() {
+		case '{', '[':
+			depth++
+		case '}', ']':
+			depth--
+		default:
+		}
+		if depth == 0 {
+			return bytes.TrimSpace(out.Bytes())
+		}
+		token, err := d.dec.ReadToken()
+		if err != nil {
+			d.breakOff(err)
+			return nil
+		}
+		next = token
+	}
+}
