@@ -6,8 +6,6 @@ package client
 import (
 	"encoding/json"
 	"time"
-
-	"github.com/oapi-codegen/runtime"
 )
 
 // Defines values for AllowanceAnchor.
@@ -2475,18 +2473,7 @@ type Position struct {
 }
 
 // Price What units cost in units of the meter that pays: an integer for each one, or `units` for `per` of them. One credit for 1,000 tokens is `{"units": 1, "per": 1000}`. The cost of each item of a debit is rounded up to a whole unit.
-type Price struct {
-	union json.RawMessage
-}
-
-// PriceRatio A price that is no whole number. Answers have an integer if `per` is 1.
-type PriceRatio struct {
-	// Per In the meter's smallest unit.
-	Per Amount `json:"per"`
-
-	// Units In the meter's smallest unit.
-	Units Amount `json:"units"`
-}
+type Price = PriceRatio
 
 // Problem RFC 9457. The members after `errors` depend on `code`.
 type Problem struct {
@@ -3292,66 +3279,4 @@ type VoidRequest struct {
 
 	// Reason The reason, for the records. At most 500 bytes of UTF-8.
 	Reason Reason `json:"reason"`
-}
-
-// AsAmount returns the union data inside the Price as a Amount
-func (t Price) AsAmount() (Amount, error) {
-	var body Amount
-	err := json.Unmarshal(t.union, &body)
-	return body, err
-}
-
-// FromAmount overwrites any union data inside the Price as the provided Amount
-func (t *Price) FromAmount(v Amount) error {
-	b, err := json.Marshal(v)
-	t.union = b
-	return err
-}
-
-// MergeAmount performs a merge with any union data inside the Price, using the provided Amount
-func (t *Price) MergeAmount(v Amount) error {
-	b, err := json.Marshal(v)
-	if err != nil {
-		return err
-	}
-
-	merged, err := runtime.JSONMerge(t.union, b)
-	t.union = merged
-	return err
-}
-
-// AsPriceRatio returns the union data inside the Price as a PriceRatio
-func (t Price) AsPriceRatio() (PriceRatio, error) {
-	var body PriceRatio
-	err := json.Unmarshal(t.union, &body)
-	return body, err
-}
-
-// FromPriceRatio overwrites any union data inside the Price as the provided PriceRatio
-func (t *Price) FromPriceRatio(v PriceRatio) error {
-	b, err := json.Marshal(v)
-	t.union = b
-	return err
-}
-
-// MergePriceRatio performs a merge with any union data inside the Price, using the provided PriceRatio
-func (t *Price) MergePriceRatio(v PriceRatio) error {
-	b, err := json.Marshal(v)
-	if err != nil {
-		return err
-	}
-
-	merged, err := runtime.JSONMerge(t.union, b)
-	t.union = merged
-	return err
-}
-
-func (t Price) MarshalJSON() ([]byte, error) {
-	b, err := t.union.MarshalJSON()
-	return b, err
-}
-
-func (t *Price) UnmarshalJSON(b []byte) error {
-	err := t.union.UnmarshalJSON(b)
-	return err
 }
