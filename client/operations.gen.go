@@ -704,6 +704,46 @@ func (a *API) AllEntries(ctx context.Context, tenant string, q ListEntriesQuery,
 	}, q.Cursor)
 }
 
+// ListEventsQuery are the parameters of ListEvents. Zero values are not sent.
+type ListEventsQuery struct {
+	Tenant string // Only events of this tenant.
+	Type   string // Only events of this type.
+	After  string // The `event_id` after which the list begins; the oldest event by default.
+	Limit  int64  // The largest number of items in the page.
+	Cursor string // The `next_cursor` of the page before. Opaque; valid only with the same filters.
+}
+
+func (q *ListEventsQuery) add(to query) {
+	to.set("tenant", q.Tenant)
+	to.set("type", q.Type)
+	to.set("after", q.After)
+	to.set("limit", q.Limit)
+	to.set("cursor", q.Cursor)
+}
+
+// ListEvents sends GET /v1/events: What happened, oldest first.
+func (a *API) ListEvents(ctx context.Context, q ListEventsQuery, options ...Option) (*EventList, error) {
+	r := call{
+		operation: "listEvents", method: "GET", safe: true,
+		path: []segment{constant("/v1/events")},
+	}
+	r.query = query{}
+	q.add(r.query)
+	return ask[EventList](ctx, a, &r, options)
+}
+
+// AllEvents returns the items of all pages of ListEvents. After an error it ends.
+func (a *API) AllEvents(ctx context.Context, q ListEventsQuery, options ...Option) iter.Seq2[Event, error] {
+	return pages(func(cursor string) ([]Event, *string, error) {
+		q.Cursor = cursor
+		page, err := a.ListEvents(ctx, q, options...)
+		if err != nil {
+			return nil, nil, err
+		}
+		return page.Items, page.NextCursor, nil
+	}, q.Cursor)
+}
+
 // ListGrantsQuery are the parameters of ListGrants. Zero values are not sent.
 type ListGrantsQuery struct {
 	Meter  string // Only grants of this meter.
@@ -1341,7 +1381,7 @@ func (a *API) VoidGrant(ctx context.Context, tenant string, grantID string, body
 }
 
 // operations are the operationIds of the contract that have a method here.
-var operations = []string{"acquireLease", "adjust", "advanceTestClock", "applyCatalog", "captureHold", "chargeLimits", "check", "checkBatch", "consume", "createKey", "debit", "debitBatch", "deleteBlock", "deleteBlockPrefix", "deleteLimit", "deleteLimitOverride", "deleteMeter", "deleteSubjectLimitOverride", "exportCatalog", "extendHold", "getBalance", "getBlock", "getBlockPrefix", "getHold", "getKey", "getLimit", "getLimitOverride", "getLimitState", "getLimitTop", "getMeter", "getOperation", "getPlan", "getRoll", "getSeal", "getSpec", "getSpecJSON", "getStatement", "getSubjectLimitOverride", "getTenant", "getTestClock", "getVerification", "grant", "hold", "listAudit", "listBalances", "listBlocks", "listDenials", "listEntries", "listGrants", "listHolds", "listKeys", "listLimitOverrides", "listLimits", "listMeters", "listPeriods", "listPlans", "listSeals", "listStatements", "listTenants", "listTerms", "listUsage", "patchTenant", "putBlock", "putBlockPrefix", "putLimit", "putLimitOverride", "putMeter", "putPlan", "putSubjectLimitOverride", "putTenant", "refund", "refundCharge", "releaseHold", "releaseLease", "renewLease", "resetLimit", "revokeKey", "rotateKey", "startRoll", "startVerification", "voidGrant"}
+var operations = []string{"acquireLease", "adjust", "advanceTestClock", "applyCatalog", "captureHold", "chargeLimits", "check", "checkBatch", "consume", "createKey", "debit", "debitBatch", "deleteBlock", "deleteBlockPrefix", "deleteLimit", "deleteLimitOverride", "deleteMeter", "deleteSubjectLimitOverride", "exportCatalog", "extendHold", "getBalance", "getBlock", "getBlockPrefix", "getHold", "getKey", "getLimit", "getLimitOverride", "getLimitState", "getLimitTop", "getMeter", "getOperation", "getPlan", "getRoll", "getSeal", "getSpec", "getSpecJSON", "getStatement", "getSubjectLimitOverride", "getTenant", "getTestClock", "getVerification", "grant", "hold", "listAudit", "listBalances", "listBlocks", "listDenials", "listEntries", "listEvents", "listGrants", "listHolds", "listKeys", "listLimitOverrides", "listLimits", "listMeters", "listPeriods", "listPlans", "listSeals", "listStatements", "listTenants", "listTerms", "listUsage", "patchTenant", "putBlock", "putBlockPrefix", "putLimit", "putLimitOverride", "putMeter", "putPlan", "putSubjectLimitOverride", "putTenant", "refund", "refundCharge", "releaseHold", "releaseLease", "renewLease", "resetLimit", "revokeKey", "rotateKey", "startRoll", "startVerification", "voidGrant"}
 
 // Errors by code, for errors.Is. docs/api.md says what each means, and what helps.
 var (

@@ -79,6 +79,21 @@ const (
 	EntryKindVoid         EntryKind = "void"
 )
 
+// Defines values for EventType.
+const (
+	EventTypeBalanceExhausted        EventType = "balance.exhausted"
+	EventTypeBalanceThresholdReached EventType = "balance.threshold_reached"
+	EventTypeGrantCreated            EventType = "grant.created"
+	EventTypeGrantExpired            EventType = "grant.expired"
+	EventTypeGrantExpiring           EventType = "grant.expiring"
+	EventTypeHoldExpired             EventType = "hold.expired"
+	EventTypeLimitRejectionsHigh     EventType = "limit.rejections_high"
+	EventTypePeriodOpened            EventType = "period.opened"
+	EventTypePlanChanged             EventType = "plan.changed"
+	EventTypeTenantSuspended         EventType = "tenant.suspended"
+	EventTypeVerifyDrift             EventType = "verify.drift"
+)
+
 // Defines values for GrantRequestSource.
 const (
 	GrantRequestSourceAdjustment GrantRequestSource = "adjustment"
@@ -327,6 +342,11 @@ type AdjustmentRequest struct {
 
 // Allowance What a plan grants of a meter per period.
 type Allowance struct {
+	// AlertAt The percentages of what can be used in the period at which `balance.threshold_reached` is told, in order; 80 and 100 by default, none with an empty list. The balances of subjects are told only where it is given.
+	//
+	// Examples: [50,80,100]
+	AlertAt []int64 `json:"alert_at,omitempty,omitzero"`
+
 	// Amount The units of each period; 0 for a meter that only grants pay for.
 	Amount int64 `json:"amount"`
 
@@ -1272,6 +1292,49 @@ type EntryList struct {
 	// NextCursor null on the last page.
 	NextCursor NextCursor `json:"next_cursor"`
 }
+
+// Event Something that happened.
+type Event struct {
+	// At When it happened.
+	At time.Time `json:"at"`
+
+	// Data What the type tells; docs/events.md lists it.
+	Data map[string]interface{} `json:"data"`
+
+	// EventID Names an event. Ids sort as their events happened to be listed.
+	//
+	// Examples: evt_1764104445123456
+	EventID EventID `json:"event_id"`
+
+	// Meter The meter that it is about; absent if none.
+	Meter string `json:"meter,omitempty,omitzero"`
+
+	// Subject The subject that it is about; absent if it is about the tenant itself.
+	Subject string `json:"subject,omitempty,omitzero"`
+
+	// Tenant The tenant that it is about; null if it is about none.
+	Tenant *string `json:"tenant"`
+
+	// Type What an event tells.
+	Type EventType `json:"type"`
+}
+
+// EventID Names an event. Ids sort as their events happened to be listed.
+//
+// Examples: evt_1764104445123456
+type EventID = string
+
+// EventList A page of events.
+type EventList struct {
+	// Items The page.
+	Items []Event `json:"items"`
+
+	// NextCursor null on the last page.
+	NextCursor NextCursor `json:"next_cursor"`
+}
+
+// EventType What an event tells.
+type EventType string
 
 // ExtendRequest How much longer a hold lasts.
 type ExtendRequest struct {

@@ -139,6 +139,9 @@ func start(ctx context.Context, secrets *rotation, log *slog.Logger) (_ *service
 	if err != nil {
 		return nil, err
 	}
+	if err := s.startEvents(ctx, cfg, m, l); err != nil {
+		return nil, err
+	}
 	h, err := s.openHistory(ctx, cfg, m, l)
 	if err != nil {
 		return nil, err

@@ -77,6 +77,13 @@ BEGIN
             ('keys',              'SELECT, INSERT, UPDATE',         'SELECT'),
             ('key_secrets',       'SELECT, INSERT, UPDATE, DELETE', ''),
             ('signing_keys',      'SELECT',                         ''), -- made by a migration
+            -- events and webhooks
+            ('events',            'SELECT, INSERT, UPDATE',         'SELECT'), -- UPDATE: their place in the list
+            ('event_marks',       'SELECT, INSERT, DELETE',         'SELECT'),
+            ('grant_reminders',   'SELECT, INSERT, DELETE',         'SELECT'),
+            ('webhooks',          'SELECT, INSERT, UPDATE, DELETE', 'SELECT'),
+            ('webhook_secrets',   'SELECT, INSERT, UPDATE, DELETE', ''),
+            ('webhook_deliveries', 'SELECT, INSERT, UPDATE',        'SELECT'),
             -- jobs of the service
             ('rolls',             'SELECT, INSERT, UPDATE',         'SELECT'),
             ('verifications',     'SELECT, INSERT, UPDATE',         'SELECT'),

@@ -35,8 +35,11 @@ var mayImport = map[string][]string{
 	"internal/catalog/diff":          {},                                                            // pure
 	"internal/catalog/check":         {"internal/body", "internal/bound", "internal/period"},        // pure
 	"internal/catalog/block":         {"internal/body", "internal/bound", "internal/catalog/check"}, // pure
-	"internal/catalog":               {"internal/address", "internal/catalog/block", "internal/catalog/check", "internal/catalog/diff", "internal/body", "internal/bound", "internal/clock", "internal/lane", "internal/namedsql", "internal/parts", "internal/period", "internal/price", "internal/recent", "internal/route", "internal/trail", "internal/yamldoc"},
+	"internal/catalog":               {"internal/address", "internal/catalog/block", "internal/catalog/check", "internal/catalog/diff", "internal/body", "internal/bound", "internal/clock", "internal/lane", "internal/namedsql", "internal/parts", "internal/period", "internal/price", "internal/recent", "internal/route", "internal/trail", "internal/yamldoc", "internal/backoff", "internal/events"},
 	"internal/catalogdoc":            {"internal/body", "internal/catalog", "internal/catalog/diff", "internal/httpapi/wire", "internal/yamldoc"},
+	"internal/backoff":               {},
+	"internal/events":                {"internal/namedsql"},
+	"internal/ledger/notice":         {"internal/events", "internal/ledger", "internal/period"}, // pure: what changes tell
 	"internal/namedsql":              {},
 	"internal/citus":                 {},
 	"internal/override":              {"internal/body", "internal/bound", "internal/catalog", "internal/lane", "internal/namedsql", "internal/trail"},
@@ -53,7 +56,7 @@ var mayImport = map[string][]string{
 	"internal/ledger/archive":        {"internal/ledger", "internal/ledger/journal", "internal/namedsql", "internal/pgpool", "internal/trail"},
 	"internal/ledger/model":          {"internal/ledger", "internal/period", "internal/price"}, // the second implementation, for tests
 	"internal/ledger/verifier":       {"internal/trail", "internal/pgpool", "internal/ledger", "internal/ledger/audit", "internal/ledger/audit/seal", "internal/namedsql"},
-	"internal/ledger/pg":             {"internal/citus", "internal/clock", "internal/ledger", "internal/ledger/journal", "internal/namedsql", "internal/pgpool", "internal/bound", "internal/breaker", "internal/lane", "internal/period", "internal/trail"},
+	"internal/ledger/pg":             {"internal/citus", "internal/clock", "internal/events", "internal/ledger", "internal/ledger/notice", "internal/ledger/journal", "internal/namedsql", "internal/pgpool", "internal/bound", "internal/breaker", "internal/lane", "internal/period", "internal/trail"},
 	"internal/ledger/history":        {"internal/ledger", "internal/ledger/pg", "internal/pgpool", "internal/namedsql", "internal/bound", "internal/period"},
 	"internal/redisstore":            {"internal/lane"},
 	"internal/once":                  {"internal/redisstore"},
@@ -82,7 +85,7 @@ var mayImport = map[string][]string{
 	"internal/httpapi": {
 		"internal/address", "internal/body", "internal/bound", "internal/httpapi/wire", "internal/httpapi/forwarded", "internal/httpapi/limitheaders", "internal/httpapi/reference", "internal/gate", "internal/balances", "internal/catalog", "internal/catalogdoc", "internal/catalog/block", "internal/ledger", "internal/ledger/pg",
 		"internal/ledger/audit", "internal/ledger/audit/seal", "internal/ledger/history", "internal/ledger/verifier",
-		"internal/ratelimit", "internal/ratelimit/rule", "internal/period", "internal/trail", "internal/access", "internal/denial", "internal/override", "internal/testclock",
+		"internal/ratelimit", "internal/ratelimit/rule", "internal/period", "internal/trail", "internal/access", "internal/denial", "internal/override", "internal/testclock", "internal/events",
 	},
 
 	"internal/program": {}, // starts the product's binary
@@ -106,7 +109,7 @@ var mayImport = map[string][]string{
 	},
 	"cmd/quotasvc": {
 		"internal/httpapi", "internal/httpapi/limitheaders", "internal/gate", "internal/balances", "internal/catalog", "internal/catalog/diff", "internal/ledger", "internal/ledger/pg", "internal/ledger/history", "internal/ledger/audit", "internal/ledger/audit/seal", "internal/ledger/journal", "internal/ledger/archive", "internal/ledger/verifier",
-		"internal/citus", "internal/clock", "internal/denial", "internal/envoyrls", "internal/once", "internal/override", "internal/ratelimit", "internal/ratelimit/replica", "internal/redisstore", "internal/lane", "internal/testclock",
+		"internal/citus", "internal/clock", "internal/denial", "internal/envoyrls", "internal/once", "internal/override", "internal/ratelimit", "internal/ratelimit/replica", "internal/redisstore", "internal/lane", "internal/testclock", "internal/events",
 		"internal/bound", "internal/namedsql", "internal/period", "internal/localstack", "internal/ops", "internal/pgpool", "internal/transport", "internal/trail", "internal/tracing", "internal/access", "internal/yamldoc", "deploy/postgres", "migrations",
 	},
 }
@@ -136,7 +139,7 @@ var onlyIn = map[string][]string{
 	"github.com/labstack/echo":                    {"internal/httpapi", "internal/bench", "client/quotaecho"},
 	"google.golang.org/grpc":                      {"internal/envoyrls"},
 	"github.com/envoyproxy/go-control-plane":      {"internal/envoyrls"},
-	"github.com/jackc/pgx":                        {"internal/citus", "internal/pgpool", "internal/bench", "internal/bench/past", "internal/drill", "internal/ledger/pg", "internal/ledger/history", "internal/ledger/audit", "internal/ledger/journal", "internal/ledger/archive", "internal/ledger/verifier", "internal/catalog", "internal/access", "internal/denial", "internal/override", "internal/trail", "internal/testclock", "internal/localstack", "internal/testenv", "cmd/quotasvc"},
+	"github.com/jackc/pgx":                        {"internal/citus", "internal/pgpool", "internal/bench", "internal/bench/past", "internal/drill", "internal/ledger/pg", "internal/ledger/history", "internal/ledger/audit", "internal/ledger/journal", "internal/ledger/archive", "internal/ledger/verifier", "internal/catalog", "internal/access", "internal/denial", "internal/override", "internal/trail", "internal/testclock", "internal/localstack", "internal/testenv", "cmd/quotasvc", "internal/events"},
 	"database/sql":                                {"internal/testenv", "cmd/quotasvc"}, // goose needs it
 	"github.com/pressly/goose":                    {"internal/testenv", "cmd/quotasvc"},
 	"github.com/redis/go-redis":                   {"internal/redisstore", "internal/testenv"},

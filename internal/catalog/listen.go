@@ -2,11 +2,12 @@ package catalog
 
 import (
 	"context"
-	"math/rand/v2"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/quotasvc/quotasvc/internal/backoff"
 )
 
 const (
@@ -51,8 +52,8 @@ func (c *Catalog) listen(ctx context.Context, conn *pgx.Conn) {
 		}
 		c.metrics.lost.Inc()
 		c.log.Warn("catalogue notifications lost; reconnecting", "error", err)
-		for retry := newBackoff(); ; {
-			if !retry.wait(ctx) {
+		for retry := backoff.New(firstPause, lastPause); ; {
+			if !retry.Wait(ctx) {
 				return
 			}
 			if conn, err = c.connect(ctx); err == nil {
@@ -87,25 +88,5 @@ func (c *Catalog) receive(ctx context.Context, conn *pgx.Conn) error {
 				return translate("listener's heartbeat", err)
 			}
 		}
-	}
-}
-
-// backoff is a pause that doubles.
-type backoff struct{ next time.Duration }
-
-func newBackoff() *backoff { return &backoff{next: firstPause} }
-
-func (b *backoff) reset() { b.next = firstPause }
-
-// wait waits for a random duration between half of the next pause and all of it. It returns false if ctx ends first.
-func (b *backoff) wait(ctx context.Context) bool {
-	timer := time.NewTimer(b.next/2 + rand.N(b.next/2))
-	defer timer.Stop()
-	b.next = min(2*b.next, lastPause)
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
 	}
 }

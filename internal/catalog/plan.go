@@ -23,6 +23,9 @@ const (
 
 	// MaxExpiresInDays bounds a trial to ten years. A longer one is a mistake in the unit.
 	MaxExpiresInDays = 3660
+
+	// MaxAlerts bounds the percentages of an allowance, and MaxAlertAt each: with overage, use may be ten times the allowance.
+	MaxAlerts, MaxAlertAt = 10, 1000
 )
 
 // Plan is one version of a named set of allowances. It is immutable.
@@ -49,6 +52,9 @@ type Allowance struct {
 	// ExpiresInDays is how long an allowance with every once lasts after it is granted, in days of 24 hours,
 	// 1..MaxExpiresInDays: a trial. nil: for ever.
 	ExpiresInDays *int64 `json:"expires_in_days,omitzero"`
+
+	// AlertAt are the percentages at which use is told, 1..MaxAlertAt in order. nil: 80 and 100. Empty: none.
+	AlertAt []int64 `json:"alert_at,omitzero"`
 }
 
 // Rollover says how much of the remainder of a period the next period gets: all of it, but at least Min and at most Max. An
@@ -154,6 +160,12 @@ func (a *Allowance) check(c *check.Checker) {
 	if days := a.ExpiresInDays; days != nil {
 		c.Require(*days >= 1 && *days <= MaxExpiresInDays, "expires_in_days", "%s", bound.MustBeInteger(1, MaxExpiresInDays))
 		c.Require(a.Every == period.Once, "expires_in_days", "must be absent unless every is once: other allowances end with their period")
+	}
+	c.Require(len(a.AlertAt) <= MaxAlerts, "alert_at", "must have at most %d elements", MaxAlerts)
+	for i, percent := range a.AlertAt[:min(len(a.AlertAt), MaxAlerts)] {
+		field := fmt.Sprintf("alert_at[%d]", i)
+		c.Require(percent >= 1 && percent <= MaxAlertAt, field, "%s", bound.MustBeInteger(1, MaxAlertAt))
+		c.Require(i == 0 || percent > a.AlertAt[i-1], field, "must be greater than the element before")
 	}
 }
 

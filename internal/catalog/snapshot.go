@@ -10,6 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/quotasvc/quotasvc/internal/backoff"
 	"github.com/quotasvc/quotasvc/internal/parts"
 )
 
@@ -239,7 +240,7 @@ func (c *Catalog) reload(ctx context.Context, r *reloader) {
 	ticker := time.NewTicker(c.cfg.ReloadEvery)
 	defer ticker.Stop()
 	failing := false
-	for retry := newBackoff(); ; {
+	for retry := backoff.New(firstPause, lastPause); ; {
 		select {
 		case <-ctx.Done():
 			return
@@ -257,7 +258,7 @@ func (c *Catalog) reload(ctx context.Context, r *reloader) {
 				c.log.Warn("catalogue cannot be reloaded; the previous copy stays in use", "what", r.what, "error", err)
 			}
 			failing = true
-			if !retry.wait(ctx) {
+			if !retry.Wait(ctx) {
 				return
 			}
 			r.trigger()
@@ -267,7 +268,7 @@ func (c *Catalog) reload(ctx context.Context, r *reloader) {
 				c.log.Info("catalogue reloaded again", "what", r.what)
 			}
 			failing = false
-			retry.reset()
+			retry.Reset()
 			if !sleep(ctx, c.cfg.Now().Sub(began)) {
 				return
 			}

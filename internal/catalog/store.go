@@ -14,6 +14,7 @@ import (
 
 	"github.com/quotasvc/quotasvc/internal/body"
 	"github.com/quotasvc/quotasvc/internal/clock"
+	"github.com/quotasvc/quotasvc/internal/events"
 	"github.com/quotasvc/quotasvc/internal/namedsql"
 	"github.com/quotasvc/quotasvc/internal/trail"
 )
@@ -130,7 +131,8 @@ type txn struct {
 	store      *Store
 	changes    []string     // to announce
 	lines      []trail.Line // for the audit log
-	committing bool         // only the commit remains: a failure may be a success
+	events     []events.Event
+	committing bool // only the commit remains: a failure may be a success
 }
 
 // changed notes a change of an object, to be announced and recorded in the audit log. before is nil for a new object, after for a deleted one.
@@ -241,7 +243,7 @@ func (s *Store) writeOnce(ctx context.Context, serial bool, do func(context.Cont
 				return fmt.Errorf("announce: %w", err)
 			}
 		}
-		if err := trail.Record(ctx, raw, tx.lines); err != nil {
+		if err := errors.Join(trail.Record(ctx, raw, tx.lines), events.Record(ctx, raw, tx.events)); err != nil {
 			return err
 		}
 		tx.committing = true
@@ -309,6 +311,15 @@ func (s *Store) Audit(ctx context.Context, q trail.Query) (page trail.Page, err 
 		if page, err = trail.List(ctx, tx, q); errors.Is(err, trail.ErrCursor) {
 			return fieldError(CodeInvalidArgument, "cursor", mustBeCursor)
 		}
+		return err
+	})
+	return page, err
+}
+
+// Events returns a page of events.
+func (s *Store) Events(ctx context.Context, q events.Query) (page events.Page, err error) {
+	err = s.View(ctx, "list events", func(ctx context.Context, tx pgx.Tx) error {
+		page, err = events.List(ctx, tx, s.cfg.Clock.Now(), q)
 		return err
 	})
 	return page, err

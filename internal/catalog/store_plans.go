@@ -118,7 +118,7 @@ func (tx *txn) addAllowances(ctx context.Context, plans []Plan) error {
 	)
 	_, err = pgx.ForEachRow(rows, []any{
 		&plan, &r.meter, &r.amount, &r.every, &r.anchor, &r.rolloverMin, &r.rolloverMax, &r.overagePolicy, &r.overageCap,
-		&r.overflowMeter, &r.overflowPrice, &r.ratioMeter, &r.ratioUnits, &r.ratioPer, &r.perSubject, &r.expiresInDays, &r.overageAtEnd,
+		&r.overflowMeter, &r.overflowPrice, &r.ratioMeter, &r.ratioUnits, &r.ratioPer, &r.perSubject, &r.expiresInDays, &r.overageAtEnd, &r.alertAt,
 	}, func() error {
 		p := byID[plan]
 		p.Allowances = append(p.Allowances, r.allowance())
@@ -203,7 +203,8 @@ func (tx *txn) insertAllowances(ctx context.Context, p *Plan) error {
 		column(rows, func(r *allowanceRow) *string { return r.overageAtEnd }),
 		column(rows, func(r *allowanceRow) *string { return r.ratioMeter }),
 		column(rows, func(r *allowanceRow) *int64 { return r.ratioUnits }),
-		column(rows, func(r *allowanceRow) *int64 { return r.ratioPer }))
+		column(rows, func(r *allowanceRow) *int64 { return r.ratioPer }),
+		column(rows, func(r *allowanceRow) *string { return r.alertAt }))
 	return err
 }
 
@@ -269,6 +270,7 @@ type allowanceRow struct {
 	ratioUnits, ratioPer     *int64
 	perSubject               *int64
 	expiresInDays            *int64
+	alertAt                  *string // a JSON array: unnest cannot take arrays of different lengths
 }
 
 func rowOf(a *Allowance) allowanceRow {
@@ -284,6 +286,10 @@ func rowOf(a *Allowance) allowanceRow {
 		if a.Overage.AtPeriodEnd != "" {
 			r.overageAtEnd = &a.Overage.AtPeriodEnd
 		}
+	}
+	if a.AlertAt != nil {
+		text, _ := json.Marshal(a.AlertAt) // integers
+		r.alertAt = new(string(text))
 	}
 	switch o := a.Overflow; {
 	case o == nil:
@@ -311,6 +317,9 @@ func (r *allowanceRow) allowance() Allowance {
 		if r.overageAtEnd != nil {
 			a.Overage.AtPeriodEnd = *r.overageAtEnd
 		}
+	}
+	if r.alertAt != nil {
+		_ = json.Unmarshal([]byte(*r.alertAt), &a.AlertAt) // made by to_json of integers
 	}
 	switch {
 	case r.overflowMeter != nil && r.overflowPrice != nil:

@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/quotasvc/quotasvc/internal/catalog/check"
+	"github.com/quotasvc/quotasvc/internal/events"
 	"github.com/quotasvc/quotasvc/internal/namedsql"
 )
 
@@ -305,8 +306,24 @@ func (tx *txn) changeTenant(ctx context.Context, before *lockedTenant, t Tenant,
 			return Tenant{}, wrap("store terms of tenant "+t.ID, err)
 		}
 	}
+	tx.tell(&before.Tenant, &t, when)
 	tx.changed(ctx, kindTenant, t.ID, change{action: when.action(), tenant: t.ID, before: &before.Tenant, after: &t, reason: when.reason})
 	return t, nil
+}
+
+// tell notes what subscribers learn of the change of a tenant.
+func (tx *txn) tell(before, after *Tenant, when timing) {
+	data := events.Change{Plan: after.Plan, Reason: when.reason}
+	if before.Status != after.Status && after.Status == StatusSuspended {
+		tx.events = append(tx.events, events.Event{Type: events.TenantSuspended, At: after.UpdatedAt, Tenant: after.ID, Data: data})
+	}
+	if before.Plan != after.Plan {
+		data.PreviousPlan, data.Apply = before.Plan, applyNextPeriod
+		if when.now {
+			data.Apply = applyNow
+		}
+		tx.events = append(tx.events, events.Event{Type: events.PlanChanged, At: after.UpdatedAt, Tenant: after.ID, Data: data})
+	}
 }
 
 // errRace is the error of a row that another transaction inserted first.

@@ -28,6 +28,8 @@ func Tables() []TableIn {
 		{"archives", Reference},
 		// Its lines are written in the transaction of the change: with a copy on every node, Citus commits both or neither.
 		{"audit", Reference},
+		// The transaction of an event asks whether a webhook wants it.
+		{"webhooks", Reference},
 		// What belongs to a tenant.
 		{"tenants", Distributed},
 		{"tenant_terms", Distributed},
@@ -44,12 +46,17 @@ func Tables() []TableIn {
 		{"denial_counts", Distributed},
 		{"denials_recent", Distributed},
 		{"entries", Distributed},
+		{"events", Distributed},
+		{"event_marks", Distributed},
+		{"grant_reminders", Distributed},
 		// Small tables that no statement joins with those of tenants.
 		{"limits", Local},
 		{"blocks", Local},
 		{"keys", Local},
 		{"key_secrets", Local},
 		{"signing_keys", Local},
+		{"webhook_secrets", Local},
+		{"webhook_deliveries", Local},
 		{"rolls", Local},
 		{"verifications", Local},
 		{"full_pass", Local},

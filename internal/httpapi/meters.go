@@ -122,7 +122,7 @@ func planOf(p *catalog.Plan) wire.Plan {
 func allowanceOf(a *catalog.Allowance) wire.Allowance {
 	out := wire.Allowance{
 		Meter: a.Meter, Amount: a.Amount, Every: wire.AllowanceEvery(a.Every), Anchor: wire.AllowanceAnchor(a.Anchor), PerSubject: a.PerSubject,
-		ExpiresInDays: a.ExpiresInDays,
+		ExpiresInDays: a.ExpiresInDays, AlertAt: a.AlertAt,
 	}
 	if r := a.Rollover; r != nil {
 		out.Rollover = &wire.Rollover{Min: r.Min, Max: r.Max}

@@ -116,6 +116,7 @@ func (s *Server) routes() []route {
 		{method: http.MethodDelete, path: "/v1/keys/:key_id", scope: access.Admin, reach: oneTenant, handler: s.revokeKey},
 		{method: http.MethodPost, path: "/v1/keys/:key_id/rotate", scope: access.Admin, reach: oneTenant, handler: s.rotateKey},
 		{method: http.MethodGet, path: "/v1/audit", query: []string{"tenant", "actor", "action", "from", "to", "limit", "cursor"}, scope: access.Admin, reach: ownTenant, handler: s.listAudit},
+		{method: http.MethodGet, path: "/v1/events", query: []string{"tenant", "type", "after", "limit", "cursor"}, scope: access.Read, reach: ownTenant, handler: s.listEvents},
 	}, s.toolRoutes()...)
 }
 

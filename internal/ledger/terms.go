@@ -27,6 +27,7 @@ type Allowance struct {
 	OverflowPrice    price.Ratio
 	PerSubject       *int64        // what each subject may use of the allowance per period
 	Lasts            time.Duration // how long a once-only allowance lasts after it was granted; 0: for ever
+	AlertAt          *[]int16      // percentages of use that are told; nil: the default. It moves no amounts
 }
 
 // rolls reports whether unused units are carried into the next period.
@@ -51,7 +52,7 @@ func (a Allowance) ofSubject() (Allowance, bool) {
 	if a.PerSubject == nil {
 		return Allowance{}, false
 	}
-	return Allowance{Amount: *a.PerSubject, Every: a.Every, Anchor: a.Anchor}, true
+	return Allowance{Amount: *a.PerSubject, Every: a.Every, Anchor: a.Anchor, AlertAt: a.AlertAt}, true
 }
 
 // TenantTerms is a row of tenant_terms: what a tenant has agreed to, from an instant on.
@@ -249,7 +250,9 @@ func (t *Terms) opened(b *BalanceRow) bool {
 
 // differs reports whether t has another allowance or schedule than was.
 func (t *Terms) differs(was *Terms) bool {
-	return !reflect.DeepEqual(t.Allowance, was.Allowance) || !t.once() && !t.meets(was)
+	a, b := t.Allowance, was.Allowance
+	a.AlertAt, b.AlertAt = nil, nil
+	return !reflect.DeepEqual(a, b) || !t.once() && !t.meets(was)
 }
 
 // replaces reports whether t, which applies at once, ends a period that began under was.

@@ -1,4 +1,5 @@
-// Package journal keeps the monthly partitions of the table entries: it lists, makes, detaches and drops them.
+// Package journal keeps the monthly partitions of the table entries: it lists, makes, detaches and drops them. It makes those of events and of
+// their deliveries with them, and drops these once they are EventsKept old.
 //
 // # Terms
 //

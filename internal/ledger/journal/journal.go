@@ -9,7 +9,6 @@ import (
 	"math/rand/v2"
 	"regexp"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -30,6 +29,9 @@ const (
 	// that was ahead is set back.
 	MonthsKept = 1
 
+	// EventsKept is how long events and their deliveries can be read. Their partitions are dropped after it.
+	EventsKept = 90 * 24 * time.Hour
+
 	// lockWait bounds each wait for a lock. Whoever needs entries waits behind a statement that waits for a lock on it.
 	lockWait = 100 * time.Millisecond
 	// lockTries and lockPause bound the repeated attempts: about five seconds in all. A pause is random, up to twice lockPause.
@@ -37,7 +39,12 @@ const (
 	lockPause = 150 * time.Millisecond
 )
 
-// Journal works on the partitions of entries. It is safe for concurrent use; each connection serves one call at a time.
+// The tables with a partition for each month. Those after entries hold what is dropped when it is old.
+const entries = "entries"
+
+var tables = []string{entries, "events", "webhook_deliveries"}
+
+// Journal works on the partitions of entries, and on those of events and deliveries. It is safe for concurrent use; each connection serves one call at a time.
 type Journal struct {
 	log *slog.Logger
 	sql map[string]string
@@ -61,9 +68,13 @@ type Partition struct {
 	Bytes    int64 // with indexes
 }
 
-// Partitions returns the partitions, oldest first.
+// Partitions returns the partitions of entries, oldest first.
 func (j *Journal) Partitions(ctx context.Context, conn *pgx.Conn) ([]Partition, error) {
-	rows, err := conn.Query(ctx, j.sql["Partitions"])
+	return j.partitionsOf(ctx, conn, entries)
+}
+
+func (j *Journal) partitionsOf(ctx context.Context, conn *pgx.Conn, table string) ([]Partition, error) {
+	rows, err := conn.Query(ctx, j.sql["Partitions"], table)
 	if err != nil {
 		return nil, fmt.Errorf("list the journal's partitions: %w", err)
 	}
@@ -100,25 +111,36 @@ func covered(partitions []Partition, m Month) bool {
 }
 
 // MakeAhead makes the missing partitions from MonthsKept months before now to MonthsAhead after it, the nearest first. It stops at the first that
-// cannot be made.
+// cannot be made. Then it drops those of events that are old.
 func (j *Journal) MakeAhead(ctx context.Context, conn *pgx.Conn, now Month) error {
-	partitions, err := j.Partitions(ctx, conn)
-	if err != nil {
-		return err
-	}
-	for m := now - MonthsKept; m <= now+MonthsAhead; m++ {
-		if covered(partitions, m) {
-			continue
+	for _, table := range tables {
+		partitions, err := j.partitionsOf(ctx, conn, table)
+		if err != nil {
+			return err
 		}
-		if err := j.Make(ctx, conn, m); err != nil {
+		for m := now - MonthsKept; m <= now+MonthsAhead; m++ {
+			if covered(partitions, m) {
+				continue
+			}
+			if err := j.makeOf(ctx, conn, table, m); err != nil {
+				return err
+			}
+		}
+	}
+	return j.DropOld(ctx, conn, now)
+}
+
+// Make makes the partitions of a month, unless they exist. That of an archived month is not made again: nothing may be entered there.
+func (j *Journal) Make(ctx context.Context, conn *pgx.Conn, m Month) error {
+	for _, table := range tables {
+		if err := j.makeOf(ctx, conn, table, m); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// Make makes the partition of a month, unless it exists. That of an archived month is not made again: nothing may be entered there.
-func (j *Journal) Make(ctx context.Context, conn *pgx.Conn, m Month) error {
+func (j *Journal) makeOf(ctx context.Context, conn *pgx.Conn, of string, m Month) error {
 	made := false
 	err := patiently(ctx, func() error {
 		return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
@@ -129,24 +151,24 @@ func (j *Journal) Make(ctx context.Context, conn *pgx.Conn, m Month) error {
 				return err
 			}
 			var table, partition bool
-			if err := tx.QueryRow(ctx, j.sql["TableExists"], m.Partition()).Scan(&table, &partition); err != nil {
+			if err := tx.QueryRow(ctx, j.sql["TableExists"], m.partitionOf(of)).Scan(&table, &partition); err != nil {
 				return err
 			}
 			switch {
 			case partition:
 				return nil
 			case table:
-				return fmt.Errorf("a table %s exists, and it is not a partition of entries", m.Partition())
+				return fmt.Errorf("a table %s exists, and it is not a partition of %s", m.partitionOf(of), of)
 			}
 			var archived bool
 			if err := tx.QueryRow(ctx, j.sql["MonthArchived"], m.Start()).Scan(&archived); err != nil {
 				return err
 			}
-			if archived {
+			if archived && of == entries {
 				return errors.New("that month was archived: the clock by which entries are stamped is wrong")
 			}
 			made = true
-			for _, statement := range makeStatements(m) {
+			for _, statement := range makeStatements(of, m) {
 				if _, err := tx.Exec(ctx, statement); err != nil {
 					return err
 				}
@@ -155,21 +177,43 @@ func (j *Journal) Make(ctx context.Context, conn *pgx.Conn, m Month) error {
 		})
 	})
 	if err != nil {
-		return fmt.Errorf("make the journal's partition of %s: %w", m, err)
+		return fmt.Errorf("make the partition %s: %w", m.partitionOf(of), err)
 	}
 	if made {
-		j.log.Info("journal partition made", "partition", m.Partition())
+		j.log.Info("journal partition made", "partition", m.partitionOf(of))
+	}
+	return nil
+}
+
+// DropOld drops the partitions of events and deliveries whose newest row is older than EventsKept at the beginning of the month now.
+func (j *Journal) DropOld(ctx context.Context, conn *pgx.Conn, now Month) error {
+	for _, table := range tables {
+		if table == entries { // leaves by an archive
+			continue
+		}
+		partitions, err := j.partitionsOf(ctx, conn, table)
+		if err != nil {
+			return err
+		}
+		for _, p := range partitions {
+			if p.To.Start().Add(EventsKept).After(now.Start()) {
+				continue
+			}
+			if err := j.drop(ctx, conn, p.Name); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
 }
 
 // makeStatements make a table and attach it. CREATE TABLE ... PARTITION OF would lock out everybody who reads or writes entries; ATTACH locks out
 // only others who attach or detach. The table is empty, so that it is not scanned. Each is sent by itself: Citus passes the text on to the nodes.
-func makeStatements(m Month) []string {
+func makeStatements(of string, m Month) []string {
 	return []string{
-		fmt.Sprintf("CREATE TABLE %s (LIKE entries INCLUDING ALL)", m.Partition()),
-		fmt.Sprintf("ALTER TABLE entries ATTACH PARTITION %s FOR VALUES FROM ('%s') TO ('%s')",
-			m.Partition(), m.Start().Format(time.DateOnly), m.End().Format(time.DateOnly)),
+		fmt.Sprintf("CREATE TABLE %s (LIKE %s INCLUDING ALL)", m.partitionOf(of), of),
+		fmt.Sprintf("ALTER TABLE %s ATTACH PARTITION %s FOR VALUES FROM ('%s') TO ('%s')",
+			of, m.partitionOf(of), m.Start().Format(time.DateOnly), m.End().Format(time.DateOnly)),
 	}
 }
 
@@ -238,19 +282,23 @@ func (j *Journal) Drop(ctx context.Context, conn *pgx.Conn, m Month) error {
 	case partition:
 		return fmt.Errorf("drop the journal's partition of %s: it is not detached", m)
 	}
+	return j.drop(ctx, conn, m.Partition())
+}
+
+func (j *Journal) drop(ctx context.Context, conn *pgx.Conn, name string) error {
 	err := patiently(ctx, func() error {
 		return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
 			if _, err := tx.Exec(ctx, setLockWait); err != nil {
 				return err
 			}
-			_, err := tx.Exec(ctx, "DROP TABLE "+m.Partition())
+			_, err := tx.Exec(ctx, "DROP TABLE IF EXISTS "+name)
 			return err
 		})
 	})
 	if err != nil {
-		return fmt.Errorf("drop the journal's partition of %s: %w", m, err)
+		return fmt.Errorf("drop the partition %s: %w", name, err)
 	}
-	j.log.Info("journal partition dropped", "partition", m.Partition())
+	j.log.Info("journal partition dropped", "partition", name)
 	return nil
 }
 
@@ -273,16 +321,19 @@ func patiently(ctx context.Context, do func() error) error {
 	}
 }
 
-var shardOfEntries = regexp.MustCompile(`^entries(_\d+)?$`)
+var (
+	shardOfTable = regexp.MustCompile(`^(entries|events|webhook_deliveries)(_\d+)?$`)
+	ofTable      = regexp.MustCompile(`^no partition of relation "(entries|events|webhook_deliveries)`)
+)
 
 var partitionKey = regexp.MustCompile(`\(month\) = \((\d{4}-\d{2})-\d{2}\)`)
 
-// MissingMonth returns the month whose partition is missing, if err says that entries could not be written for that.
+// MissingMonth returns the month whose partition is missing, if err says that entries, events or deliveries could not be written for that.
 func MissingMonth(err error) (Month, bool) {
 	pgErr, ok := errors.AsType[*pgconn.PgError](err)
 	// On Citus the table is a shard such as entries_102062; its coordinator passes on the message alone.
-	ofEntries := pgErr != nil && (shardOfEntries.MatchString(pgErr.TableName) || pgErr.TableName == "" && strings.HasPrefix(pgErr.Message, `no partition of relation "entries`))
-	if !ok || pgErr.Code != "23514" || !ofEntries || pgErr.ConstraintName != "" {
+	ofOurs := pgErr != nil && (shardOfTable.MatchString(pgErr.TableName) || pgErr.TableName == "" && ofTable.MatchString(pgErr.Message))
+	if !ok || pgErr.Code != "23514" || !ofOurs || pgErr.ConstraintName != "" {
 		return 0, false
 	}
 	key := partitionKey.FindStringSubmatch(pgErr.Detail)

@@ -34,5 +34,7 @@ func (m Month) End() time.Time { return (m + 1).Start() }
 // String returns the month as in 2026-01.
 func (m Month) String() string { return m.Start().Format("2006-01") }
 
-// Partition returns the name of the month's partition.
-func (m Month) Partition() string { return "entries_" + m.Start().Format("2006_01") }
+// Partition returns the name of the month's partition of entries.
+func (m Month) Partition() string { return m.partitionOf(entries) }
+
+func (m Month) partitionOf(table string) string { return table + "_" + m.Start().Format("2006_01") }

@@ -93,6 +93,33 @@ func (l *Ledger) RunRoll(ctx context.Context, asOf *time.Time, progress func(Rol
 	return roll, err
 }
 
+// Sweep is a small roll without a record, made again and again: it works off what has come due on balances that nobody uses.
+type Sweep struct {
+	ledger *Ledger
+	aside  []ledger.BalanceKey // what it could not write; tried again by rolls
+}
+
+// NewSweep returns a sweep. Its methods are for one goroutine.
+func (l *Ledger) NewSweep() *Sweep { return &Sweep{ledger: l} }
+
+// Run works off what is due now. It rests between transactions as a roll does.
+func (s *Sweep) Run(ctx context.Context) error {
+	now, err := s.ledger.askTime(ctx, s.ledger.readers)
+	if err != nil {
+		return unavailable("ask PostgreSQL for the time", err)
+	}
+	r := &roller{Roll: &Roll{ID: "sweep", AsOf: now}, ledger: s.ledger, chunk: rollChunkMin, aside: s.aside}
+	defer func() { s.aside = r.aside }()
+	for ctx.Err() == nil {
+		began := time.Now()
+		if done, err := r.next(ctx); done || err != nil {
+			return err
+		}
+		rest(ctx, min(rollRest*time.Since(began), rollRestMax))
+	}
+	return ctx.Err()
+}
+
 func (l *Ledger) beginRoll(ctx context.Context, asOf *time.Time) (Roll, error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()

@@ -48,7 +48,7 @@ func (r *termsReader) scanPlans(rows pgx.Rows) error {
 	var v ledger.PlanVersion
 	_, err := pgx.ForEachRow(rows, []any{
 		&plan, &v.Version, &v.CreatedAt, &meter, &a.Amount, &a.Every, &a.Anchor, &a.RolloverMin, &a.RolloverMax,
-		&a.OverageAllowed, &a.OverageCap, &a.OverflowMeter, &a.OverflowPrice.Units, &a.OverflowPrice.Per, &a.PerSubject, &days, &a.OveragePreserved,
+		&a.OverageAllowed, &a.OverageCap, &a.OverflowMeter, &a.OverflowPrice.Units, &a.OverflowPrice.Per, &a.PerSubject, &days, &a.OveragePreserved, &a.AlertAt,
 	}, func() error {
 		versions := r.plans[plan]
 		if n := len(versions); n == 0 || versions[n-1].Version != v.Version {

@@ -10,7 +10,9 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/quotasvc/quotasvc/internal/events"
 	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/ledger/notice"
 	"github.com/quotasvc/quotasvc/internal/trail"
 )
 
@@ -322,6 +324,11 @@ func (t *tx) commit(ctx context.Context, out *pgx.Batch, changes *ledger.Changes
 	}
 	if len(changes.Books) > 0 {
 		queueChanges(t.ledger.sql, out, changes, t.unborn)
+		if told := notice.Of(changes); !told.Empty() {
+			if err := events.Tell(ctx, t.conn, out, told); err != nil {
+				return err
+			}
+		}
 	}
 	queueCommit(out)
 	if err := send(ctx, t.conn, out); err != nil || len(changes.Books) == 0 {

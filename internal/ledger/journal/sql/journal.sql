@@ -1,7 +1,7 @@
--- The partitions of entries. Statements that make, detach and drop them contain names, so they are in the code.
+-- The partitions of entries, events and deliveries. Statements that make, detach and drop them contain names, so they are in the code.
 
 -- name: Partitions
--- Returns the partitions of entries in the order of their months: name, first and last day, whether a detachment was begun and not finished, the
+-- Returns the partitions of the table $1 in the order of their months: name, first and last day, whether a detachment was begun and not finished, the
 -- planner's estimate of the rows, and the bytes with indexes. A DEFAULT partition has no months and is left out.
 SELECT p.relname::text, p.lower, p.upper, p.pending, p.estimate, p.bytes
 FROM (
@@ -10,7 +10,7 @@ FROM (
            substring(pg_get_expr(c.relpartbound, c.oid) FROM 'TO \(''(\d{4}-\d{2}-\d{2})''\)')::date AS upper
     FROM pg_inherits i
     JOIN pg_class c ON c.oid = i.inhrelid
-    WHERE i.inhparent = 'entries'::regclass
+    WHERE i.inhparent = $1::text::regclass
 ) AS p
 WHERE p.lower IS NOT NULL AND p.upper IS NOT NULL
 ORDER BY p.lower;

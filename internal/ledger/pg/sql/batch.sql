@@ -221,7 +221,7 @@ ORDER BY t.tenant_id, t.effective_at;
 SELECT p.plan, p.version, p.created_at, coalesce(a.meter, ''), coalesce(a.amount, 0), coalesce(a.every, ''), coalesce(a.anchor, ''),
        a.rollover_min, a.rollover_max, coalesce(a.overage_policy = 'allow', false), a.overage_cap,
        coalesce(a.overflow_meter, a.ratio_meter, ''), coalesce(a.overflow_price, a.ratio_units, 0), coalesce(a.ratio_per, 1), a.per_subject,
-       coalesce(a.expires_in_days, 0), coalesce(a.overage_at_period_end = 'preserve', false)
+       coalesce(a.expires_in_days, 0), coalesce(a.overage_at_period_end = 'preserve', false), a.alert_at
 FROM (SELECT DISTINCT t.plan
       FROM unnest($1::text[]) AS k (tenant_id)
       CROSS JOIN LATERAL (SELECT * FROM tenant_terms o WHERE o.tenant_id = k.tenant_id

@@ -1,0 +1,39 @@
+package backoff
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestBackoff_Wait_DoublesUpToTheLast(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := New(time.Second, 4*time.Second)
+		for _, most := range []time.Duration{1, 2, 4, 4} {
+			began := time.Now()
+			if !b.Wait(t.Context()) {
+				t.Fatal("stopped")
+			}
+			if d := time.Since(began); d < most*time.Second/2 || d > most*time.Second {
+				t.Errorf("waited %s of at most %d s", d, most)
+			}
+		}
+		b.Reset()
+		began := time.Now()
+		b.Wait(t.Context())
+		if d := time.Since(began); d > time.Second {
+			t.Errorf("waited %s after a reset", d)
+		}
+	})
+}
+
+func TestBackoff_ContextEnds_False(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if New(time.Hour, time.Hour).Wait(ctx) {
+		t.Error("waited for an hour")
+	}
+}

@@ -1,0 +1,14 @@
+// Package backoff waits between attempts, longer and longer.
+//
+// # Terms
+//
+// A pause is a random time between half of its length and all of it, so that many who failed at the same moment do not return at the same moment.
+//
+// # Clock
+//
+// The process's.
+//
+// # Concurrency
+//
+// A Backoff is for one goroutine.
+package backoff

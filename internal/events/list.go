@@ -1,0 +1,114 @@
+package events
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/jackc/pgx/v5"
+)
+
+// idPrefix begins the id of an event; its position follows with idDigits digits, so that ids sort as their events.
+const (
+	idPrefix = "evt_"
+	idDigits = 16
+)
+
+// Listed is an event with its place in the list.
+type Listed struct {
+	Position int64
+	Type     Type
+	At       time.Time
+	Tenant   string
+	Meter    string
+	Subject  string
+	Data     jsontext.Value
+}
+
+// ID returns the event's id.
+func (l *Listed) ID() string { return IDOf(l.Position) }
+
+// IDOf returns the id of the event at a position.
+func IDOf(position int64) string { return fmt.Sprintf("%s%0*d", idPrefix, idDigits, position) }
+
+// ParseID returns the position of an event, and false if id is none of ours. Whether there is such an event it does not say.
+func ParseID(id string) (position int64, ok bool) {
+	digits, ours := strings.CutPrefix(id, idPrefix)
+	if !ours || len(digits) != idDigits || strings.Trim(digits, "0123456789") != "" {
+		return 0, false
+	}
+	position, err := strconv.ParseInt(digits, 10, 64)
+	return position, err == nil
+}
+
+// Query selects events. Empty fields select all.
+type Query struct {
+	Tenant string
+	Type   string
+	After  string // id of the event after which the page begins; empty: the oldest is the first
+	Cursor string // empty for the first page, then the NextCursor of the page before
+	Limit  int    // at least 1
+}
+
+// Page is a page of events, oldest first.
+type Page struct {
+	Items      []Listed
+	NextCursor string // empty on the last page
+}
+
+// The errors of List for what a client has sent.
+var (
+	ErrCursor = errors.New("an unknown cursor")
+	ErrAfter  = errors.New("not the id of an event")
+)
+
+// List returns a page of events that are at most Kept old. It fails with ErrCursor or ErrAfter, or with an error of the driver.
+func List(ctx context.Context, tx pgx.Tx, now time.Time, q Query) (Page, error) {
+	after := int64(0)
+	for _, from := range []struct {
+		id  string
+		bad error
+	}{{q.After, ErrAfter}, {q.Cursor, ErrCursor}} {
+		if from.id == "" {
+			continue
+		}
+		position, ok := ParseID(from.id)
+		if !ok {
+			return Page{}, from.bad
+		}
+		after = max(after, position)
+	}
+	rows, err := tx.Query(ctx, queries["SelectEvents"], after, orNil(q.Tenant), orNil(q.Type), now.Add(-Kept), q.Limit+1)
+	if err != nil {
+		return Page{}, fmt.Errorf("list events: %w", err)
+	}
+	items, err := pgx.CollectRows(rows, scanListed)
+	if err != nil {
+		return Page{}, fmt.Errorf("list events: %w", err)
+	}
+	page := Page{Items: items}
+	if len(items) > q.Limit {
+		page.Items = items[:q.Limit]
+		page.NextCursor = page.Items[q.Limit-1].ID()
+	}
+	return page, nil
+}
+
+func scanListed(row pgx.CollectableRow) (Listed, error) {
+	var l Listed
+	var data []byte
+	err := row.Scan(&l.Tenant, &l.Type, &l.At, &l.Meter, &l.Subject, &data, &l.Position)
+	l.At, l.Data = l.At.UTC(), data
+	return l, err
+}
+
+func orNil(text string) *string {
+	if text == "" {
+		return nil
+	}
+	return &text
+}

@@ -1,0 +1,153 @@
+package events
+
+import (
+	"context"
+	"embed"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/quotasvc/quotasvc/internal/namedsql"
+)
+
+// querier is a connection within a transaction, or a transaction.
+type querier interface {
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+}
+
+// Tell adds statements to a batch that insert what a transaction tells. It asks in the transaction first what was told before, and who wants
+// to know: for events that are told once, and for PeriodOpened. The caller holds the lock on the balances.
+func Tell(ctx context.Context, tx querier, batch *pgx.Batch, told Told) error {
+	events, err := untold(ctx, tx, told.Events)
+	if err != nil {
+		return err
+	}
+	if events, err = wanted(ctx, tx, events); err != nil {
+		return err
+	}
+	if err := queue(batch, events); err != nil {
+		return err
+	}
+	if r := told.Reminders; len(r) > 0 {
+		batch.Queue(queries["InsertReminders"],
+			column(r, func(r *Reminder) string { return r.Tenant }), column(r, func(r *Reminder) string { return r.Meter }),
+			column(r, func(r *Reminder) string { return r.Subject }), column(r, func(r *Reminder) string { return r.Grant }),
+			column(r, func(r *Reminder) time.Time { return r.DueAt }))
+	}
+	return nil
+}
+
+// Record inserts events in a transaction. None of them is told once only.
+func Record(ctx context.Context, tx pgx.Tx, events []Event) error {
+	if len(events) == 0 {
+		return nil
+	}
+	var batch pgx.Batch
+	if err := queue(&batch, events); err != nil {
+		return err
+	}
+	if err := tx.SendBatch(ctx, &batch).Close(); err != nil {
+		return fmt.Errorf("insert events: %w", err)
+	}
+	return nil
+}
+
+func queue(batch *pgx.Batch, events []Event) error {
+	if len(events) == 0 {
+		return nil
+	}
+	data := make([]string, len(events))
+	for i := range events {
+		text, err := json.Marshal(events[i].Data, json.Deterministic(true))
+		if err != nil {
+			return fmt.Errorf("encode the event %s: %w", events[i].Type, err)
+		}
+		data[i] = string(text)
+	}
+	batch.Queue(queries["InsertEvents"],
+		column(events, func(e *Event) string { return e.Tenant }), column(events, func(e *Event) string { return string(e.Type) }),
+		column(events, func(e *Event) time.Time { return e.At }), column(events, func(e *Event) string { return e.Meter }),
+		column(events, func(e *Event) string { return e.Subject }), data)
+	if once := slices.DeleteFunc(slices.Clone(events), func(e Event) bool { return e.Once == nil }); len(once) > 0 {
+		batch.Queue(queries["InsertMarks"], append(marks(once), column(once, func(e *Event) time.Time { return e.Once.End }))...)
+	}
+	return nil
+}
+
+// marks returns the columns that name the marks of events.
+func marks(once []Event) []any {
+	return []any{
+		column(once, func(e *Event) string { return e.Tenant }), column(once, func(e *Event) string { return e.Meter }),
+		column(once, func(e *Event) string { return e.Subject }), column(once, func(e *Event) time.Time { return e.Once.Start }),
+		column(once, func(e *Event) string { return e.Once.Mark }),
+	}
+}
+
+// untold returns events without those that are told once and were told.
+func untold(ctx context.Context, tx querier, events []Event) ([]Event, error) {
+	once := slices.DeleteFunc(slices.Clone(events), func(e Event) bool { return e.Once == nil })
+	if len(once) == 0 {
+		return events, nil
+	}
+	rows, err := tx.Query(ctx, queries["SelectMarks"], marks(once)...)
+	if err != nil {
+		return nil, fmt.Errorf("look up what was told: %w", err)
+	}
+	before, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (e Event, err error) {
+		e.Once = &Once{}
+		err = row.Scan(&e.Tenant, &e.Meter, &e.Subject, &e.Once.Start, &e.Once.Mark)
+		return e, err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("look up what was told: %w", err)
+	}
+	return slices.DeleteFunc(slices.Clone(events), func(e Event) bool {
+		return e.Once != nil && slices.ContainsFunc(before, func(b Event) bool {
+			return b.Tenant == e.Tenant && b.Meter == e.Meter && b.Subject == e.Subject && b.Once.Mark == e.Once.Mark && b.Once.Start.Equal(e.Once.Start.Truncate(time.Microsecond)) // PostgreSQL's resolution
+		})
+	}), nil
+}
+
+// wanted returns events without those of type PeriodOpened that no webhook wants.
+func wanted(ctx context.Context, tx querier, events []Event) ([]Event, error) {
+	if !slices.ContainsFunc(events, func(e Event) bool { return e.Type == PeriodOpened }) {
+		return events, nil
+	}
+	rows, err := tx.Query(ctx, queries["TenantsWhoWant"], string(PeriodOpened))
+	if err != nil {
+		return nil, fmt.Errorf("look up who wants an event: %w", err)
+	}
+	tenants, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return nil, fmt.Errorf("look up who wants an event: %w", err)
+	}
+	return slices.DeleteFunc(slices.Clone(events), func(e Event) bool {
+		return e.Type == PeriodOpened && !slices.Contains(tenants, "") && !slices.Contains(tenants, e.Tenant)
+	}), nil
+}
+
+// column collects one field of every element, for unnest.
+func column[E, F any](in []E, field func(*E) F) []F {
+	out := make([]F, len(in))
+	for i := range in {
+		out[i] = field(&in[i])
+	}
+	return out
+}
+
+//go:embed sql/*.sql
+var sqlFiles embed.FS
+
+// queries are the statements of this package. Their files are embedded, so that loading them cannot fail at run time: a test loads them.
+var queries = load()
+
+func load() map[string]string {
+	all, err := namedsql.Load(sqlFiles)
+	if err != nil {
+		panic(err)
+	}
+	return all
+}

@@ -1,0 +1,87 @@
+package events
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+const (
+	// remindMax bounds the reminders of one transaction.
+	remindMax = 500
+
+	// forgetMax bounds the marks that one transaction deletes, and marksKept is how long they stay after the end of their period: entries of a
+	// period may still come while a clock is behind.
+	forgetMax = 5000
+	marksKept = 7 * 24 * time.Hour
+)
+
+// Remind tells GrantExpiring of the grants that end in less than Ahead at now, and returns how many reminders it has worked off: fewer than
+// remindMax, if none is left.
+func Remind(ctx context.Context, pool *pgxpool.Pool, now time.Time) (done int, more bool, err error) {
+	err = pgx.BeginTxFunc(ctx, pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
+		due, err := reminders(ctx, tx, "DueReminders", now, remindMax)
+		if err != nil || len(due) == 0 {
+			return err
+		}
+		more = len(due) == remindMax
+		if due, err = reminders(ctx, tx, "TakeReminders", reminderColumns(due)...); err != nil || len(due) == 0 {
+			return err
+		}
+		rows, err := tx.Query(ctx, queries["RemindedGrants"], append(reminderColumns(due), now)...)
+		if err != nil {
+			return err
+		}
+		told, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (Event, error) {
+			var g Grant
+			var left int64
+			var expires time.Time
+			e := Event{Type: GrantExpiring, At: now}
+			err := row.Scan(&e.Tenant, &e.Meter, &e.Subject, &g.Grant, &g.Source, &g.Amount, &expires, &left)
+			expires = expires.UTC()
+			g.ExpiresAt, g.Remaining = &expires, &left
+			e.Data = g
+			return e, err
+		})
+		if err != nil {
+			return err
+		}
+		done = len(due)
+		return Record(ctx, tx, slices.DeleteFunc(told, func(e Event) bool { return *e.Data.(Grant).Remaining == 0 })) // its end costs nothing
+	})
+	if err != nil {
+		return 0, false, fmt.Errorf("announce ends of grants: %w", err)
+	}
+	return done, more, nil
+}
+
+func reminders(ctx context.Context, tx pgx.Tx, statement string, args ...any) ([]Reminder, error) {
+	rows, err := tx.Query(ctx, queries[statement], args...)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (r Reminder, err error) {
+		err = row.Scan(&r.Tenant, &r.Meter, &r.Subject, &r.Grant)
+		return r, err
+	})
+}
+
+func reminderColumns(r []Reminder) []any {
+	return []any{
+		column(r, func(r *Reminder) string { return r.Tenant }), column(r, func(r *Reminder) string { return r.Meter }),
+		column(r, func(r *Reminder) string { return r.Subject }), column(r, func(r *Reminder) string { return r.Grant }),
+	}
+}
+
+// Forget removes marks of periods that are long over, and reports whether there may be more.
+func Forget(ctx context.Context, pool *pgxpool.Pool, now time.Time) (more bool, err error) {
+	tag, err := pool.Exec(ctx, queries["OldMarks"], now.Add(-marksKept), forgetMax)
+	if err != nil {
+		return false, fmt.Errorf("remove what was told long ago: %w", err)
+	}
+	return tag.RowsAffected() == forgetMax, nil
+}

@@ -1,0 +1,101 @@
+-- Events, what was told before, and reminders of grants' ends. The conditions that repeat the tenants are for Citus and cost nothing elsewhere.
+
+-- name: InsertEvents
+-- Inserts events that are in no list yet; one element of each array per event. Locks nothing.
+INSERT INTO events (tenant_id, month, type, at, meter, subject, data)
+SELECT e.tenant_id, date_trunc('month', e.at AT TIME ZONE 'UTC')::date, e.type, e.at, e.meter, e.subject, e.data::jsonb
+FROM unnest($1::text[], $2::text[], $3::timestamptz[], $4::text[], $5::text[], $6::text[]) AS e (tenant_id, type, at, meter, subject, data);
+
+-- name: SelectMarks
+-- Returns those of the marks $1..$5 that exist.
+SELECT m.tenant_id, m.meter, m.subject, m.period_start, m.mark
+FROM unnest($1::text[], $2::text[], $3::text[], $4::timestamptz[], $5::text[]) AS k (tenant_id, meter, subject, period_start, mark)
+JOIN event_marks m ON m.tenant_id = k.tenant_id AND m.meter = k.meter AND m.subject = k.subject AND m.period_start = k.period_start AND m.mark = k.mark
+    AND m.tenant_id = ANY ($1::text[]);
+
+-- name: InsertMarks
+-- Inserts the marks $1..$5 of periods that end at $6.
+INSERT INTO event_marks (tenant_id, meter, subject, period_start, mark, ends_at)
+SELECT m.tenant_id, m.meter, m.subject, m.period_start, m.mark, m.ends_at
+FROM unnest($1::text[], $2::text[], $3::text[], $4::timestamptz[], $5::text[], $6::timestamptz[])
+     AS m (tenant_id, meter, subject, period_start, mark, ends_at)
+ON CONFLICT (tenant_id, meter, subject, period_start, mark) DO NOTHING;
+
+-- name: TenantsWhoWant
+-- Returns the tenants whose events of type $1 a webhook wants; '' stands for all. A paused webhook counts: a replay catches up.
+SELECT DISTINCT w.tenant_id FROM webhooks w WHERE $1::text = ANY (w.types);
+
+-- name: InsertReminders
+-- Inserts reminders of the grants $1..$4, due at $5.
+INSERT INTO grant_reminders (tenant_id, meter, subject, grant_id, due_at)
+SELECT r.tenant_id, r.meter, r.subject, r.grant_id, r.due_at
+FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::timestamptz[]) AS r (tenant_id, meter, subject, grant_id, due_at)
+ON CONFLICT (tenant_id, meter, subject, grant_id) DO NOTHING;
+
+-- name: DueReminders
+-- Returns up to $2 reminders that are due at $1, the oldest first. Locks nothing.
+SELECT r.tenant_id, r.meter, r.subject, r.grant_id
+FROM grant_reminders r
+WHERE r.due_at <= $1::timestamptz
+ORDER BY r.due_at
+LIMIT $2::integer;
+
+-- name: TakeReminders
+-- Deletes the reminders $1..$4 and returns those that it has deleted: another instance may do the same at the same time.
+DELETE FROM grant_reminders r
+USING unnest($1::text[], $2::text[], $3::text[], $4::text[]) AS k (tenant_id, meter, subject, grant_id)
+WHERE r.tenant_id = k.tenant_id AND r.meter = k.meter AND r.subject = k.subject AND r.grant_id = k.grant_id AND r.tenant_id = ANY ($1::text[])
+RETURNING r.tenant_id, r.meter, r.subject, r.grant_id;
+
+-- name: RemindedGrants
+-- Returns those of the grants $1..$4 that have units left: also what is left of the head, which stands in its balance.
+SELECT g.tenant_id, g.meter, g.subject, g.grant_id, g.source, g.amount, g.expires_at,
+       CASE WHEN b.head_grant = g.grant_id THEN b.head_remaining WHEN g.status = 'pending' THEN g.amount ELSE g.remaining END
+FROM unnest($1::text[], $2::text[], $3::text[], $4::text[]) AS k (tenant_id, meter, subject, grant_id)
+JOIN grants g ON g.tenant_id = k.tenant_id AND g.meter = k.meter AND g.subject = k.subject AND g.grant_id = k.grant_id AND g.tenant_id = ANY ($1::text[])
+JOIN balances b ON b.tenant_id = g.tenant_id AND b.meter = g.meter AND b.subject = g.subject AND b.tenant_id = ANY ($1::text[])
+WHERE g.status IN ('pending', 'active') AND g.expires_at > $5::timestamptz;
+
+-- name: OldMarks
+-- Deletes marks of periods that ended before $1, at most $2.
+DELETE FROM event_marks m
+WHERE (m.tenant_id, m.meter, m.subject, m.period_start, m.mark) IN (
+    SELECT o.tenant_id, o.meter, o.subject, o.period_start, o.mark FROM event_marks o WHERE o.ends_at < $1::timestamptz LIMIT $2::integer);
+
+-- name: ListingLock
+-- Takes the right to give positions until the transaction ends, and reports whether nobody else has it.
+SELECT pg_try_advisory_xact_lock(7162931505);
+
+-- name: NewestPosition
+-- Returns the newest position and PostgreSQL's clock, in microseconds.
+SELECT coalesce((SELECT max(e.position) FROM events e WHERE e.position IS NOT NULL), 0), (extract(epoch FROM clock_timestamp()) * 1000000)::bigint;
+
+-- name: Unlisted
+-- Returns up to $1 events without a position, the oldest first.
+SELECT e.tenant_id, e.event_key, e.month, e.type, e.at, e.meter, e.subject, e.data
+FROM events e
+WHERE e.position IS NULL
+ORDER BY e.at, e.event_key
+LIMIT $1::integer;
+
+-- name: GivePositions
+-- Gives the events $1..$3 the positions $4.
+UPDATE events e
+SET position = n.position
+FROM unnest($1::text[], $2::uuid[], $3::date[], $4::bigint[]) AS n (tenant_id, event_key, month, position)
+WHERE e.tenant_id = n.tenant_id AND e.event_key = n.event_key AND e.month = n.month AND e.position IS NULL AND e.tenant_id = ANY ($1::text[]);
+
+-- name: SelectEvents
+-- Returns up to $5 events after the position $1, in their order: those of tenant $2 (NULL: of all) and of type $3 (NULL: of all), which are not older
+-- than $4.
+SELECT e.tenant_id, e.type, e.at, e.meter, e.subject, e.data, e.position
+FROM events e
+WHERE e.position > $1::bigint AND e.month >= date_trunc('month', $4::timestamptz AT TIME ZONE 'UTC')::date AND e.at >= $4::timestamptz
+  AND ($2::text IS NULL OR e.tenant_id = $2) AND ($3::text IS NULL OR e.type = $3)
+ORDER BY e.position
+LIMIT $5::integer;
+
+-- name: CountUnlisted
+-- Returns how many events have no position, of the first $1, and the age of the oldest in seconds.
+SELECT count(*), coalesce(extract(epoch FROM clock_timestamp() - min(u.at)), 0)::float8
+FROM (SELECT e.at FROM events e WHERE e.position IS NULL ORDER BY e.at LIMIT $1::integer) AS u;

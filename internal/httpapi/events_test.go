@@ -1,0 +1,116 @@
+package httpapi
+
+import (
+	"context"
+	"net/url"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/quotasvc/quotasvc/internal/events"
+	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
+)
+
+// list gives new events their places, as a running service does by itself.
+func (s *service) list() {
+	s.t.Helper()
+	_, err := events.Number(s.t.Context(), s.pool, func(context.Context, pgx.Tx, []events.Listed) error { return nil })
+	s.check(err)
+}
+
+func (s *service) events(query string) (lines []string, page wire.EventList) {
+	s.t.Helper()
+	s.call("GET", "/v1/events"+query, "").want(200).into(&page)
+	for _, e := range page.Items {
+		lines = append(lines, string(e.Type)+" "+*e.Tenant+" "+e.Meter+" "+string(e.Data))
+	}
+	return lines, page
+}
+
+func TestEvents_ThresholdsPlansSuspensions_ListedOldestFirst(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.call("PUT", "/v1/meters/calls", `{"unit":"call"}`).want(201)
+	s.call("PUT", "/v1/plans/small", `{"allowances":[{"meter":"calls","amount":10,"every":"once","anchor":"calendar","alert_at":[50]}]}`).want(201)
+	s.call("PUT", "/v1/plans/large", `{"allowances":[{"meter":"calls","amount":1000,"every":"once","anchor":"calendar"}]}`).want(201)
+	for _, tenant := range []string{"one", "two"} {
+		s.call("PUT", "/v1/tenants/"+tenant, `{"plan":"small"}`).want(201)
+	}
+	s.call("POST", "/v1/debits", `{"tenant":"one","items":[{"meter":"calls","amount":5}]}`, "Idempotency-Key", "a").want(200)
+	s.call("PATCH", "/v1/tenants/two", `{"plan":"large","apply":"now"}`).want(200)
+	s.call("PATCH", "/v1/tenants/two", `{"status":"suspended"}`).want(200)
+	s.call("PATCH", "/v1/tenants/two", `{"status":"suspended"}`).want(200) // changes nothing
+	s.call("PATCH", "/v1/tenants/two", `{"plan":"small","dry_run":true}`).want(200)
+	s.list()
+
+	var plan wire.Plan
+	s.call("GET", "/v1/plans/small", "").want(200).into(&plan)
+	if diff := cmp.Diff([]int64{50}, plan.Allowances[0].AlertAt); diff != "" {
+		t.Error(diff)
+	}
+	got, page := s.events("")
+	if len(got) != 3 || page.NextCursor != nil {
+		t.Fatalf("%q", got)
+	}
+	want := []string{
+		`plan.changed two  {"plan":"large","apply":"now","previous_plan":"small"}`, `tenant.suspended two  {"plan":"large"}`,
+	}
+	if diff := cmp.Diff(want, got[1:]); diff != "" {
+		t.Error(diff)
+	}
+	if page.Items[0].Type != "balance.threshold_reached" || *page.Items[0].Tenant != "one" || page.Items[0].Meter != "calls" {
+		t.Errorf("%s", got[0])
+	}
+	// After an event, by type, by tenant, page by page.
+	first := page.Items[0].EventID
+	if got, _ := s.events("?after=" + first); !cmp.Equal(got, want) {
+		t.Errorf("after %s: %q", first, got)
+	}
+	if got, _ := s.events("?type=tenant.suspended"); !cmp.Equal(got, want[1:]) {
+		t.Errorf("%q", got)
+	}
+	if got, _ := s.events("?tenant=one"); len(got) != 1 {
+		t.Errorf("%q", got)
+	}
+	if _, page = s.events("?limit=1"); page.NextCursor == nil {
+		t.Fatal("no cursor")
+	}
+	if got, _ := s.events("?cursor=" + url.QueryEscape(*page.NextCursor)); !cmp.Equal(got, want) {
+		t.Errorf("second page: %q", got)
+	}
+	// A key of one tenant sees that tenant's.
+	k := s.newKey(`{"name":"of two","scopes":["read"],"tenant":"two"}`)
+	var bound wire.EventList
+	s.as(k, "GET", "/v1/events", "").want(200).into(&bound)
+	if len(bound.Items) != 2 {
+		t.Errorf("%d events", len(bound.Items))
+	}
+	s.as(k, "GET", "/v1/events?tenant=one", "").problem(403, "forbidden")
+	s.as(s.newKey(`{"name":"app","scopes":["use"]}`), "GET", "/v1/events", "").problem(403, "forbidden")
+	for _, query := range []string{"?after=x", "?after=", "?cursor=x", "?type=x", "?tenant=%20", "?limit=0", "?limit=501", "?from=1"} {
+		s.call("GET", "/v1/events"+query, "").problem(400, "invalid_argument")
+	}
+}
+
+func TestAlertAt_BadValues_NamedByField(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.call("PUT", "/v1/meters/calls", `{"unit":"call"}`).want(201)
+	for alert, field := range map[string]string{
+		"[0]": "allowances[0].alert_at[0]", "[1001]": "allowances[0].alert_at[0]", "[80,80]": "allowances[0].alert_at[1]", "[100,80]": "allowances[0].alert_at[1]",
+		"[1,2,3,4,5,6,7,8,9,10,11]": "allowances[0].alert_at", "[80.5]": "allowances[0].alert_at[0]", `"80"`: "allowances[0].alert_at", "80": "allowances[0].alert_at",
+		"[null]": "allowances[0].alert_at[0]",
+	} {
+		a := s.call("PUT", "/v1/plans/p", `{"allowances":[{"meter":"calls","amount":1,"every":"month","anchor":"calendar","alert_at":`+alert+`}]}`)
+		a.refused(field)
+	}
+	for alert, want := range map[string][]int64{"[]": {}, "[1,1000]": {1, 1000}, "[1,2,3,4,5,6,7,8,9,10]": {1, 2, 3, 4, 5, 6, 7, 8, 9, 10}} {
+		var plan wire.Plan
+		s.call("PUT", "/v1/plans/p", `{"allowances":[{"meter":"calls","amount":1,"every":"month","anchor":"calendar","alert_at":`+alert+`}]}`).want(200, 201)
+		s.call("GET", "/v1/plans/p", "").want(200).into(&plan)
+		if diff := cmp.Diff(want, plan.Allowances[0].AlertAt); diff != "" {
+			t.Errorf("%s: %s", alert, diff)
+		}
+	}
+}

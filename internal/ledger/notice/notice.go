@@ -1,0 +1,260 @@
+package notice
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/quotasvc/quotasvc/internal/events"
+	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/period"
+)
+
+// The ids of the operations that the ledger makes by itself begin with these.
+const (
+	holdExpires = "§hold-expire/"
+	opens       = "§allowance/"
+)
+
+// notices collects what a batch tells.
+type notices struct {
+	events.Told
+
+	books   map[ledger.BalanceKey]*ledger.Book // for what entries do not have; nil until it is needed
+	changes *ledger.Changes
+	watched map[ledger.BalanceKey]*watched // balances that may have crossed a threshold; nil: there are none
+	holds   map[holdOf]int                 // indices in Told.Events
+}
+
+type holdOf struct {
+	ledger.BalanceKey
+	id string
+}
+
+// Of returns what changes tell.
+func Of(c *ledger.Changes) events.Told {
+	n := notices{changes: c}
+	for _, b := range c.Books {
+		n.watch(b)
+	}
+	for i := range c.Entries {
+		e := &c.Entries[i]
+		if e.Kind != ledger.EntryDebit {
+			n.entered(e)
+		}
+		if n.watched != nil {
+			if w := n.watched[e.BalanceKey]; w != nil && e.PeriodStart.Equal(w.Start) {
+				w.entries = append(w.entries, e)
+			}
+		}
+	}
+	for _, g := range c.NewGrants {
+		n.granted(g)
+	}
+	for _, b := range c.Books { // in the order of the books, so that equal changes tell the same
+		if w := n.watched[b.BalanceKey]; w != nil {
+			w.tell(&n.Told)
+		}
+	}
+	return n.Told
+}
+
+// entered adds what an entry tells by itself.
+func (n *notices) entered(e *ledger.Entry) {
+	switch {
+	case e.Kind == ledger.EntryExpire && e.EffectiveAt.IsZero():
+		// A refund or a release came too late: the grant's end was told when it ended.
+	case e.Kind == ledger.EntryExpire && !strings.HasPrefix(e.OperationID, holdExpires) && !n.endsWithPeriod(e):
+		n.Events = append(n.Events, events.Event{
+			Type: events.GrantExpired, At: e.CreatedAt, Tenant: e.Tenant, Meter: e.Meter, Subject: e.Subject,
+			Data: events.Grant{Grant: e.Grant, Source: string(e.Source), Amount: e.Amount, ExpiresAt: endOf(e.EffectiveAt)},
+		})
+	case e.Kind == ledger.EntryRelease && strings.HasPrefix(e.OperationID, holdExpires):
+		n.holdExpired(e)
+	case e.Kind == ledger.EntryGrant && e.Source == ledger.SourceAllowance && strings.HasPrefix(e.OperationID, opens):
+		n.opened(e)
+	}
+}
+
+// endsWithPeriod reports whether the entry is that of a grant that ends with its period: everybody's does.
+func (n *notices) endsWithPeriod(e *ledger.Entry) bool {
+	if e.Source != ledger.SourceAllowance && e.Source != ledger.SourceRollover {
+		return false
+	}
+	book := n.book(e.BalanceKey)
+	return book == nil || slices.ContainsFunc(book.Closed, func(p ledger.PeriodRow) bool { return p.End.Equal(e.EffectiveAt) })
+}
+
+// holdExpired adds the lines of a hold on one balance up.
+func (n *notices) holdExpired(e *ledger.Entry) {
+	rest := strings.TrimPrefix(e.OperationID, holdExpires+e.Meter+"/"+e.Subject+"/")
+	key := holdOf{e.BalanceKey, rest[:max(0, strings.LastIndexByte(rest, '/'))]}
+	if i, there := n.holds[key]; there {
+		h := n.Events[i].Data.(events.Hold)
+		h.Amount += e.Amount
+		n.Events[i].Data = h
+		return
+	}
+	if n.holds == nil {
+		n.holds = map[holdOf]int{}
+	}
+	n.holds[key] = len(n.Events)
+	n.Events = append(n.Events, events.Event{
+		Type: events.HoldExpired, At: e.CreatedAt, Tenant: e.Tenant, Meter: e.Meter, Subject: e.Subject,
+		Data: events.Hold{Hold: key.id, Amount: e.Amount, ExpiredAt: e.EffectiveAt.UTC()},
+	})
+}
+
+// opened adds that a period was opened, if it is the open one: of several that were missed the last is told.
+func (n *notices) opened(e *ledger.Entry) {
+	book := n.book(e.BalanceKey)
+	if book == nil || !book.Start.Equal(e.PeriodStart) || book.Subject != "" {
+		return
+	}
+	n.Events = append(n.Events, events.Event{
+		Type: events.PeriodOpened, At: e.CreatedAt, Tenant: e.Tenant, Meter: e.Meter,
+		Data: events.Period{Plan: book.Plan, Limit: book.Limit(), PeriodStart: book.Start.UTC(), PeriodEnd: endOf(book.End)},
+	})
+}
+
+// book returns a changed book of the batch; nil: it has not changed.
+func (n *notices) book(k ledger.BalanceKey) *ledger.Book {
+	if n.books == nil {
+		n.books = make(map[ledger.BalanceKey]*ledger.Book, len(n.changes.Books))
+		for _, b := range n.changes.Books {
+			n.books[b.BalanceKey] = b
+		}
+	}
+	return n.books[k]
+}
+
+// granted adds that a grant was issued, if no plan gives it, and when its end is to be announced.
+func (n *notices) granted(g *ledger.OpenGrant) {
+	ofPlan := g.Source == ledger.SourceAllowance || g.Source == ledger.SourceRollover
+	if !ofPlan {
+		effective := g.EffectiveAt.UTC()
+		n.Events = append(n.Events, events.Event{
+			Type: events.GrantCreated, At: g.CreatedAt, Tenant: g.Tenant, Meter: g.Meter, Subject: g.Subject,
+			Data: events.Grant{Grant: g.ID, Source: string(g.Source), Amount: g.Amount, EffectiveAt: &effective, ExpiresAt: endOf(g.ExpiresAt)},
+		})
+	}
+	switch book := n.book(ledger.BalanceKey{Tenant: g.Tenant, Meter: g.Meter, Subject: g.Subject}); {
+	case g.Status != ledger.GrantActive && g.Status != ledger.GrantPending, !g.ExpiresAt.Before(period.Forever):
+		return
+	case ofPlan && (book == nil || !g.ExpiresAt.Before(book.End)): // what ends with its period is no news
+		return
+	}
+	n.Reminders = append(n.Reminders, events.Reminder{
+		Tenant: g.Tenant, Meter: g.Meter, Subject: g.Subject, Grant: g.ID, DueAt: g.ExpiresAt.Add(-events.Ahead),
+	})
+}
+
+// endOf returns an instant as events have it: nil for never.
+func endOf(t time.Time) *time.Time {
+	if !t.Before(period.Forever) {
+		return nil
+	}
+	t = t.UTC()
+	return &t
+}
+
+// DefaultLevels are the percentages that are told where the plan names none, in order.
+func DefaultLevels() []int16 { return []int16{80, 100} }
+
+var defaultLevels = DefaultLevels()
+
+// watched is a balance whose entries are looked at one by one.
+type watched struct {
+	*ledger.Book
+
+	levels  []int16 // percentages, in order
+	entries []*ledger.Entry
+}
+
+// watch looks at the entries of a book if they may have crossed a threshold.
+func (n *notices) watch(b *ledger.Book) {
+	levels, told := levelsOf(b)
+	if !told {
+		return
+	}
+	if b.Drawn() && b.Remaining() > 0 && (len(levels) == 0 || !reached(&b.Sums, levels[0])) {
+		return // debits alone only add to what is used
+	}
+	if n.watched == nil {
+		n.watched = map[ledger.BalanceKey]*watched{}
+	}
+	n.watched[b.BalanceKey] = &watched{Book: b, levels: levels}
+}
+
+// levelsOf returns the percentages that are told of a balance, in order. The balances of subjects are told only where the plan asks for it: there may
+// be as many of them as a tenant has users.
+func levelsOf(b *ledger.Book) (levels []int16, told bool) {
+	if b.Terms != nil && b.Terms.AlertAt != nil {
+		levels = *b.Terms.AlertAt
+		if !slices.IsSorted(levels) {
+			levels = slices.Sorted(slices.Values(levels))
+		}
+		return levels, b.Subject == "" || len(levels) > 0
+	}
+	return defaultLevels, b.Subject == ""
+}
+
+// used returns what counts as used: overage of earlier periods does not.
+func used(s *ledger.Sums) int64 { return max(0, s.Used-s.Refunded) + max(0, s.Overage-s.Owed) }
+
+// reached reports whether a percentage of what can be used is used. Nothing is reached where nothing can be used.
+func reached(s *ledger.Sums, percent int16) bool {
+	limit := s.Limit()
+	if limit <= 0 {
+		return false
+	}
+	// used*100 >= percent*limit without a product that is too large: amounts have 53 bits, and percent at most ten.
+	whole, rest := limit/100*int64(percent), limit%100*int64(percent)
+	return used(s) >= whole+(rest+99)/100
+}
+
+// tell adds the thresholds that the entries cross, each once.
+func (w *watched) tell(told *events.Told) {
+	sums := w.Sums
+	for _, e := range slices.Backward(w.entries) {
+		sums.Apply(e.Kind, -e.Amount) // what the batch began with
+	}
+	seen := map[string]bool{}
+	for _, e := range w.entries {
+		before := sums
+		sums.Apply(e.Kind, e.Amount)
+		if makesRoom(e) {
+			continue
+		}
+		for _, level := range w.levels {
+			mark := "threshold:" + strconv.Itoa(int(level))
+			if !seen[mark] && !reached(&before, level) && reached(&sums, level) {
+				seen[mark] = true
+				told.Events = append(told.Events, w.event(events.ThresholdReached, e, &sums, level, mark))
+			}
+		}
+		// With what was granted in the mark, it is told again after a top-up, and not after each refund.
+		mark := "exhausted:" + strconv.FormatInt(sums.Limit(), 10)
+		if before.Remaining() > 0 && sums.Remaining() == 0 && !seen[mark] {
+			seen[mark] = true
+			told.Events = append(told.Events, w.event(events.Exhausted, e, &sums, 0, mark))
+		}
+	}
+}
+
+// makesRoom reports whether an entry takes away what a plan gave: at the end of a period, or of a trial. That is no use of it.
+func makesRoom(e *ledger.Entry) bool {
+	return e.Kind == ledger.EntryExpire && (e.Source == ledger.SourceAllowance || e.Source == ledger.SourceRollover)
+}
+
+func (w *watched) event(t events.Type, e *ledger.Entry, s *ledger.Sums, level int16, mark string) events.Event {
+	return events.Event{
+		Type: t, At: e.CreatedAt, Tenant: w.Tenant, Meter: w.Meter, Subject: w.Subject,
+		Data: events.Level{
+			Threshold: level, Used: used(s), Limit: s.Limit(), Remaining: s.Remaining(), Held: s.Held, Plan: w.Plan, PeriodStart: w.Start.UTC(),
+			PeriodEnd: endOf(w.End),
+		},
+		Once: &events.Once{Start: w.Start, End: w.End, Mark: mark},
+	}
+}

@@ -1,0 +1,330 @@
+package pg
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/quotasvc/quotasvc/internal/clock"
+	"github.com/quotasvc/quotasvc/internal/events"
+	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/testenv"
+)
+
+// told returns the events so far: type, meter, subject, and what of the data differs.
+func (b *bundle) told() []string {
+	b.t.Helper()
+	rows, err := b.db.Query(b.t.Context(), `SELECT concat_ws(' ', tenant_id, type, nullif(meter, ''), nullif(subject, ''), data->>'threshold', data->>'grant_id',
+		data->>'hold_id', data->>'used', data->>'limit', data->>'amount') FROM events ORDER BY at, type, data->>'used', data->>'threshold'`)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	slices.Sort(lines)
+	return lines
+}
+
+func (b *bundle) wantTold(want ...string) {
+	b.t.Helper()
+	slices.Sort(want)
+	if want == nil {
+		want = []string{}
+	}
+	wantEqual(b.t, "events", b.told(), want)
+}
+
+func (b *bundle) debit(tenant, key string, amount int64) {
+	b.t.Helper()
+	if _, err := Do(b.t.Context(), b.Ledger, debitOf(tenant, key, amount)); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+func (b *bundle) do(ops ...ledger.Operation) {
+	b.t.Helper()
+	for _, op := range ops {
+		var err error
+		switch op := op.(type) {
+		case *ledger.Debit:
+			_, err = Do(b.t.Context(), b.Ledger, op)
+		case *ledger.Grant:
+			_, err = Do(b.t.Context(), b.Ledger, op)
+		case *ledger.Refund:
+			_, err = Do(b.t.Context(), b.Ledger, op)
+		case *ledger.Hold:
+			_, err = Do(b.t.Context(), b.Ledger, op)
+		case *ledger.Void:
+			_, err = Do(b.t.Context(), b.Ledger, op)
+		}
+		if err != nil {
+			b.t.Fatal(err)
+		}
+	}
+}
+
+func TestEvents_DebitCrossesThresholds_EachToldOnceInThePeriod(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	b.simple("acme", 100)
+	b.debit("acme", "k1", 79)
+	b.wantTold()
+	b.debit("acme", "k2", 1)
+	b.wantTold("acme balance.threshold_reached api_calls 80 80 100")
+	b.debit("acme", "k2", 1) // a replay
+	b.do(&ledger.Refund{Tenant: "acme", Key: "r", OperationID: "k2"})
+	b.debit("acme", "k3", 21) // 80 again, and 100
+	want := []string{
+		"acme balance.threshold_reached api_calls 80 80 100", "acme balance.threshold_reached api_calls 100 100 100", "acme balance.exhausted api_calls 100 100",
+	}
+	b.wantTold(want...)
+	// A refund and a new debit at the same limit tell nothing again; after a top-up, exhaustion is news.
+	b.do(&ledger.Refund{Tenant: "acme", Key: "r3", OperationID: "k3", Amount: 5})
+	b.debit("acme", "k4", 5)
+	b.wantTold(want...)
+	b.do(topupOf("acme", "t", "api_calls", 50))
+	b.debit("acme", "k5", 50)
+	b.wantTold(append(want, "acme grant.created api_calls "+"grant-e3b98a4da31a127d 50", "acme balance.exhausted api_calls 150 150")...)
+	b.mustVerify()
+}
+
+func TestEvents_OneDebitCrossesTwo_BothTold_AlsoInOneBatchWithARefund(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t, func(c *Config) { c.Lanes = 1 })
+	b.simple("acme", 100)
+	b.simple("globex", 100)
+	b.debit("acme", "k1", 100)
+	both := func(tenant string) []string {
+		return []string{
+			tenant + " balance.threshold_reached api_calls 80 100 100", tenant + " balance.threshold_reached api_calls 100 100 100",
+			tenant + " balance.exhausted api_calls 100 100",
+		}
+	}
+	b.wantTold(both("acme")...)
+
+	// What one operation of a batch has crossed is told although the next one makes room.
+	calls := []*ledger.Call{ledger.NewCall(debitOf("globex", "d", 100)), ledger.NewCall(topupOf("globex", "t", "api_calls", 100))}
+	b.process(t.Context(), []group{{calls: calls, by: time.Now().Add(5 * time.Second)}})
+	for _, c := range calls {
+		if c.Err != nil {
+			t.Fatal(c.Err)
+		}
+	}
+	b.wantTold(slices.Concat(both("acme"), both("globex"), []string{"globex grant.created api_calls grant-e3b98a4da31a127d 100"})...)
+	b.mustVerify()
+}
+
+func TestEvents_AlertAt_OfThePlan_AlsoForSubjects(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	b.simple("acme", 100)
+	b.exec("UPDATE plan_allowances SET alert_at = '{50}', per_subject = 10")
+	b.simple("quiet", 200)
+	b.exec("UPDATE plan_allowances SET alert_at = '{}', per_subject = 10 WHERE amount = 200")
+	b.simple("plain", 300)
+	b.exec("UPDATE plan_allowances SET per_subject = 10 WHERE amount = 300")
+	for _, tenant := range []string{"acme", "quiet", "plain"} {
+		d := debitOf(tenant, "k", 10)
+		d.Subject = "ann"
+		b.do(d)
+	}
+	b.debit("acme", "k2", 40)
+	b.debit("quiet", "k2", 180)
+	b.wantTold("acme balance.threshold_reached api_calls ann 50 10 10", "acme balance.exhausted api_calls ann 10 10",
+		"acme balance.threshold_reached api_calls 50 50 100")
+	b.debit("quiet", "k3", 10)
+	b.wantTold("acme balance.threshold_reached api_calls ann 50 10 10", "acme balance.exhausted api_calls ann 10 10",
+		"acme balance.threshold_reached api_calls 50 50 100", "quiet balance.exhausted api_calls 200 200")
+}
+
+func TestEvents_Overage_CountsAsUse(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	b.simple("acme", 100)
+	b.exec("UPDATE plan_allowances SET alert_at = '{100,150}', overage_policy = 'allow'")
+	b.debit("acme", "k1", 149)
+	b.debit("acme", "k2", 1)
+	b.wantTold("acme balance.threshold_reached api_calls 100 100 100", "acme balance.exhausted api_calls 100 100", "acme balance.threshold_reached api_calls 150 150 100")
+}
+
+// statements collects what is sent to PostgreSQL.
+type statements struct {
+	mu   sync.Mutex
+	sent []string
+}
+
+func (s *statements) add(sql string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.sent = append(s.sent, sql)
+}
+
+func (s *statements) take() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := s.sent
+	s.sent = nil
+	return out
+}
+
+// The methods of a tracer of pgx.
+func (s *statements) TraceQueryStart(ctx context.Context, _ *pgx.Conn, d pgx.TraceQueryStartData) context.Context {
+	s.add(d.SQL)
+	return ctx
+}
+func (s *statements) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
+func (s *statements) TraceBatchStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceBatchStartData) context.Context {
+	s.add("round trip")
+	return ctx
+}
+
+func (s *statements) TraceBatchQuery(_ context.Context, _ *pgx.Conn, d pgx.TraceBatchQueryData) {
+	s.add(d.SQL)
+}
+func (s *statements) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndData) {}
+
+// A balance that stays below its lowest threshold must not pay for events: neither a statement, nor a round trip.
+func TestEvents_BelowTheThreshold_NoStatementMore(t *testing.T) {
+	testenv.NotOnCitus(t, "batches have further statements there")
+	t.Parallel()
+	b := newBundle(t)
+	sent := &statements{}
+	cfg := b.writers.Config()
+	cfg.ConnConfig.Tracer = sent
+	traced, err := pgxpool.NewWithConfig(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.writers.Close()
+	b.writers = traced
+	b.simple("acme", 1000)
+	b.debit("acme", "first", 1) // makes the balance
+	b.debit("acme", "terms", 1) // reads its terms
+	sent.take()
+	b.debit("acme", "second", 1)
+	q := b.sql
+	want := []string{
+		"round trip", "BEGIN ISOLATION LEVEL READ COMMITTED", q["LockBalances"], q["Clock"], q["StoredEntries"],
+		"round trip", q["InsertPlainDebits"], q["UpdateDrawnBalances"], "COMMIT",
+	}
+	wantEqual(t, "statements of a debit below the threshold", sent.take(), want)
+	b.debit("acme", "k", 700)
+	wantEqual(t, "statements of a larger one", sent.take(), want)
+	b.debit("acme", "most", 100)
+	if got := strings.Join(sent.take(), "\n"); !strings.Contains(got, "INSERT INTO events") || !strings.Contains(got, "FROM event_marks") && !strings.Contains(got, "JOIN event_marks") {
+		t.Errorf("a threshold was crossed, and no event was inserted:\n%s", got)
+	}
+	b.debit("acme", "after", 1) // above a threshold that was told, nothing is asked either
+	wantEqual(t, "statements of a debit above it", sent.take(), want)
+}
+
+// Two instances debit one balance at the same time: whoever crosses the threshold tells it, once.
+func TestEvents_TwoInstances_OneBalance_ToldOnce(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	other := openLedger(t, b.url)
+	b.simple("acme", 100)
+	var all sync.WaitGroup
+	for i := range 100 {
+		l := b.Ledger
+		if i%2 == 0 {
+			l = other
+		}
+		all.Go(func() {
+			if _, err := Do(t.Context(), l, debitOf("acme", fmt.Sprint("k", i), 1)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	b.wantTold("acme balance.threshold_reached api_calls 80 80 100", "acme balance.threshold_reached api_calls 100 100 100", "acme balance.exhausted api_calls 100 100")
+}
+
+func TestEvents_SweepOfIdleTenant_TellsWhatEnded(t *testing.T) {
+	t.Parallel()
+	url := testenv.Postgres(t)
+	moved := testenv.MoveClock(t, url)
+	b := newBundleOn(t, url, func(c *Config) { c.Clock = clock.New(clock.Config{SkewMax: 365 * 24 * time.Hour}) })
+	at := time.Now().Add(-time.Hour).UTC()
+	b.plan("trial", 1, at, "credits 0 once tenant", "api_calls 100 once tenant")
+	b.exec("UPDATE plan_allowances SET expires_in_days = 14 WHERE meter = 'api_calls'")
+	b.tenant("acme", "trial", at, at, "UTC")
+	b.debit("acme", "k", 10)
+	grant := topupOf("acme", "t", "credits", 50)
+	grant.GrantID, grant.ExpiresAt = "pack", time.Now().Add(30*24*time.Hour)
+	short := topupOf("acme", "t2", "credits", 5)
+	short.GrantID, short.ExpiresAt = "short", time.Now().Add(2*24*time.Hour)
+	used := topupOf("acme", "t3", "credits", 7)
+	used.GrantID, used.ExpiresAt = "voided", time.Now().Add(9*24*time.Hour)
+	b.do(grant, short, used, &ledger.Void{Tenant: "acme", Key: "v", GrantID: "voided", Reason: "test"},
+		&ledger.Hold{Tenant: "acme", Key: "h", HoldID: "job:7", TTL: time.Minute, Items: []ledger.Item{{Meter: "credits", Amount: 3}}})
+	want := []string{"acme grant.created credits pack 50", "acme grant.created credits short 5", "acme grant.created credits voided 7"}
+	b.wantTold(want...)
+	pool, err := pgxpool.New(t.Context(), testenv.AsService(url))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	sweep := b.NewSweep()
+	tick := func(add ...string) {
+		t.Helper()
+		if err := b.Ping(t.Context()); err != nil { // the agreed time
+			t.Fatal(err)
+		}
+		if _, _, err := events.Remind(t.Context(), pool, b.Now()); err != nil {
+			t.Fatal(err)
+		}
+		if err := sweep.Run(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		want = append(want, add...)
+		b.wantTold(want...)
+	}
+	tick("acme grant.expiring credits short 5") // it lasts less than 7 days
+	tick()
+	moved.Advance(2 * time.Minute)
+	tick("acme hold.expired credits job:7 3")
+	moved.Advance(3 * 24 * time.Hour)
+	tick("acme grant.expired credits short 5")
+	moved.Advance(5 * 24 * time.Hour) // day 8: the trial's end is announced
+	trial := "allowance:" + at.Format("2006-01-02T15:04:05.999999Z")
+	tick("acme grant.expiring api_calls " + trial + " 100")
+	moved.Advance(7 * 24 * time.Hour)
+	tick("acme grant.expired api_calls " + trial + " 90")
+	moved.Advance(10 * 24 * time.Hour)
+	tick("acme grant.expiring credits pack 50")
+	moved.Advance(7 * 24 * time.Hour)
+	tick("acme grant.expired credits pack 50", "acme balance.exhausted credits 0 0")
+	tick()
+	b.mustVerify()
+}
+
+func TestEvents_PeriodOpened_OnlyIfAWebhookWantsIt(t *testing.T) {
+	t.Parallel()
+	url := testenv.Postgres(t)
+	moved := testenv.MoveClock(t, url)
+	b := newBundleOn(t, url, func(c *Config) { c.Clock = clock.New(clock.Config{SkewMax: 365 * 24 * time.Hour}) })
+	b.simple("acme", 100)
+	b.simple("globex", 100)
+	b.debit("acme", "k1", 1)
+	b.debit("globex", "k1", 1)
+	b.wantTold()
+	moved.Advance(31 * 24 * time.Hour)
+	b.debit("acme", "k2", 1)
+	b.wantTold()
+	b.exec("INSERT INTO webhooks (webhook_id, url, types, tenant_id, status) VALUES ('w', 'https://example.com', '{period.opened}', 'acme', 'paused')")
+	moved.Advance(31 * 24 * time.Hour)
+	b.debit("acme", "k3", 1)
+	b.debit("globex", "k3", 1)
+	b.wantTold("acme period.opened api_calls 100")
+	b.mustVerify()
+}
