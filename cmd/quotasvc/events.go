@@ -38,7 +38,7 @@ func (s *service) startEvents(ctx context.Context, cfg *serviceConfig, m *measur
 	}
 	s.onStop("event connections", func(context.Context) error { pool.Close(); return nil })
 	pgpool.Measure(m.registry, "events", pool)
-	t := events.NewTeller(events.TellerConfig{Pool: pool, Sweep: l.NewSweep().Run, Now: l.Now, Log: s.log, Metrics: m.registry})
+	t := events.NewTeller(events.TellerConfig{Pool: pool, Sweep: l.NewSweep().Run, Clock: l, Log: s.log, Metrics: m.registry})
 	s.onStop("events", t.Stop)
 	t.Start()
 	return nil

@@ -366,7 +366,7 @@ func (s *service) openOverrides(c *catalog.Store) (*override.Cache, error) {
 
 // startDenials starts the memory of refusals.
 func (s *service) startDenials(ctx context.Context, cfg *serviceConfig, m *measurements, l *pg.Ledger) (*denial.Recorder, error) {
-	r, err := denial.Open(ctx, denial.Config{DatabaseURL: string(cfg.DatabaseURL), Login: &s.secrets.database, Log: s.log, Metrics: m.registry, Now: l.Now})
+	r, err := denial.Open(ctx, denial.Config{DatabaseURL: string(cfg.DatabaseURL), Login: &s.secrets.database, Log: s.log, Metrics: m.registry, Clock: l})
 	if err != nil {
 		return nil, err
 	}

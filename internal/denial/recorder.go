@@ -55,12 +55,12 @@ func load() map[string]string {
 
 // Config configures a Recorder.
 type Config struct {
-	DatabaseURL string                // PostgreSQL, required
-	Log         *slog.Logger          // required
-	Metrics     prometheus.Registerer // required
-	Now         func() time.Time      // the ledger's time, required
-	Login       *pgpool.Login         // changes user and password of new connections; nil: those of the URL
-	Every       time.Duration         // between flushes; 0: flushEvery
+	DatabaseURL string                       // PostgreSQL, required
+	Log         *slog.Logger                 // required
+	Metrics     prometheus.Registerer        // required
+	Clock       interface{ Now() time.Time } // the ledger, required
+	Login       *pgpool.Login                // changes user and password of new connections; nil: those of the URL
+	Every       time.Duration                // between flushes; 0: flushEvery
 }
 
 // Recorder counts denials and keeps the last ones. A nil Recorder forgets them.
@@ -140,7 +140,7 @@ func (r *Recorder) run(ctx context.Context) {
 func (r *Recorder) maintain(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, upkeepTimeout)
 	defer cancel()
-	now := r.cfg.Now()
+	now := r.cfg.Clock.Now()
 	err := r.pool.AcquireFunc(ctx, func(c *pgxpool.Conn) error {
 		failed := Maintain(ctx, c.Conn(), now, r.cfg.Log)
 		all, err := partitions(ctx, c.Conn())

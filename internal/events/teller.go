@@ -33,7 +33,7 @@ const (
 type TellerConfig struct {
 	Pool    *pgxpool.Pool                                 // of the database's writer; it is not closed. Required
 	Sweep   func(context.Context) error                   // works off what is due on balances that nobody uses. Required
-	Now     func() time.Time                              // the ledger's clock. Required
+	Clock   interface{ Now() time.Time }                  // the ledger. Required
 	Each    func(context.Context, pgx.Tx, []Listed) error // gets new events in the transaction that lists them; nil: nobody
 	Listed  func()                                        // called after such a transaction has committed; nil: nobody
 	Log     *slog.Logger                                  // required
@@ -147,7 +147,7 @@ func (t *Teller) due(ctx context.Context) error {
 		return nil
 	}
 	for {
-		more, err := Forget(ctx, t.cfg.Pool, t.cfg.Now())
+		more, err := Forget(ctx, t.cfg.Pool, t.cfg.Clock.Now())
 		if err != nil || !more {
 			return err
 		}
@@ -179,6 +179,6 @@ func (t *Teller) remind(ctx context.Context) error {
 func (t *Teller) remindOnce(ctx context.Context) (more bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	_, more, err = Remind(ctx, t.cfg.Pool, t.cfg.Now())
+	_, more, err = Remind(ctx, t.cfg.Pool, t.cfg.Clock.Now())
 	return more, err
 }

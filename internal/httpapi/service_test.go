@@ -213,7 +213,7 @@ func (s *service) below(databaseURL string) (*gate.Gate, *pg.Ledger, *catalog.Ca
 	s.overrides = override.NewCache(overrides, override.Config{})
 	s.onStop("overrides", s.overrides.Stop)
 	s.denials, err = denial.Open(s.t.Context(), denial.Config{
-		DatabaseURL: databaseURL, Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry(), Now: l.Now,
+		DatabaseURL: databaseURL, Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry(), Clock: l,
 	})
 	s.check(err)
 	s.onStop("denials", s.denials.Stop)

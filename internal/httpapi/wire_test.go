@@ -4,8 +4,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"os"
-	"strings"
+	"path/filepath"
 	"testing"
 )
 
@@ -15,13 +14,13 @@ func TestWire_GeneratesOnlyTypesInUse(t *testing.T) {
 	generated := parse(t, "wire/types.gen.go")
 	used := map[string]bool{}
 	ast.Inspect(generated, func(n ast.Node) bool { noteTypes(used, n); return true })
-	files, err := os.ReadDir(".")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, f := range files {
-		if strings.HasSuffix(f.Name(), ".go") {
-			ast.Inspect(parse(t, f.Name()), func(n ast.Node) bool {
+	for _, dir := range []string{".", "../catalogdoc"} {
+		files, err := filepath.Glob(filepath.Join(dir, "*.go"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range files {
+			ast.Inspect(parse(t, f), func(n ast.Node) bool {
 				if s, ok := n.(*ast.SelectorExpr); ok {
 					if pkg, ok := s.X.(*ast.Ident); ok && pkg.Name == "wire" {
 						used[s.Sel.Name] = true

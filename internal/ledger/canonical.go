@@ -14,12 +14,18 @@ const (
 	chainVersionActor = 2 // the same, then the actor
 )
 
-// A fingerprint hashes the fields of a request, length-prefixed. The first text names the kind of request and the version of the format.
+// appendTexts appends texts, each after its length. A fingerprint hashes those of a request; the first names its kind and the version of the format.
+func appendTexts(b []byte, texts ...string) []byte {
+	for _, t := range texts {
+		b = append(binary.AppendUvarint(b, uint64(len(t))), t...)
+	}
+	return b
+}
 
 func appendItems(b []byte, items []Item) []byte {
-	b = canonical.AppendNumber(b, int64(len(items)))
+	b = binary.AppendVarint(b, int64(len(items)))
 	for i := range items {
-		b = canonical.AppendNumber(canonical.AppendTexts(b, items[i].Meter), items[i].Amount)
+		b = binary.AppendVarint(appendTexts(b, items[i].Meter), items[i].Amount)
 	}
 	return b
 }
@@ -37,22 +43,22 @@ func appendEntry(b []byte, e *Entry) []byte {
 		version = chainVersionActor
 	}
 	b = append(b, version)
-	b = canonical.AppendTexts(b, e.Tenant, e.Meter, e.Subject)
-	b = canonical.AppendNumber(b, e.Seq)
-	b = canonical.AppendTexts(b, e.OperationID)
-	b = canonical.AppendNumber(b, int64(e.Line))
-	b = canonical.AppendTexts(b, string(e.Kind))
-	b = canonical.AppendNumber(b, e.PeriodStart.UnixMicro())
-	b = canonical.AppendTexts(b, e.Grant, string(e.Source))
-	b = canonical.AppendNumber(canonical.AppendNumber(b, e.Amount), e.RemainingAfter)
-	b = canonical.AppendNumber(canonical.AppendNumber(b, int64(e.Item)), e.Requested)
+	b = appendTexts(b, e.Tenant, e.Meter, e.Subject)
+	b = binary.AppendVarint(b, e.Seq)
+	b = appendTexts(b, e.OperationID)
+	b = binary.AppendVarint(b, int64(e.Line))
+	b = appendTexts(b, string(e.Kind))
+	b = binary.AppendVarint(b, e.PeriodStart.UnixMicro())
+	b = appendTexts(b, e.Grant, string(e.Source))
+	b = binary.AppendVarint(binary.AppendVarint(b, e.Amount), e.RemainingAfter)
+	b = binary.AppendVarint(binary.AppendVarint(b, int64(e.Item)), e.Requested)
 	b = append(binary.AppendUvarint(b, uint64(len(e.Fingerprint))), e.Fingerprint...)
-	b = canonical.AppendNumber(b, e.CreatedAt.UnixMicro())
+	b = binary.AppendVarint(b, e.CreatedAt.UnixMicro())
 	b = canonical.AppendOptional(b, e.EffectiveAt)
-	b = canonical.AppendTexts(b, e.OpSubject)
+	b = appendTexts(b, e.OpSubject)
 	b = canonical.AppendJSON(canonical.AppendJSON(b, e.Detail), e.Metadata)
 	if e.Actor != "" {
-		b = canonical.AppendTexts(b, e.Actor)
+		b = appendTexts(b, e.Actor)
 	}
 	return b
 }

@@ -120,13 +120,13 @@ func (g *Grant) balance() BalanceKey { return BalanceKey{g.Tenant, g.Meter, g.Su
 func (g *Grant) answers(*GrantResult) {}
 
 func (g *Grant) fingerprint() [16]byte {
-	h := canonical.AppendTexts(nil, "grant/1", g.Tenant, g.Meter, g.Subject, g.GrantID)
-	h = canonical.AppendTexts(canonical.AppendNumber(h, g.Amount), string(g.Source))
+	h := appendTexts(nil, "grant/1", g.Tenant, g.Meter, g.Subject, g.GrantID)
+	h = appendTexts(canonical.AppendNumber(h, g.Amount), string(g.Source))
 	if g.Priority != nil {
-		h = canonical.AppendNumber(canonical.AppendTexts(h, "priority"), int64(*g.Priority))
+		h = canonical.AppendNumber(appendTexts(h, "priority"), int64(*g.Priority))
 	}
 	h = canonical.AppendInstant(canonical.AppendInstant(h, g.EffectiveAt), g.ExpiresAt)
-	return fingerprintOf(canonical.AppendTexts(h, g.CostBasis, g.Reason))
+	return fingerprintOf(appendTexts(h, g.CostBasis, g.Reason))
 }
 
 // Validate implements Operation. It cuts instants to PostgreSQL's resolution.

@@ -1,7 +1,5 @@
 package ledger
 
-import "github.com/quotasvc/quotasvc/internal/ledger/canonical"
-
 // Void takes back what is left of a grant. Units that were drawn stay drawn; units on hold stay on hold.
 type Void struct {
 	Tenant  string
@@ -42,7 +40,7 @@ func (v *Void) balances(found *Located) []BalanceKey {
 func (v *Void) answers(*Change) {}
 
 func (v *Void) fingerprint() [16]byte {
-	return fingerprintOf(canonical.AppendTexts(nil, "void/1", v.Tenant, v.GrantID, v.Meter, v.Reason))
+	return fingerprintOf(appendTexts(nil, "void/1", v.Tenant, v.GrantID, v.Meter, v.Reason))
 }
 
 // Validate implements Operation.

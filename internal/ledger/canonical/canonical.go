@@ -9,12 +9,9 @@ import (
 	"time"
 )
 
-// AppendTexts appends texts, each after its length.
-func AppendTexts(b []byte, texts ...string) []byte {
-	for _, t := range texts {
-		b = append(binary.AppendUvarint(b, uint64(len(t))), t...)
-	}
-	return b
+// appendText appends a text after its length.
+func appendText(b []byte, text string) []byte {
+	return append(binary.AppendUvarint(b, uint64(len(text))), text...)
 }
 
 // AppendNumber appends an integer.
@@ -71,9 +68,9 @@ func appendValue(b []byte, value any) []byte {
 		}
 		return append(b, 'f')
 	case string:
-		return AppendTexts(append(b, 's'), v)
+		return appendText(append(b, 's'), v)
 	case json.Number:
-		return AppendTexts(append(b, 'd'), canonicalNumber(v.String()))
+		return appendText(append(b, 'd'), canonicalNumber(v.String()))
 	case []any:
 		b = binary.AppendUvarint(append(b, 'a'), uint64(len(v)))
 		for _, element := range v {
@@ -88,7 +85,7 @@ func appendValue(b []byte, value any) []byte {
 		slices.Sort(names)
 		b = binary.AppendUvarint(append(b, 'o'), uint64(len(v)))
 		for _, name := range names {
-			b = appendValue(AppendTexts(b, name), v[name])
+			b = appendValue(appendText(b, name), v[name])
 		}
 		return b
 	default:
