@@ -191,3 +191,29 @@ func (c CheckResult) MarshalJSON() ([]byte, error) {
 	}
 	return json.Marshal(c.Answer)
 }
+
+// Do sends a request about which this package knows nothing, such as an operation of a later version: path with its parameters escaped, query
+// (may be nil), body (nil: none), and into, which the answer is decoded into (nil: ignored). GET, PUT and DELETE are retried; a POST is, if a
+// WithKey is among the options.
+func (a *API) Do(ctx context.Context, method, path string, parameters url.Values, body, into any, options ...Option) error {
+	o, err := a.optionsOf(options)
+	if err != nil {
+		return err
+	}
+	r := call{
+		operation: method + " " + path, method: method, path: []segment{constant(path)}, query: query(parameters), body: body, key: o.key != "",
+		safe: method != http.MethodPost && method != http.MethodPatch,
+	}
+	got, err := a.send(ctx, &r, options)
+	if err != nil || into == nil || len(got.body) == 0 {
+		return err
+	}
+	if raw, ok := into.(*[]byte); ok {
+		*raw = got.body
+		return nil
+	}
+	if err := json.Unmarshal(got.body, into); err != nil {
+		return fmt.Errorf("quotasvc: %s: the answer is not that of this operation: %w", r.operation, err)
+	}
+	return nil
+}

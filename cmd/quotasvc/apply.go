@@ -13,6 +13,7 @@ import (
 
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/catalog/diff"
+	commands "github.com/quotasvc/quotasvc/internal/cli"
 	"github.com/quotasvc/quotasvc/internal/clock"
 	"github.com/quotasvc/quotasvc/internal/gate"
 	"github.com/quotasvc/quotasvc/internal/pgpool"
@@ -26,12 +27,29 @@ const catalogConns = 4
 type applyCmd struct {
 	databaseConfig
 	clockConfig
-	File   string `short:"f" required:"" placeholder:"FILE" help:"Catalogue file (YAML) with meters, plans, limits and tenants. - reads standard input."`
-	DryRun bool   `name:"dry-run" help:"Show the changes without making them."`
+	commands.Connection
+
+	File     string `short:"f" required:"" placeholder:"FILE" help:"Catalogue file (YAML) with meters, plans, limits and tenants. - reads standard input."`
+	DryRun   bool   `name:"dry-run" help:"Show the changes without making them."`
+	Prune    bool   `help:"Delete the meters, limits and blocks that the file does not name, each only if the file has the section. A meter in use stays."`
+	ExitCode bool   `name:"exit-code" help:"End a dry run that would change something with status 3."`
 }
 
 // Run prints the changes that it made, or with --dry-run would make. It stores the whole file or nothing.
-func (c *applyCmd) Run(ctx context.Context, log *slog.Logger) error {
+func (c *applyCmd) Run(ctx context.Context, log *slog.Logger, io *commands.IO) error {
+	if c.ExitCode && !c.DryRun {
+		return &configError{[]string{"--exit-code: is for --dry-run"}}
+	}
+	if c.Given() || c.DatabaseURL == "" && c.DatabaseURLFile == "" {
+		if _, err := c.Dial(io); err != nil {
+			return fmt.Errorf("%w; or set QUOTASVC_DATABASE_URL, to apply it on the database", err)
+		}
+		text, err := readFile(c.File)
+		if err != nil {
+			return err
+		}
+		return c.Connection.Apply(ctx, io, commands.Application{Name: c.File, Text: text, DryRun: c.DryRun, Prune: c.Prune, ExitCode: c.ExitCode})
+	}
 	var check checker
 	c.databaseConfig.check(&check)
 	c.clockConfig.check(&check)
@@ -49,12 +67,15 @@ func (c *applyCmd) Run(ctx context.Context, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	diff, err := applyText(ctx, string(c.DatabaseURL), agreed, text, c.DryRun)
+	report, err := applyText(ctx, string(c.DatabaseURL), agreed, text, c.DryRun, c.Prune)
 	if err != nil {
 		return explainFile(c.File, err)
 	}
-	_, err = io.WriteString(os.Stdout, diff.String())
-	return err
+	changes, err := commands.DiffOf(report)
+	if err != nil {
+		return err
+	}
+	return commands.PrintDiff(io, changes, c.JSON, c.ExitCode)
 }
 
 func readFile(name string) ([]byte, error) {
@@ -75,7 +96,7 @@ func readFile(name string) ([]byte, error) {
 }
 
 // applyText parses and applies a catalogue.
-func applyText(ctx context.Context, databaseURL string, agreed *clock.Clock, text []byte, dryRun bool) (*diff.Report, error) {
+func applyText(ctx context.Context, databaseURL string, agreed *clock.Clock, text []byte, dryRun, prune bool) (*diff.Report, error) {
 	file, err := catalog.ParseFile(text)
 	if err != nil {
 		return nil, err
@@ -95,6 +116,9 @@ func applyText(ctx context.Context, databaseURL string, agreed *clock.Clock, tex
 	store, err := catalog.NewStore(pool, catalog.StoreConfig{Target: target, CheckLimit: gate.CheckLimit, CheckRules: gate.CheckRules, Clock: agreed})
 	if err != nil {
 		return nil, err
+	}
+	if prune {
+		return store.ApplyPruning(asCommand(ctx, "apply"), file, dryRun)
 	}
 	return store.Apply(asCommand(ctx, "apply"), file, dryRun)
 }

@@ -98,7 +98,7 @@ func (c *devCmd) Run(ctx context.Context, log *slog.Logger, level *slog.LevelVar
 	if err != nil {
 		return err
 	}
-	if _, err := applyText(ctx, string(cfg.DatabaseURL), agreed, demoCatalog, false); err != nil {
+	if _, err := applyText(ctx, string(cfg.DatabaseURL), agreed, demoCatalog, false, false); err != nil {
 		return fmt.Errorf("store the demo catalogue: %w", err)
 	}
 	return runOnStack(ctx, stack, &cfg, lst, log)
@@ -114,7 +114,7 @@ func runOnStack(ctx context.Context, stack *localstack.Stack, cfg *serviceConfig
 		cancel()
 	}()
 	err := run(ctx, cfg, lst, log, func(context.Context) error { return nil }, func(a addresses) {
-		if err := printDevText(os.Stdout, a, string(cfg.AdminKey)); err != nil {
+		if err := printDevText(os.Stdout, a, string(cfg.AdminKey), string(cfg.DatabaseURL)); err != nil {
 			log.Warn("printing the introduction failed", "error", err)
 		}
 	})
@@ -153,7 +153,7 @@ func devKey(path string) (string, error) {
 
 // printDevText prints commands to try. Each command is one line and can be pasted alone. Idempotency keys differ in each
 // run, because the ledger remembers the old ones.
-func printDevText(out io.Writer, a addresses, key string) error {
+func printDevText(out io.Writer, a addresses, key, database string) error {
 	text, err := template.New("dev").Parse(devText)
 	if err != nil {
 		return err
@@ -163,6 +163,6 @@ func printDevText(out io.Writer, a addresses, key string) error {
 		return err
 	}
 	return text.Execute(out, map[string]string{
-		"API": a.api, "Ops": a.ops, "Key": key, "Run": hex.EncodeToString(run),
+		"API": a.api, "Ops": a.ops, "Key": key, "Database": database, "Run": hex.EncodeToString(run),
 	})
 }

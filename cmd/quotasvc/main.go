@@ -15,6 +15,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	commands "github.com/quotasvc/quotasvc/internal/cli"
 	"github.com/quotasvc/quotasvc/internal/clock"
 	"github.com/quotasvc/quotasvc/internal/redisstore"
 )
@@ -22,12 +23,15 @@ import (
 // exitUsage is the exit status for an invalid command line or configuration, as in shells.
 const exitUsage = 2
 
+// exitWouldChange is the exit status of a dry run with --exit-code that would change something.
+const exitWouldChange = 3
+
 // cli is the command line. `--help` prints its tags, which are the reference of the configuration.
 type cli struct {
 	Serve   serveCmd   `cmd:"" help:"Run the service."`
 	Dev     devCmd     `cmd:"" help:"Run the service for a trial, with a private PostgreSQL and Redis from local binaries."`
 	Migrate migrateCmd `cmd:"" help:"Change the database's schema."`
-	Apply   applyCmd   `cmd:"" help:"Apply a catalogue file: create and update meters, plans, limits and tenants."`
+	Apply   applyCmd   `cmd:"" help:"Apply a catalogue file: create and update meters, plans, limits and tenants. Over the API if --url is set, else on the database."`
 	Roll    rollCmd    `cmd:"" help:"Close ended periods and open the next ones, for idle balances."`
 	Verify  verifyCmd  `cmd:"" help:"Check that journal, balances, grants, periods and cached copies agree. Exit status 1 if they do not."`
 	Archive archiveCmd `cmd:"" help:"Export old months of the journal to Parquet files, and take them out of the database."`
@@ -35,6 +39,10 @@ type cli struct {
 	Seal    sealCmd    `cmd:"" help:"Seal a day of the journal, so that somebody else can prove later that it was not changed."`
 	Health  healthCmd  `cmd:"" help:"Ask a running service whether it is ready. Exit status 1 if it is not. For container health checks."`
 	Version versionCmd `cmd:"" help:"Print the version."`
+
+	commands.Commands `embed:""`
+
+	ShowVersion kong.VersionFlag `name:"version" help:"Print the version."`
 
 	Log logConfig `embed:"" prefix:"log-" group:"Logging"`
 }
@@ -50,7 +58,7 @@ func execute(args []string) int {
 		kong.Description("Quotas, prepaid credits and rate limits for product backends: one decision, durable and exactly once."),
 		kong.UsageOnError(),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true, WrapUpperBound: 110}),
-		kong.Vars{"listen": defaultListen, "ops_listen": defaultOpsListen, "clock_skew_max": clock.SkewMaxDefault.String()},
+		kong.Vars{"listen": defaultListen, "ops_listen": defaultOpsListen, "clock_skew_max": clock.SkewMaxDefault.String(), "version": versionLine()},
 	)
 	if err != nil {
 		panic(err) // a tag of cli is invalid; every test run finds this
@@ -67,7 +75,7 @@ func execute(args []string) int {
 	lines := c.Log.handler(os.Stderr, level)
 	defer lines.endAll()
 	log := slog.New(lines)
-	command.Bind(level, lines)
+	command.Bind(level, lines, commands.Terminal())
 	command.Bind(hangups())
 	warnCommandLine(command, log)
 	redisstore.SetLogger(redisLog{log})
@@ -87,8 +95,14 @@ func report(err error) int {
 	if status, ok := errors.AsType[exitStatus](err); ok {
 		return int(status)
 	}
-	fmt.Fprintf(os.Stderr, "quotasvc: %s\n", err)
+	if errors.Is(err, commands.ErrWouldChange) {
+		return exitWouldChange
+	}
+	fmt.Fprintf(os.Stderr, "quotasvc: %s\n", strings.TrimPrefix(err.Error(), "quotasvc: "))
 	if _, ok := errors.AsType[*configError](err); ok {
+		return exitUsage
+	}
+	if _, ok := errors.AsType[*commands.UsageError](err); ok {
 		return exitUsage
 	}
 	return 1

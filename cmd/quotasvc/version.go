@@ -19,9 +19,14 @@ type versionCmd struct{}
 
 // Run prints the version.
 func (versionCmd) Run(_ *slog.Logger) error {
-	b := readBuild()
-	_, err := fmt.Fprintf(os.Stdout, "quotasvc %s %s %s/%s\n", b, b.goVersion, runtime.GOOS, runtime.GOARCH)
+	_, err := fmt.Fprintln(os.Stdout, versionLine())
 	return err
+}
+
+// versionLine returns what version prints.
+func versionLine() string {
+	b := readBuild()
+	return fmt.Sprintf("quotasvc %s %s %s/%s", b, b.goVersion, runtime.GOOS, runtime.GOARCH)
 }
 
 // build says what the program was built from. A part that is not known is empty.

@@ -40,6 +40,7 @@ var mayImport = map[string][]string{
 	"internal/backoff":               {},
 	"internal/events":                {"internal/namedsql"},
 	"internal/ledger/notice":         {"internal/events", "internal/ledger", "internal/period"}, // pure: what changes tell
+	"internal/cli":                   {"client", "internal/catalog/diff", "internal/catalogdoc", "internal/httpapi/wire"},
 	"internal/namedsql":              {},
 	"internal/citus":                 {},
 	"internal/override":              {"internal/body", "internal/bound", "internal/catalog", "internal/lane", "internal/namedsql", "internal/trail"},
@@ -109,7 +110,7 @@ var mayImport = map[string][]string{
 	},
 	"cmd/quotasvc": {
 		"internal/httpapi", "internal/httpapi/limitheaders", "internal/gate", "internal/balances", "internal/catalog", "internal/catalog/diff", "internal/ledger", "internal/ledger/pg", "internal/ledger/history", "internal/ledger/audit", "internal/ledger/audit/seal", "internal/ledger/journal", "internal/ledger/archive", "internal/ledger/verifier",
-		"internal/citus", "internal/clock", "internal/denial", "internal/envoyrls", "internal/once", "internal/override", "internal/ratelimit", "internal/ratelimit/replica", "internal/redisstore", "internal/lane", "internal/testclock", "internal/events",
+		"internal/citus", "internal/cli", "internal/clock", "internal/denial", "internal/envoyrls", "internal/once", "internal/override", "internal/ratelimit", "internal/ratelimit/replica", "internal/redisstore", "internal/lane", "internal/testclock", "internal/events",
 		"internal/bound", "internal/namedsql", "internal/period", "internal/localstack", "internal/ops", "internal/pgpool", "internal/transport", "internal/trail", "internal/tracing", "internal/access", "internal/yamldoc", "deploy/postgres", "migrations",
 	},
 }
@@ -147,7 +148,7 @@ var onlyIn = map[string][]string{
 	"go.opentelemetry.io/contrib":                 {"internal/tracing"},
 	"go.opentelemetry.io/otel/exporters":          {"internal/tracing"},
 	"github.com/exaring/otelpgx":                  {"internal/pgpool"},
-	"github.com/alecthomas/kong":                  {"cmd/quotasvc", "internal/bench/cmd", "internal/drill/cmd"},
+	"github.com/alecthomas/kong":                  {"cmd/quotasvc", "internal/cli", "internal/bench/cmd", "internal/drill/cmd"},
 	"github.com/testcontainers/testcontainers-go": {"internal/testenv"},
 	"github.com/moby/moby":                        {"internal/testenv"},
 	"go.uber.org/goleak":                          {"internal/testenv"},

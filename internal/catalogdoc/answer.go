@@ -22,15 +22,20 @@ func Export(f *catalog.File) (out wire.Catalog, err error) {
 	if out.Limits, err = byID(f.Limits, "rule", func(l *catalog.Limit) string { return l.Rule }); err != nil {
 		return out, err
 	}
-	out.Blocks = []jsontext.Value{}
+	out.Blocks, err = blocksOf(f)
+	return out, err
+}
+
+func blocksOf(f *catalog.File) ([]jsontext.Value, error) {
+	blocks := []jsontext.Value{}
 	for i := range f.Blocks {
 		text, err := json.Marshal(&f.Blocks[i], json.Deterministic(true))
 		if err != nil {
-			return out, fmt.Errorf("export a block: %w", err)
+			return nil, fmt.Errorf("export a block: %w", err)
 		}
-		out.Blocks = append(out.Blocks, text)
+		blocks = append(blocks, text)
 	}
-	return out, nil
+	return blocks, nil
 }
 
 // byID returns objects by their ids, which they do not repeat in the field self.

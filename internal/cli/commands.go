@@ -1,0 +1,18 @@
+package cli
+
+// Commands are the commands that ask a service. The command line of quotasvc embeds them.
+type Commands struct {
+	Tenant    tenantCmd    `cmd:"" group:"Ask a running service" help:"List, show and create tenants."`
+	Balance   balanceCmd   `cmd:"" group:"Ask a running service" help:"Show the balances of a tenant."`
+	Grant     grantCmd     `cmd:"" group:"Ask a running service" help:"Grant units to a tenant."`
+	Debit     debitCmd     `cmd:"" group:"Ask a running service" help:"Debit units of a tenant."`
+	Explain   explainCmd   `cmd:"" group:"Ask a running service" help:"Say whether a tenant may use units now, and why not. Nothing is charged."`
+	Usage     usageCmd     `cmd:"" group:"Ask a running service" help:"Show what a tenant has used of a meter, over time."`
+	Statement statementCmd `cmd:"" group:"Ask a running service" help:"Show the statement of a period: what was granted, used and left."`
+	Denials   denialsCmd   `cmd:"" group:"Ask a running service" help:"Show why requests of a tenant were refused."`
+	Events    eventsCmd    `cmd:"" group:"Ask a running service" help:"Show what has happened: thresholds, grants, plan changes."`
+	Export    exportCmd    `cmd:"" group:"Ask a running service" help:"Print the catalogue as catalog.yaml, without tenants."`
+	Schema    schemaCmd    `cmd:"" group:"Tools" help:"Print the JSON Schema of a file, for editors."`
+	Complete  completeCmd  `cmd:"" name:"completion" group:"Tools" help:"Print the completion script of a shell."`
+	Man       manCmd       `cmd:"" group:"Tools" help:"Print the manual page."`
+}

@@ -1,0 +1,111 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/quotasvc/quotasvc/client"
+)
+
+type explainCmd struct {
+	Connection
+	Tenant  string `arg:"" help:"The tenant's id."`
+	Meter   string `arg:"" help:"The meter."`
+	Amount  int64  `arg:"" help:"How many units."`
+	Subject string `placeholder:"SUBJECT" help:"The subject that would use them."`
+	Route   string `placeholder:"ROUTE" help:"The route, for limits per route."`
+	Method  string `placeholder:"METHOD" help:"The method, for limits that name one."`
+	IP      string `name:"ip" placeholder:"ADDRESS" help:"The address of the client, for limits per ip and for blocks."`
+}
+
+// Run says whether the units may be used now. A denial is an answer, so the status is 0.
+func (c *explainCmd) Run(ctx context.Context, io *IO) error {
+	s, err := c.Dial(io)
+	if err != nil {
+		return err
+	}
+	newest := int64(0)
+	a, err := s.Check(ctx, client.CheckRequest{
+		Tenant: c.Tenant, Items: []client.Item{{Meter: c.Meter, Amount: c.Amount}}, Subject: c.Subject, Route: c.Route, Method: c.Method, IP: c.IP, MaxStaleMs: &newest,
+	})
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		return io.json(a)
+	}
+	if a.Allowed {
+		io.printf("%s: %s may use %s %s now.\n", io.paint(green, "allowed"), c.who(), amount(c.Amount), c.Meter)
+	} else {
+		io.printf("%s: %s may not use %s %s now: %s.\n", io.paint(red, "denied"), c.who(), amount(c.Amount), c.Meter, because(a))
+	}
+	for _, item := range a.Items {
+		c.printItem(io, &item)
+	}
+	for i := range a.Limits {
+		printVerdict(io, &a.Limits[i])
+	}
+	if a.Degraded {
+		io.printf("  A backend is away: balances may be older than that, or limits were decided by one instance alone.\n")
+	}
+	return nil
+}
+
+func (c *explainCmd) who() string {
+	if c.Subject == "" {
+		return c.Tenant
+	}
+	return c.Subject + " of " + c.Tenant
+}
+
+// because says what prevents the request.
+func because(a *client.CheckAnswer) string {
+	switch {
+	case a.Code == client.ProblemCodeQuotaExceeded && a.Limiting != nil:
+		return fmt.Sprintf("too little is left at the level of the %s until the next period (quota_exceeded)", a.Limiting.Level)
+	case a.Code == client.ProblemCodeCreditsExhausted && a.Limiting != nil:
+		return fmt.Sprintf("too little is left at the level of the %s, and only a grant brings more (credits_exhausted)", a.Limiting.Level)
+	case a.Code == client.ProblemCodeRateLimited:
+		return "too many requests in a short time (rate_limited)"
+	case a.Blocked != nil:
+		return fmt.Sprintf("the %s %s is blocked (%s)", a.Blocked.Kind, a.Blocked.Value, a.Code)
+	case a.Code == client.ProblemCodeMeterNotInPlan:
+		return "its plan does not have the meter (meter_not_in_plan)"
+	case a.Code == client.ProblemCodeTenantSuspended:
+		return "the tenant is suspended (tenant_suspended)"
+	default:
+		return string(a.Code)
+	}
+}
+
+func (c *explainCmd) printItem(io *IO, item *client.CheckedItem) {
+	io.printf("  %s: %s of %s left", item.Meter, amount(item.Remaining), amount(item.Limit))
+	if item.MaxAllowedNow < item.Required {
+		io.printf("; at most %s may be used now", amount(item.MaxAllowedNow))
+		switch {
+		case !item.WouldSucceedAt.IsZero():
+			io.printf(", and %s from %s on if nothing else happens", amount(item.Required), at(item.WouldSucceedAt))
+		case item.Code == client.ProblemCodeQuotaExceeded || item.Code == client.ProblemCodeCreditsExhausted:
+			io.printf(", and no period to come brings %s", amount(item.Required))
+		}
+	}
+	io.printf(".\n")
+}
+
+func printVerdict(io *IO, l *client.LimitVerdict) {
+	word := io.paint(green, "allows it")
+	if !l.Allowed {
+		word = io.paint(red, "denies it")
+	} else if l.WouldDeny != nil && *l.WouldDeny {
+		word = io.paint(yellow, "would deny it, but only counts (shadow)")
+	}
+	io.printf("  limit %s (%s) %s: %s of %s left", l.Rule, l.Kind, word, amount(l.Remaining), amount(l.Limit))
+	if !l.Allowed && l.RetryAfterMs != nil {
+		io.printf("; again in %s", (time.Duration(*l.RetryAfterMs) * time.Millisecond).Round(time.Millisecond))
+	}
+	if l.BannedMs > 0 {
+		io.printf("; banned for %s", (time.Duration(l.BannedMs) * time.Millisecond).Round(time.Second))
+	}
+	io.printf(".\n")
+}

@@ -1,0 +1,108 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"golang.org/x/term"
+)
+
+// IO is where a command writes. Colour says whether standard output is a terminal that wants colours.
+type IO struct {
+	Out, Err io.Writer
+	Colour   bool
+}
+
+// Terminal returns the IO of this process.
+func Terminal() *IO {
+	colour := term.IsTerminal(int(os.Stdout.Fd())) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+	return &IO{Out: os.Stdout, Err: os.Stderr, Colour: colour}
+}
+
+// The colours, as ANSI has them.
+const (
+	red    = "31"
+	green  = "32"
+	yellow = "33"
+	bold   = "1"
+)
+
+// paint returns text in a colour, on a terminal that wants it.
+func (io *IO) paint(colour, text string) string {
+	if !io.Colour {
+		return text
+	}
+	return "\x1b[" + colour + "m" + text + "\x1b[0m"
+}
+
+func (io *IO) printf(format string, args ...any) { fmt.Fprintf(io.Out, format, args...) }
+
+// json prints an object, indented.
+func (io *IO) json(v any) error {
+	enc := json.NewEncoder(io.Out)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	return enc.Encode(v)
+}
+
+// line prints an item of a list on a line.
+func (io *IO) line(v any) error {
+	enc := json.NewEncoder(io.Out)
+	enc.SetEscapeHTML(false)
+	return enc.Encode(v)
+}
+
+// table prints rows under a heading, in columns.
+type table struct{ w *tabwriter.Writer }
+
+func (io *IO) table(heading ...string) *table {
+	t := &table{tabwriter.NewWriter(io.Out, 0, 0, 2, ' ', 0)}
+	t.row(heading...)
+	return t
+}
+
+func (t *table) row(cells ...string) { fmt.Fprintln(t.w, strings.Join(cells, "\t")) }
+
+func (t *table) end() error { return t.w.Flush() }
+
+// amount returns a number with its thousands apart.
+func amount(n int64) string {
+	digits := strconv.FormatInt(n, 10)
+	sign := ""
+	if n < 0 {
+		sign, digits = "-", digits[1:]
+	}
+	for at := len(digits) - 3; at > 0; at -= 3 {
+		digits = digits[:at] + "," + digits[at:]
+	}
+	return sign + digits
+}
+
+// at returns a time; "-" for none.
+func at(t time.Time) string {
+	if t.IsZero() {
+		return "-"
+	}
+	return t.UTC().Format("2006-01-02 15:04:05Z")
+}
+
+func atOrNone(t *time.Time) string {
+	if t == nil {
+		return "-"
+	}
+	return at(*t)
+}
+
+// orDash returns text; "-" for none.
+func orDash(text string) string {
+	if text == "" {
+		return "-"
+	}
+	return text
+}

@@ -1,0 +1,66 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"github.com/quotasvc/quotasvc/client"
+)
+
+// pageMax is the largest page of the API.
+const pageMax = 500
+
+// rawItem is an item of a list as the service wrote it.
+type rawItem = jsonText
+
+type jsonText json.RawMessage
+
+// MarshalJSON returns the text.
+func (t jsonText) MarshalJSON() ([]byte, error) { return t, nil }
+
+// UnmarshalJSON keeps the text.
+func (t *jsonText) UnmarshalJSON(text []byte) error {
+	*t = append((*t)[:0:0], text...)
+	return nil
+}
+
+func (t jsonText) into(v any) error {
+	if err := json.Unmarshal(t, v); err != nil {
+		return fmt.Errorf("an item of the answer is not understood: %w", err)
+	}
+	return nil
+}
+
+// eachItem calls do with the items of a list, page after page, at most limit of them; 0: all.
+func eachItem(ctx context.Context, s *client.Client, path string, q url.Values, limit int, do func(rawItem) error) error {
+	for n := 0; ; {
+		size := pageMax
+		if limit > 0 {
+			size = min(size, limit-n)
+		}
+		q.Set("limit", strconv.Itoa(size))
+		var page struct {
+			Items      []rawItem `json:"items"`
+			NextCursor *string   `json:"next_cursor"`
+		}
+		if err := s.Do(ctx, http.MethodGet, path, q, nil, &page); err != nil {
+			return err
+		}
+		for _, item := range page.Items {
+			if err := do(item); err != nil {
+				return err
+			}
+			if n++; n == limit {
+				return nil
+			}
+		}
+		if page.NextCursor == nil || *page.NextCursor == "" {
+			return nil
+		}
+		q.Set("cursor", *page.NextCursor)
+	}
+}

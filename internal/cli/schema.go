@@ -1,0 +1,125 @@
+package cli
+
+import (
+	"fmt"
+	"maps"
+	"strings"
+
+	"github.com/goccy/go-yaml"
+
+	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
+)
+
+type schemaCmd struct {
+	File string `arg:"" enum:"catalog" help:"Which file: catalog, for catalog.yaml."`
+}
+
+// Run prints the schema. Editors with the YAML language server complete and check catalog.yaml with it.
+func (c *schemaCmd) Run(io *IO) error {
+	schema, err := catalogSchema()
+	if err != nil {
+		return err
+	}
+	return io.json(schema)
+}
+
+type object = map[string]any
+
+// selves are the fields with which an object of a section names itself in a list.
+var selves = map[string]string{"meters": "meter", "plans": "plan", "limits": "rule", "tenants": "tenant"}
+
+// catalogSchema returns the JSON Schema of catalog.yaml. It is the contract's schema of the same document (OpenAPI 3.1 has JSON Schema's own
+// dialect), and what a file may do beyond it: lists of objects that name themselves.
+func catalogSchema() (object, error) {
+	var contract struct {
+		Components struct {
+			Schemas map[string]object `yaml:"schemas"`
+		} `yaml:"components"`
+	}
+	if err := yaml.Unmarshal(wire.Specification, &contract); err != nil {
+		return nil, fmt.Errorf("read the contract: %w", err)
+	}
+	schemas := contract.Components.Schemas
+	root := schemas["CatalogRequest"]
+	properties := maps.Clone(root["properties"].(object))
+	delete(properties, "dry_run")
+	delete(properties, "prune")
+	defs := object{}
+	for name, self := range selves {
+		section := properties[name].(object)
+		reference := section["additionalProperties"].(object)["$ref"].(string)
+		of := reference[strings.LastIndexByte(reference, '/')+1:]
+		defs[of+"InFile"] = inFile(schemas[of], self, false)
+		defs[of+"InList"] = inFile(schemas[of], self, true)
+		properties[name] = object{
+			"description": section["description"],
+			"oneOf": []any{
+				object{"type": []any{"object", "null"}, "additionalProperties": object{"$ref": "#/$defs/" + of + "InFile"}},
+				object{"type": "array", "items": object{"$ref": "#/$defs/" + of + "InList"}},
+			},
+		}
+	}
+	out := object{
+		"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "catalog.yaml of quotasvc", "description": "Meters, plans, limits, tenants and blocks.",
+		"type": "object", "additionalProperties": false, "minProperties": 1, "properties": properties, "$defs": defs,
+	}
+	collect(out, schemas, defs)
+	return rewrite(out).(object), nil
+}
+
+// inFile returns the schema of an object of a file: it may name itself, and in a list it must.
+func inFile(schema object, self string, must bool) object {
+	out := maps.Clone(schema)
+	properties := maps.Clone(schema["properties"].(object))
+	properties[self] = object{"$ref": "#/components/schemas/Id"}
+	out["properties"] = properties
+	required, _ := schema["required"].([]any)
+	if must {
+		out["required"] = append([]any{self}, required...)
+	}
+	return out
+}
+
+// collect adds the schemas that v refers to.
+func collect(v any, schemas map[string]object, defs object) {
+	switch v := v.(type) {
+	case object:
+		if ref, ok := v["$ref"].(string); ok {
+			name := ref[strings.LastIndexByte(ref, '/')+1:]
+			if _, known := defs[name]; !known {
+				defs[name] = schemas[name]
+				collect(schemas[name], schemas, defs)
+			}
+		}
+		for _, member := range v {
+			collect(member, schemas, defs)
+		}
+	case []any:
+		for _, element := range v {
+			collect(element, schemas, defs)
+		}
+	}
+}
+
+// rewrite returns v with references to where the schemas are now.
+func rewrite(v any) any {
+	switch v := v.(type) {
+	case object:
+		out := object{}
+		for name, member := range v {
+			if ref, ok := member.(string); ok && name == "$ref" {
+				member = strings.Replace(ref, "#/components/schemas/", "#/$defs/", 1)
+			}
+			out[name] = rewrite(member)
+		}
+		return out
+	case []any:
+		out := make([]any, len(v))
+		for i := range v {
+			out[i] = rewrite(v[i])
+		}
+		return out
+	default:
+		return v
+	}
+}
