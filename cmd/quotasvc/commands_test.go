@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
@@ -182,16 +183,54 @@ func TestCommands_Apply_OverTheAPIAsOnTheDatabase(t *testing.T) {
 	}
 }
 
-func TestCommands_LaterOperations_NamedIfMissing(t *testing.T) {
+func TestCommands_Denials_SayWhatWasRefused(t *testing.T) {
 	t.Parallel()
 	in := serve(t, backends(t))
 	in.setUp(t, 100)
-	for _, args := range [][]string{{"denials", "acme"}, {"events"}} {
-		status, stdout, stderr := tool(t, asks(in), args...)
-		if status != 0 && !strings.Contains(stderr, "earlier version") {
-			t.Errorf("%v ended with %d: %s%s", args, status, stdout, stderr)
-		}
+	env := asks(in)
+	ended(t, env, 0, "No request of acme was refused", "denials", "acme")
+	ended(t, env, 1, "quota_exceeded", "debit", "acme", "api_calls", "101")
+	eventually(t, "the denial is counted", func() bool {
+		status, stdout, _ := tool(t, env, "denials", "acme")
+		return status == 0 && strings.Contains(stdout, "quota_exceeded") && strings.Contains(stdout, "AVAILABLE")
+	})
+	ended(t, env, 0, "1|quota_exceeded|api_calls|101|100", "denials", "acme")
+	var list struct{ Items, Counts []map[string]any }
+	if err := json.Unmarshal([]byte(ended(t, env, 0, "", "denials", "acme", "--json")), &list); err != nil || len(list.Items) != 1 || len(list.Counts) != 1 {
+		t.Errorf("%+v %v", list, err)
 	}
+	ended(t, env, 0, "No request", "denials", "acme", "--to", "2026-01-02T00:00:00Z", "--from", "2026-01-01T00:00:00Z")
+	ended(t, env, 1, "tenant_not_found", "denials", "nobody")
+}
+
+func TestCommands_Events_ListedAndFollowed(t *testing.T) {
+	t.Parallel()
+	in := serve(t, backends(t))
+	in.setUp(t, 100)
+	env := asks(in)
+	following := launch(t, env, "events", "--follow", "--type", "grant.created")
+	ended(t, env, 0, "granted", "grant", "acme", "api_calls", "5")
+	if line := following.line(""); !strings.Contains(line, "grant.created") || !strings.Contains(line, "acme api_calls") {
+		t.Errorf("followed: %q", line)
+	}
+	ended(t, env, 0, "granted", "grant", "acme", "api_calls", "6")
+	following.line("")
+	following.signal(os.Interrupt.(syscall.Signal))
+	if status := following.wait(); status != exitInterrupted {
+		t.Errorf("ended with %d after an interrupt", status)
+	}
+	var first struct {
+		EventID string `json:"event_id"`
+		Type    string
+	}
+	all := strings.Split(strings.TrimSpace(ended(t, env, 0, "", "events", "--json", "--tenant", "acme", "--type", "grant.created")), "\n")
+	if err := json.Unmarshal([]byte(all[0]), &first); err != nil || first.Type != "grant.created" || len(all) != 2 {
+		t.Errorf("%q %v", all, err)
+	}
+	if rest := ended(t, env, 0, "", "events", "--after", first.EventID, "--type", "grant.created"); strings.Count(rest, "\n") != 1 {
+		t.Errorf("after the first: %q", rest)
+	}
+	ended(t, env, 0, "", "events", "--tenant", "acme", "--limit", "1")
 }
 
 func TestCompletion_Bash_OffersCommandsFlagsAndValues(t *testing.T) {
