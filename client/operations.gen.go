@@ -1157,7 +1157,7 @@ type ListUsageQuery struct {
 	From     time.Time // The start, inclusive.
 	To       time.Time // Exclusive.
 	By       string    // The length of the intervals.
-	GroupBy  string    // `subject`: one item per step and subject that requests named, at most 10,000; the empty subject is that of requests that named none, and of refunds.
+	GroupBy  string    // `subject`: one item per step and subject that requests named; the empty subject is that of requests that named none, and of refunds. `metadata.` and one of the meter's `dimensions`: one item per step and value of that member of the metadata of requests; the empty value is that of requests without one, and of refunds. A capture has the value of its hold. The 100 values with the most use are named, cut to 128 characters; all others are `(other)`. At most 10,000 items. They add up to the use without `group_by`.
 	Timezone string    // The IANA zone of the days and months.
 }
 

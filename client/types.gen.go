@@ -2270,6 +2270,9 @@ type Meter struct {
 	// Description For people.
 	Description string `json:"description"`
 
+	// Dimensions The members of the metadata of requests by which use can be divided.
+	Dimensions []ID `json:"dimensions,omitempty,omitzero"`
+
 	// Meter An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
 	Meter ID `json:"meter"`
 
@@ -2296,6 +2299,9 @@ type MeterRequest struct {
 
 	// Description For people.
 	Description string `json:"description,omitempty,omitzero"`
+
+	// Dimensions The members of the metadata of requests by which use can be divided (`group_by` of usage). Each once.
+	Dimensions []ID `json:"dimensions,omitempty,omitzero"`
 
 	// Unit The unit of which amounts are integers.
 	Unit string `json:"unit"`
@@ -3202,7 +3208,7 @@ type UnreadBalance struct {
 
 // Usage What was used in an hour, a day or a month.
 type Usage struct {
-	// Group With group_by. For example {"subject":"ann"}.
+	// Group With group_by. For example {"subject":"ann"} or {"model":"small"}.
 	Group map[string]string `json:"group,omitempty,omitzero"`
 
 	// Operations How many operations.

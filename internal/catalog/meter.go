@@ -1,6 +1,8 @@
 package catalog
 
 import (
+	"fmt"
+	"slices"
 	"time"
 
 	"github.com/quotasvc/quotasvc/internal/body"
@@ -13,6 +15,9 @@ const (
 
 	// MaxDescription bounds the description of a meter in bytes.
 	MaxDescription = 1024
+
+	// MaxDimensions bounds the dimensions of a meter. A question names one of them.
+	MaxDimensions = 5
 )
 
 // Meter is what is counted.
@@ -24,6 +29,9 @@ type Meter struct {
 	// DenialReplay stores a denial under its idempotency key, and replays it like a success.
 	DenialReplay bool `json:"denial_replay"`
 
+	// Dimensions are the members of the metadata of requests by which use can be divided, such as model.
+	Dimensions []string `json:"dimensions,omitzero"`
+
 	CreatedAt time.Time `json:"-"`
 	UpdatedAt time.Time `json:"-"`
 }
@@ -34,11 +42,16 @@ func (m *Meter) Check(given body.Given) []body.Fault {
 	c.ID("meter", m.ID)
 	c.Text("unit", m.Unit, 1, MaxUnit)
 	c.Text("description", m.Description, 0, MaxDescription)
+	c.Require(len(m.Dimensions) <= MaxDimensions, "dimensions", "must have at most %d members", MaxDimensions)
+	for i, name := range m.Dimensions {
+		field := fmt.Sprintf("dimensions[%d]", i)
+		c.ID(field, name)
+		c.Require(!slices.Contains(m.Dimensions[:i], name), field, "is a duplicate")
+	}
 	return c.Faults
 }
 
 // same reports whether storing m instead of o changes nothing.
 func (m Meter) same(o Meter) bool {
-	m.CreatedAt, m.UpdatedAt = o.CreatedAt, o.UpdatedAt
-	return m == o
+	return m.ID == o.ID && m.Unit == o.Unit && m.Description == o.Description && m.DenialReplay == o.DenialReplay && slices.Equal(m.Dimensions, o.Dimensions)
 }

@@ -107,8 +107,11 @@ func (tx *txn) meters(ctx context.Context, ids []string, after string, limit int
 	}
 	items, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (Meter, error) {
 		var m Meter
-		err := row.Scan(&m.ID, &m.Unit, &m.Description, &m.DenialReplay, &m.CreatedAt, &m.UpdatedAt)
+		err := row.Scan(&m.ID, &m.Unit, &m.Description, &m.DenialReplay, &m.Dimensions, &m.CreatedAt, &m.UpdatedAt)
 		m.CreatedAt, m.UpdatedAt = m.CreatedAt.UTC(), m.UpdatedAt.UTC()
+		if len(m.Dimensions) == 0 {
+			m.Dimensions = nil
+		}
 		return m, err
 	})
 	return items, wrap("select meters", err)
@@ -123,7 +126,7 @@ func (tx *txn) putMeter(ctx context.Context, before *Meter, m Meter) (Meter, err
 		}
 		statement = "UpdateMeter"
 	}
-	err := tx.queryRow(ctx, statement, m.ID, m.Unit, m.Description, m.DenialReplay).Scan(&m.CreatedAt, &m.UpdatedAt)
+	err := tx.queryRow(ctx, statement, m.ID, m.Unit, m.Description, m.DenialReplay, append([]string{}, m.Dimensions...)).Scan(&m.CreatedAt, &m.UpdatedAt)
 	m.CreatedAt, m.UpdatedAt = m.CreatedAt.UTC(), m.UpdatedAt.UTC()
 	tx.changed(ctx, kindMeter, m.ID, change{action: "put", before: orNil(before), after: &m})
 	return m, wrap("store meter "+m.ID, err)

@@ -65,7 +65,7 @@ func (s *Server) deleteMeter(rc *request) error {
 
 func meterOf(m *catalog.Meter) wire.Meter {
 	return wire.Meter{
-		Meter: m.ID, Unit: m.Unit, Description: m.Description, DenialReplay: m.DenialReplay, CreatedAt: m.CreatedAt, UpdatedAt: m.UpdatedAt,
+		Meter: m.ID, Unit: m.Unit, Description: m.Description, DenialReplay: m.DenialReplay, Dimensions: append([]string{}, m.Dimensions...), CreatedAt: m.CreatedAt, UpdatedAt: m.UpdatedAt,
 	}
 }
 

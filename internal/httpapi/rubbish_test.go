@@ -34,7 +34,7 @@ func fullBodies() map[string]struct{ method, path, body string } {
 		"debitBatch": {"POST", "/v1/debits/batch", `{"debits":[{"idempotency_key":"k",` + demand + `,` + change + `}],"dry_run":false}`},
 		"grant": {"POST", "/v1/tenants/acme/grants", `{"meter":"calls","amount":5,"source":"topup","subject":"u1","grant_id":"g1","priority":7,
 			"effective_at":"2026-01-01T00:00:00Z","expires_at":"2099-01-01T00:00:00+02:00","cost_basis":"0.01 EUR","reason":"sold","dry_run":false}`},
-		"putMeter": {"PUT", "/v1/meters/fresh", `{"unit":"call","description":"Calls","denial_replay":true}`},
+		"putMeter": {"PUT", "/v1/meters/fresh", `{"unit":"call","description":"Calls","denial_replay":true,"dimensions":["model"]}`},
 		"putPlan": {"PUT", "/v1/plans/fresh", `{"allowances":[{"meter":"calls","amount":10,"every":"month","anchor":"tenant",
 			"rollover":{"min":1,"max":5},"overage":{"policy":"allow","cap":3,"at_period_end":"preserve"},"overflow":{"meter":"credits","price":2},"per_subject":4},
 			{"meter":"credits","amount":0,"every":"once","anchor":"calendar"}],"limits":[{"rule":"r",` + limit + `}]}`},

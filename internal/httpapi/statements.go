@@ -209,7 +209,7 @@ func (s *Server) usage(rc *request) error {
 		To: rc.query.requiredInstant("to"), Zone: rc.query.zone("timezone"),
 	}
 	q.Step = history.UsageStep(rc.query.word("by", string(history.UsageByHour), string(history.UsageByDay), string(history.UsageByMonth)))
-	q.Group = history.UsageGroup(rc.query.word("group_by", string(history.UsageBySubject)))
+	q.Group = s.usageGroup(rc, q.Meter)
 	if q.Step == "" {
 		q.Step = history.UsageByDay
 	}
@@ -222,9 +222,26 @@ func (s *Server) usage(rc *request) error {
 	}
 	return rc.send(http.StatusOK, wire.UsageList{Items: mapSlice(buckets, func(u *history.UsageBucket) wire.Usage {
 		item := wire.Usage{Start: u.Start.UTC(), Used: u.Used, Overage: u.Overage, Refunded: u.Refunded, Operations: u.Operations}
-		if q.Group == history.UsageBySubject {
-			item.Group = map[string]string{string(q.Group): u.Subject}
+		if d := q.Group.Dimension(); d != "" {
+			item.Group = map[string]string{d: u.Value}
+		} else if q.Group != "" {
+			item.Group = map[string]string{string(q.Group): u.Value}
 		}
 		return item
 	})})
+}
+
+// usageGroup returns what use is divided by: the subject, or a dimension of the meter.
+func (s *Server) usageGroup(rc *request, meter string) history.UsageGroup {
+	group := history.UsageGroup(rc.query.values.Get("group_by"))
+	if !rc.query.values.Has("group_by") || group == history.UsageBySubject {
+		return group
+	}
+	words := []string{string(history.UsageBySubject)}
+	if m := s.catalog.Snapshot().Meters[meter]; m != nil {
+		for _, d := range m.Dimensions {
+			words = append(words, string(history.UsageByDimension(d)))
+		}
+	}
+	return history.UsageGroup(rc.query.word("group_by", words...))
 }

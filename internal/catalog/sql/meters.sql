@@ -1,6 +1,6 @@
 -- name: SelectMeters
 -- Meters $1 (all if it is null) after $2, at most $3, in order.
-SELECT meter, unit, description, denial_replay, created_at, updated_at
+SELECT meter, unit, description, denial_replay, dimensions, created_at, updated_at
 FROM meters
 WHERE ($1::text[] IS NULL OR meter = ANY ($1)) AND meter > $2
 ORDER BY meter
@@ -10,13 +10,13 @@ LIMIT $3;
 WITH clock AS MATERIALIZED (
     SELECT clock_timestamp() AS at
 )
-INSERT INTO meters (meter, unit, description, denial_replay, created_at, updated_at)
-SELECT $1, $2, $3, $4, clock.at, clock.at FROM clock
+INSERT INTO meters (meter, unit, description, denial_replay, dimensions, created_at, updated_at)
+SELECT $1, $2, $3, $4, $5::text[], clock.at, clock.at FROM clock
 RETURNING created_at, updated_at;
 
 -- name: UpdateMeter
 UPDATE meters
-SET unit = $2, description = $3, denial_replay = $4, updated_at = statement_timestamp()
+SET unit = $2, description = $3, denial_replay = $4, dimensions = $5::text[], updated_at = statement_timestamp()
 WHERE meter = $1
 RETURNING created_at, updated_at;
 

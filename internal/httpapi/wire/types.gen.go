@@ -1699,6 +1699,9 @@ type Meter struct {
 	// Description For people.
 	Description string `json:"description"`
 
+	// Dimensions The members of the metadata of requests by which use can be divided.
+	Dimensions []ID `json:"dimensions,omitempty,omitzero"`
+
 	// Meter An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
 	Meter ID `json:"meter"`
 
@@ -2414,7 +2417,7 @@ type UnreadBalance struct {
 
 // Usage What was used in an hour, a day or a month.
 type Usage struct {
-	// Group With group_by. For example {"subject":"ann"}.
+	// Group With group_by. For example {"subject":"ann"} or {"model":"small"}.
 	Group map[string]string `json:"group,omitempty,omitzero"`
 
 	// Operations How many operations.

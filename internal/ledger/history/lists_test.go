@@ -197,7 +197,7 @@ func TestUsage_BySubject_FromWhatRequestsNamed(t *testing.T) {
 		items, err := b.Usage(t.Context(), ask)
 		b.check(err)
 		for _, u := range items {
-			out[u.Subject] = [2]int64{out[u.Subject][0] + u.Used, out[u.Subject][1] + u.Operations}
+			out[u.Value] = [2]int64{out[u.Value][0] + u.Used, out[u.Value][1] + u.Operations}
 		}
 		return out
 	}

@@ -2,10 +2,12 @@ package history
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/quotasvc/quotasvc/internal/bound"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/period"
 )
@@ -30,6 +32,31 @@ type UsageGroup string
 // UsageBySubject divides the use of the tenant's own balance by the subject that requests named; the empty subject is that of the others.
 const UsageBySubject UsageGroup = "subject"
 
+// usageByMetadata begins the name of a group that divides use by a member of the metadata of requests: a dimension of the meter. The empty value is that of
+// requests without one and of refunds.
+const usageByMetadata = "metadata."
+
+// UsageByDimension returns the group of a dimension.
+func UsageByDimension(name string) UsageGroup { return UsageGroup(usageByMetadata + name) }
+
+// Dimension returns the dimension that g divides by; "" if it is another group.
+func (g UsageGroup) Dimension() string {
+	name, _ := strings.CutPrefix(string(g), usageByMetadata)
+	if name == string(g) {
+		return ""
+	}
+	return name
+}
+
+const (
+	// UsageValuesMax bounds the values of a dimension that an answer names: those with the most use. A product has a few models and features; ids of
+	// documents do not belong there.
+	UsageValuesMax = 100
+
+	// UsageOther stands for all other values.
+	UsageOther = "(other)"
+)
+
 // UsageGroupsMax bounds the steps times subjects of an answer.
 const UsageGroupsMax = 10_000
 
@@ -40,7 +67,7 @@ type UsageBucket struct {
 	Overage    int64
 	Refunded   int64 // of both
 	Operations int64
-	Subject    string // with UsageBySubject
+	Value      string // of the group; empty: none
 }
 
 // UsageQuery asks for the use of one balance in [From, To).
@@ -72,7 +99,7 @@ func (q *report) usage(ctx context.Context, ask *UsageQuery) ([]UsageBucket, err
 	if err != nil {
 		return nil, err
 	}
-	named := ask.Group == UsageBySubject
+	named := ask.Group != ""
 	if newest == 0 && k.Subject != "" { // the plan has no cap per subject: the tenant's own balance knows who used it
 		k.Subject, named = "", true
 		if newest, err = q.newest(ctx, k); err != nil {
@@ -104,29 +131,36 @@ func (q *report) usage(ctx context.Context, ask *UsageQuery) ([]UsageBucket, err
 	return out, nil
 }
 
-// usageNamed divides the use of s by the subject that requests named, or returns that of the subject asked for.
+// usageNamed divides the use of s by the group that is asked for, or returns that of requests that named the subject asked for.
 func (q *report) usageNamed(ctx context.Context, ask *UsageQuery, k ledger.BalanceKey, s span) ([]UsageBucket, error) {
 	args := []any{k.Tenant, k.Meter, k.Subject, s.after, s.last, string(ask.Step), ask.Zone, q.lastMonth(), UsageGroupsMax + 1}
 	statement := "UsageBySubject"
-	if ask.Subject != "" {
+	of := ask.Subject // the requests that named it; a balance of its own has no others
+	if k.Subject != "" {
+		of = ""
+	}
+	switch dimension := ask.Group.Dimension(); {
+	case dimension != "":
+		statement, args = "UsageByDimension", append(args, dimension, of, monthOf(ask.From.AddDate(0, -1, 0)), UsageValuesMax)
+	case ask.Subject != "":
 		statement, args = "UsageOfSubject", append(args, ask.Subject)
 	}
 	rows, err := q.pool.Query(ctx, q.sql[statement], args...)
 	if err != nil {
-		return nil, failed("sum use by subject", err)
+		return nil, failed("sum use by group", err)
 	}
 	out := []UsageBucket{}
 	var u UsageBucket
-	_, err = pgx.ForEachRow(rows, []any{&u.Start, &u.Subject, &u.Used, &u.Overage, &u.Refunded, &u.Operations}, func() error {
+	_, err = pgx.ForEachRow(rows, []any{&u.Start, &u.Value, &u.Used, &u.Overage, &u.Refunded, &u.Operations}, func() error {
 		u.Start = u.Start.UTC()
 		if ask.Group == "" {
-			u.Subject = ""
+			u.Value = ""
 		}
 		out = append(out, u)
 		return nil
 	})
 	if err != nil {
-		return nil, failed("sum use by subject", err)
+		return nil, failed("sum use by group", err)
 	}
 	if len(out) > UsageGroupsMax {
 		return nil, ledger.Errorf(ledger.CodeInvalidArgument, "to", "gives more than %d items; ask for a shorter time or longer steps", UsageGroupsMax)
@@ -148,8 +182,8 @@ func (q *UsageQuery) validate() error {
 	default:
 		return ledger.Errorf(ledger.CodeInvalidArgument, "by", "must be one of: hour, day, month")
 	}
-	if q.Group != "" && q.Group != UsageBySubject {
-		return ledger.Errorf(ledger.CodeInvalidArgument, "group_by", "must be: subject")
+	if d := q.Group.Dimension(); q.Group != "" && q.Group != UsageBySubject && (d == "" || len(d) > bound.MaxID) {
+		return ledger.Errorf(ledger.CodeInvalidArgument, "group_by", "must be subject, or metadata. and a dimension of the meter")
 	}
 	if q.From.IsZero() || q.To.IsZero() || !q.From.Before(q.To) || q.To.Sub(q.From) > longest {
 		return ledger.Errorf(ledger.CodeInvalidArgument, "to", "must be later than from, by at most %d days per %s", int(longest.Hours()/24), q.Step)

@@ -193,6 +193,51 @@ GROUP BY 1, 2
 ORDER BY 1, 2
 LIMIT $9::integer;
 
+-- name: UsageByDimension
+-- Returns the use of balance ($1..$3) by the entries with seq in ($4, $5], per $6 ('hour', 'day' or 'month') in time zone $7, by what member $10 of the metadata
+-- of requests was. $11: only of requests that named this subject; '' = all. At most $9 rows; $8 and $12 are the last month and the first one that may have
+-- a hold whose capture counts. The $13 values with the most use are named; all others are (other). The empty value is that of requests without one, and of
+-- refunds. A capture has the value of its hold. The sum over the values is what UsageBetween returns. 2^63-1 stands for any larger sum.
+WITH lines AS MATERIALIZED (
+    SELECT e.created_at, e.kind, e.amount, e.operation_id,
+           CASE WHEN jsonb_typeof(e.metadata -> $10::text) IN ('string', 'number', 'boolean') THEN left(e.metadata ->> $10::text, 128) END AS value
+    FROM entries e
+    WHERE e.tenant_id = $1::text AND e.meter = $2::text AND e.subject = $3::text AND e.seq > 0 AND e.seq > $4::bigint AND e.seq <= $5::bigint
+      AND e.month <= $8::date AND ($11::text = '' OR e.op_subject = $11::text)
+      AND e.kind IN ('debit', 'capture', 'overage', 'refund', 'unsettle', 'unoverage', 'unowe', 'closed_refund')
+      AND e.detail -> 'hold' IS NULL
+    UNION ALL
+    SELECT c.created_at, c.kind, c.amount, c.operation_id, c.value
+    FROM (
+        SELECT e.seq, e.created_at, e.kind, e.amount, e.operation_id,
+               max(CASE WHEN jsonb_typeof(e.metadata -> $10::text) IN ('string', 'number', 'boolean') THEN left(e.metadata ->> $10::text, 128) END)
+                   OVER (PARTITION BY e.detail ->> 'hold') AS value
+        FROM entries e
+        WHERE e.tenant_id = $1::text AND e.meter = $2::text AND e.subject = $3::text AND e.seq > 0 AND e.seq <= $5::bigint
+          AND e.month BETWEEN $12::date AND $8::date AND ($11::text = '' OR e.op_subject = $11::text)
+          AND e.kind <> 'debit' AND e.kind IN ('hold', 'capture', 'overage') AND e.detail -> 'hold' IS NOT NULL
+    ) AS c
+    WHERE c.seq > $4::bigint AND c.kind <> 'hold'
+), used AS MATERIALIZED (
+    SELECT date_trunc($6::text, l.created_at, $7::text) AS step, coalesce(l.value, '') AS value,
+           coalesce(sum(l.amount) FILTER (WHERE l.kind IN ('debit', 'capture')), 0) AS used,
+           coalesce(sum(l.amount) FILTER (WHERE l.kind = 'overage'), 0) AS overage,
+           coalesce(sum(l.amount) FILTER (WHERE l.kind IN ('refund', 'unsettle', 'unoverage', 'unowe', 'closed_refund')), 0) AS refunded,
+           count(DISTINCT l.operation_id) AS operations
+    FROM lines l
+    GROUP BY 1, 2
+), named AS MATERIALIZED (
+    SELECT array_agg(n.value) AS all_values
+    FROM (SELECT u.value FROM used u WHERE u.value <> '' GROUP BY u.value ORDER BY sum(u.used + u.overage) DESC, u.value LIMIT $13::integer) AS n
+)
+SELECT u.step, CASE WHEN u.value = '' OR u.value = ANY ((SELECT n.all_values FROM named n)::text[]) THEN u.value ELSE '(other)' END,
+       least(sum(u.used), 9223372036854775807)::bigint, least(sum(u.overage), 9223372036854775807)::bigint,
+       least(sum(u.refunded), 9223372036854775807)::bigint, sum(u.operations)::bigint
+FROM used u
+GROUP BY 1, 2
+ORDER BY 1, 2
+LIMIT $9::integer;
+
 -- name: NewestSeq
 -- Returns the seq of the newest entry of balance ($1..$3); no row: it has none.
 SELECT b.seq FROM balances b WHERE b.tenant_id = $1 AND b.meter = $2 AND b.subject = $3;
