@@ -285,6 +285,15 @@ func (a *API) GetBlockPrefix(ctx context.Context, kind string, value string, bit
 	return ask[Block](ctx, a, &r, options)
 }
 
+// GetFeatures sends GET /v1/tenants/{tenant}/features: The features that a tenant has now.
+func (a *API) GetFeatures(ctx context.Context, tenant string, options ...Option) (*TenantFeatures, error) {
+	r := call{
+		operation: "getFeatures", method: "GET", safe: true,
+		path: []segment{constant("/v1/tenants/"), parameter("tenant", tenant), constant("/features")},
+	}
+	return ask[TenantFeatures](ctx, a, &r, options)
+}
+
 // GetHold sends GET /v1/tenants/{tenant}/holds/{hold_id}: One hold.
 func (a *API) GetHold(ctx context.Context, tenant string, holdID string, options ...Option) (*Hold, error) {
 	r := call{
@@ -1381,7 +1390,7 @@ func (a *API) VoidGrant(ctx context.Context, tenant string, grantID string, body
 }
 
 // operations are the operationIds of the contract that have a method here.
-var operations = []string{"acquireLease", "adjust", "advanceTestClock", "applyCatalog", "captureHold", "chargeLimits", "check", "checkBatch", "consume", "createKey", "debit", "debitBatch", "deleteBlock", "deleteBlockPrefix", "deleteLimit", "deleteLimitOverride", "deleteMeter", "deleteSubjectLimitOverride", "exportCatalog", "extendHold", "getBalance", "getBlock", "getBlockPrefix", "getHold", "getKey", "getLimit", "getLimitOverride", "getLimitState", "getLimitTop", "getMeter", "getOperation", "getPlan", "getRoll", "getSeal", "getSpec", "getSpecJSON", "getStatement", "getSubjectLimitOverride", "getTenant", "getTestClock", "getVerification", "grant", "hold", "listAudit", "listBalances", "listBlocks", "listDenials", "listEntries", "listEvents", "listGrants", "listHolds", "listKeys", "listLimitOverrides", "listLimits", "listMeters", "listPeriods", "listPlans", "listSeals", "listStatements", "listTenants", "listTerms", "listUsage", "patchTenant", "putBlock", "putBlockPrefix", "putLimit", "putLimitOverride", "putMeter", "putPlan", "putSubjectLimitOverride", "putTenant", "refund", "refundCharge", "releaseHold", "releaseLease", "renewLease", "resetLimit", "revokeKey", "rotateKey", "startRoll", "startVerification", "voidGrant"}
+var operations = []string{"acquireLease", "adjust", "advanceTestClock", "applyCatalog", "captureHold", "chargeLimits", "check", "checkBatch", "consume", "createKey", "debit", "debitBatch", "deleteBlock", "deleteBlockPrefix", "deleteLimit", "deleteLimitOverride", "deleteMeter", "deleteSubjectLimitOverride", "exportCatalog", "extendHold", "getBalance", "getBlock", "getBlockPrefix", "getFeatures", "getHold", "getKey", "getLimit", "getLimitOverride", "getLimitState", "getLimitTop", "getMeter", "getOperation", "getPlan", "getRoll", "getSeal", "getSpec", "getSpecJSON", "getStatement", "getSubjectLimitOverride", "getTenant", "getTestClock", "getVerification", "grant", "hold", "listAudit", "listBalances", "listBlocks", "listDenials", "listEntries", "listEvents", "listGrants", "listHolds", "listKeys", "listLimitOverrides", "listLimits", "listMeters", "listPeriods", "listPlans", "listSeals", "listStatements", "listTenants", "listTerms", "listUsage", "patchTenant", "putBlock", "putBlockPrefix", "putLimit", "putLimitOverride", "putMeter", "putPlan", "putSubjectLimitOverride", "putTenant", "refund", "refundCharge", "releaseHold", "releaseLease", "renewLease", "resetLimit", "revokeKey", "rotateKey", "startRoll", "startVerification", "voidGrant"}
 
 // Errors by code, for errors.Is. docs/api.md says what each means, and what helps.
 var (
@@ -1389,6 +1398,7 @@ var (
 	ErrArchived              error = codeError("archived")
 	ErrCostExceedsCapacity   error = codeError("cost_exceeds_capacity")
 	ErrCreditsExhausted      error = codeError("credits_exhausted")
+	ErrFeatureNotInPlan      error = codeError("feature_not_in_plan")
 	ErrGrantNotFound         error = codeError("grant_not_found")
 	ErrHoldNotActive         error = codeError("hold_not_active")
 	ErrHoldNotFound          error = codeError("hold_not_found")

@@ -225,6 +225,7 @@ const (
 	ProblemCodeArchived              ProblemCode = "archived"
 	ProblemCodeCostExceedsCapacity   ProblemCode = "cost_exceeds_capacity"
 	ProblemCodeCreditsExhausted      ProblemCode = "credits_exhausted"
+	ProblemCodeFeatureNotInPlan      ProblemCode = "feature_not_in_plan"
 	ProblemCodeForbidden             ProblemCode = "forbidden"
 	ProblemCodeGrantNotFound         ProblemCode = "grant_not_found"
 	ProblemCodeHoldNotActive         ProblemCode = "hold_not_active"
@@ -962,11 +963,14 @@ type CheckBatchRequest struct {
 
 // CheckRequest What would be consumed.
 type CheckRequest struct {
+	// Feature A feature that the plan must grant, beside the items or instead of them. If it does not, the code is `feature_not_in_plan`, and nothing else is asked.
+	Feature ID `json:"feature,omitempty,omitzero"`
+
 	// IP The address of the caller, for limits per address and blocks. IPv4 or IPv6; IPv6 addresses with the same first 64 bits count as one caller unless a limit has its own `ip_prefix`. An IPv6 address that has an IPv4 address in it (::ffff:0:0/96, 64:ff9b::/96, ::/96) counts as the IPv4 address.
 	IP IP `json:"ip,omitempty,omitzero"`
 
 	// Items Each meter once.
-	Items Items `json:"items"`
+	Items Items `json:"items,omitempty,omitzero"`
 
 	// MaxStaleMs The largest age of a balance copy that may answer. 0 reads the ledger, and asks Redis for the limits; otherwise both may be answered from memory.
 	MaxStaleMs *int64 `json:"max_stale_ms,omitempty"`
@@ -1013,11 +1017,14 @@ type ConsumeRequest struct {
 	// DryRun Decide and change nothing.
 	DryRun bool `json:"dry_run,omitempty,omitzero"`
 
+	// Feature A feature that the plan must grant, beside the items or instead of them. If it does not, the code is `feature_not_in_plan`, and nothing else is asked.
+	Feature ID `json:"feature,omitempty,omitzero"`
+
 	// IP The address of the caller, for limits per address and blocks. IPv4 or IPv6; IPv6 addresses with the same first 64 bits count as one caller unless a limit has its own `ip_prefix`. An IPv6 address that has an IPv4 address in it (::ffff:0:0/96, 64:ff9b::/96, ::/96) counts as the IPv4 address.
 	IP IP `json:"ip,omitempty,omitzero"`
 
 	// Items Each meter once.
-	Items Items `json:"items"`
+	Items Items `json:"items,omitempty,omitzero"`
 
 	// Metadata Your own JSON object, kept with the entries: at most 4096 bytes without blanks, 16 levels deep, without the character U+0000 and without numbers beyond 64 characters or an exponent beyond 3 digits.
 	Metadata Metadata `json:"metadata,omitempty,omitzero"`
@@ -1347,6 +1354,15 @@ type ExtendRequest struct {
 	// TTLSeconds Seconds from now; an hour by default, a day at most.
 	TTLSeconds TTLSeconds `json:"ttl_seconds"`
 }
+
+// FeaturePatch The tenant's own features to set; null removes one, so that the plan's holds again.
+type FeaturePatch = map[string]any
+
+// FeatureValue A switch, or a bound such as the size of an upload.
+type FeatureValue = any
+
+// Features Features by name. One that is false or 0, or is not here, is not granted.
+type Features map[string]FeatureValue
 
 // FieldError A fault of the request.
 type FieldError struct {
@@ -2438,6 +2454,9 @@ type Plan struct {
 	// CreatedAt When it was made.
 	CreatedAt time.Time `json:"created_at"`
 
+	// Features Features by name. One that is false or 0, or is not here, is not granted.
+	Features Features `json:"features,omitempty,omitzero"`
+
 	// Limits Rate limits for the tenants of this plan.
 	Limits []PlanLimit `json:"limits"`
 
@@ -2524,6 +2543,9 @@ type PlanList struct {
 type PlanRequest struct {
 	// Allowances Each meter once.
 	Allowances []Allowance `json:"allowances"`
+
+	// Features Features by name. One that is false or 0, or is not here, is not granted.
+	Features Features `json:"features,omitempty,omitzero"`
 
 	// Limits Rate limits for the tenants of this plan, each rule once. They replace the global limits of the same rule.
 	Limits []PlanLimit `json:"limits,omitempty,omitzero"`
@@ -2974,6 +2996,9 @@ type Tenant struct {
 	// CreatedAt When it was made.
 	CreatedAt time.Time `json:"created_at"`
 
+	// Features Features by name. One that is false or 0, or is not here, is not granted.
+	Features Features `json:"features,omitempty,omitzero"`
+
 	// Metadata Your own JSON object, kept with the entries: at most 4096 bytes without blanks, 16 levels deep, without the character U+0000 and without numbers beyond 64 characters or an exponent beyond 3 digits.
 	Metadata Metadata `json:"metadata"`
 
@@ -3016,6 +3041,9 @@ type TenantChange struct {
 	// DryRun Present and true when nothing was done.
 	DryRun bool `json:"dry_run,omitempty,omitzero"`
 
+	// Features Features by name. One that is false or 0, or is not here, is not granted.
+	Features Features `json:"features,omitempty,omitzero"`
+
 	// Metadata Your own JSON object, kept with the entries: at most 4096 bytes without blanks, 16 levels deep, without the character U+0000 and without numbers beyond 64 characters or an exponent beyond 3 digits.
 	Metadata Metadata `json:"metadata"`
 
@@ -3053,6 +3081,21 @@ type TenantChangeApply string
 // TenantChangeUsage Whether what was used before makes allowances that this change opens at once smaller.
 type TenantChangeUsage string
 
+// TenantFeatures What a tenant has besides what is counted.
+type TenantFeatures struct {
+	// Features Features by name. One that is false or 0, or is not here, is not granted.
+	Features Features `json:"features"`
+
+	// Overridden The names of those that are the tenant's own, in order.
+	Overridden []ID `json:"overridden"`
+
+	// Plan An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
+	Plan ID `json:"plan"`
+
+	// Tenant An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
+	Tenant ID `json:"tenant"`
+}
+
 // TenantList A page of tenants.
 type TenantList struct {
 	// Items The page.
@@ -3072,6 +3115,9 @@ type TenantPatch struct {
 
 	// DryRun Return what would become of the tenant, and change nothing.
 	DryRun bool `json:"dry_run,omitempty,omitzero"`
+
+	// Features The tenant's own features to set; null removes one, so that the plan's holds again.
+	Features FeaturePatch `json:"features,omitempty,omitzero"`
 
 	// Metadata Your own JSON object, kept with the entries: at most 4096 bytes without blanks, 16 levels deep, without the character U+0000 and without numbers beyond 64 characters or an exponent beyond 3 digits.
 	Metadata Metadata `json:"metadata,omitempty,omitzero"`
@@ -3108,6 +3154,9 @@ type TenantPatchUsage string
 type TenantRequest struct {
 	// Anchor The start of tenant-anchored periods; by default the instant of the tenant's creation.
 	Anchor time.Time `json:"anchor,omitempty,omitzero"`
+
+	// Features Features by name. One that is false or 0, or is not here, is not granted.
+	Features Features `json:"features,omitempty,omitzero"`
 
 	// Metadata Your own JSON object, kept with the entries: at most 4096 bytes without blanks, 16 levels deep, without the character U+0000 and without numbers beyond 64 characters or an exponent beyond 3 digits.
 	Metadata Metadata `json:"metadata,omitempty,omitzero"`

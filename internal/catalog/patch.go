@@ -7,6 +7,7 @@ import (
 
 	"github.com/quotasvc/quotasvc/internal/body"
 	"github.com/quotasvc/quotasvc/internal/catalog/check"
+	"github.com/quotasvc/quotasvc/internal/feature"
 )
 
 // MaxReason bounds a reason in bytes, as in the ledger.
@@ -22,6 +23,9 @@ type TenantPatch struct {
 
 	// Overrides sets the amounts of the meters that it names; nil removes an override. Other overrides stay.
 	Overrides map[string]*int64 `json:"overrides,omitzero"`
+
+	// Features sets the features that it names; nil removes the tenant's own value. They hold at once.
+	Features map[string]*feature.Value `json:"features,omitzero"`
 
 	// Apply says when a new plan, anchor, zone or override takes effect: at the next period of each meter, or now. Now ends
 	// each open period that was opened under other terms, and also applies changes that wait for the next period, such as a
@@ -80,6 +84,7 @@ func (p *TenantPatch) Check(given body.Given) []body.Fault {
 	}
 	p.checkApply(&c)
 	checkOverrides(&c, p.Overrides)
+	feature.Check(&c, "features", p.Features)
 	return c.Faults
 }
 
@@ -136,7 +141,7 @@ func (t Tenant) patched(p *TenantPatch) Tenant {
 	if p.Metadata != nil {
 		t.Metadata = p.Metadata
 	}
-	t.Overrides = overridden(t.Overrides, p.Overrides)
+	t.Overrides, t.Features = overridden(t.Overrides, p.Overrides), t.Features.With(p.Features)
 	return t
 }
 

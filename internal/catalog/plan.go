@@ -3,6 +3,7 @@ package catalog
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/body"
 	"github.com/quotasvc/quotasvc/internal/bound"
 	"github.com/quotasvc/quotasvc/internal/catalog/check"
+	"github.com/quotasvc/quotasvc/internal/feature"
 	"github.com/quotasvc/quotasvc/internal/period"
 	"github.com/quotasvc/quotasvc/internal/price"
 )
@@ -34,6 +36,7 @@ type Plan struct {
 	Version    int32       `json:"-"` // 1, 2, 3, ... without a gap
 	Allowances []Allowance `json:"allowances"`
 	Limits     []Limit     `json:"limits,omitempty"` // for the tenants of this plan; they replace global limits of the same rule
+	Features   feature.Set `json:"features,omitempty"`
 	CreatedAt  time.Time   `json:"-"`
 }
 
@@ -90,6 +93,7 @@ func (p *Plan) Check(given body.Given) []body.Fault {
 	if len(c.Faults) > 0 && (len(p.Allowances) > MaxAllowances || len(p.Limits) > MaxPlanLimits) {
 		return c.Faults // a hostile plan gets no list of its faults
 	}
+	feature.Check(&c, "features", p.Features.Changes())
 	first := map[string]int{}
 	for i := range p.Allowances {
 		a := &p.Allowances[i]
@@ -173,6 +177,9 @@ func (a *Allowance) check(c *check.Checker) {
 func (p *Plan) normalize() {
 	p.Allowances = append([]Allowance{}, p.Allowances...)
 	p.Limits = append([]Limit{}, p.Limits...)
+	if len(p.Features) == 0 {
+		p.Features = nil
+	}
 	for i := range p.Limits {
 		p.Limits[i].normalize()
 	}
@@ -183,7 +190,8 @@ func (p *Plan) same(o *Plan) bool {
 	byMeter := func(a, b Allowance) int { return cmp.Compare(a.Meter, b.Meter) }
 	byRule := func(a, b Limit) int { return cmp.Compare(a.Rule, b.Rule) }
 	return reflect.DeepEqual(slices.SortedFunc(slices.Values(p.Allowances), byMeter), slices.SortedFunc(slices.Values(o.Allowances), byMeter)) &&
-		reflect.DeepEqual(slices.SortedFunc(slices.Values(p.Limits), byRule), slices.SortedFunc(slices.Values(o.Limits), byRule))
+		reflect.DeepEqual(slices.SortedFunc(slices.Values(p.Limits), byRule), slices.SortedFunc(slices.Values(o.Limits), byRule)) &&
+		maps.Equal(p.Features, o.Features)
 }
 
 // meters returns the meters that p refers to, with the fields that do.

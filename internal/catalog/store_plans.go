@@ -81,11 +81,14 @@ func (tx *txn) collectPlans(ctx context.Context, statement string, args ...any) 
 	}
 	plans, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (Plan, error) {
 		var (
-			p      Plan
-			limits []byte
+			p                Plan
+			limits, features []byte
 		)
-		if err := row.Scan(&p.ID, &p.Version, &limits, &p.CreatedAt); err != nil {
+		if err := row.Scan(&p.ID, &p.Version, &limits, &features, &p.CreatedAt); err != nil {
 			return p, err
+		}
+		if err := json.Unmarshal(features, &p.Features); err != nil {
+			return p, fmt.Errorf("features of plan %s version %d: %w", p.ID, p.Version, err)
 		}
 		p.CreatedAt = p.CreatedAt.UTC()
 		if err := json.Unmarshal(limits, &p.Limits); err != nil {
@@ -152,6 +155,10 @@ func (tx *txn) putPlan(ctx context.Context, before *Plan, p Plan) (Plan, error) 
 	if err != nil {
 		return Plan{}, wrap("encode limits", err)
 	}
+	features, err := json.Marshal(orNone(p.Features))
+	if err != nil {
+		return Plan{}, wrap("encode features", err)
+	}
 	now, err := tx.now(ctx)
 	if err != nil {
 		return Plan{}, err
@@ -159,7 +166,7 @@ func (tx *txn) putPlan(ctx context.Context, before *Plan, p Plan) (Plan, error) 
 	if err := tx.queryRow(ctx, "NextPlanVersion", p.ID, now).Scan(&p.CreatedAt); err != nil {
 		return Plan{}, wrap("store plan "+p.ID, err)
 	}
-	if _, err := tx.exec(ctx, "InsertPlan", p.ID, p.Version, limits, p.CreatedAt); err != nil {
+	if _, err := tx.exec(ctx, "InsertPlan", p.ID, p.Version, limits, p.CreatedAt, features); err != nil {
 		return Plan{}, wrap("store plan "+p.ID, err)
 	}
 	p.CreatedAt = p.CreatedAt.UTC()

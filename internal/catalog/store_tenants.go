@@ -14,6 +14,7 @@ import (
 
 	"github.com/quotasvc/quotasvc/internal/catalog/check"
 	"github.com/quotasvc/quotasvc/internal/events"
+	"github.com/quotasvc/quotasvc/internal/feature"
 	"github.com/quotasvc/quotasvc/internal/namedsql"
 )
 
@@ -177,8 +178,11 @@ func (tx *txn) standings(ctx context.Context, ids []string) (map[string]Standing
 	}
 	found := make(map[string]Standing, len(ids))
 	var s Standing
-	_, err = pgx.ForEachRow(rows, []any{&s.ID, &s.Plan, &s.Timezone, &s.Suspended, &s.CreatedAt, &s.UpdatedAt, &s.RuleOverrides, &s.SubjectOverrides}, func() error {
-		found[s.ID] = s
+	_, err = pgx.ForEachRow(rows, []any{&s.ID, &s.Plan, &s.Timezone, &s.Suspended, &s.CreatedAt, &s.UpdatedAt, &s.RuleOverrides, &s.SubjectOverrides, &s.Features}, func() error {
+		if len(s.Features) == 0 {
+			s.Features = nil
+		}
+		found[s.ID], s.Features = s, nil
 		return nil
 	})
 	return found, wrap("select tenants", err)
@@ -198,7 +202,7 @@ func (tx *txn) tenantIDs(ctx context.Context, listed []string, limit int) ([]str
 func scanTenant(row pgx.CollectableRow, more ...any) (Tenant, error) {
 	var t Tenant
 	err := row.Scan(append([]any{
-		&t.ID, &t.Plan, &t.Anchor, &t.Timezone, &t.Status, &t.Metadata, &t.Overrides, &t.Version, &t.CreatedAt, &t.UpdatedAt,
+		&t.ID, &t.Plan, &t.Anchor, &t.Timezone, &t.Status, &t.Metadata, &t.Overrides, &t.Features, &t.Version, &t.CreatedAt, &t.UpdatedAt,
 	}, more...)...)
 	if err != nil {
 		return t, err
@@ -206,6 +210,9 @@ func scanTenant(row pgx.CollectableRow, more ...any) (Tenant, error) {
 	t.Anchor, t.CreatedAt, t.UpdatedAt = t.Anchor.UTC(), t.CreatedAt.UTC(), t.UpdatedAt.UTC()
 	if len(t.Overrides) == 0 {
 		t.Overrides = nil
+	}
+	if len(t.Features) == 0 {
+		t.Features = nil
 	}
 	t.Metadata, err = compact(t.Metadata)
 	return t, err
@@ -292,7 +299,7 @@ func (tx *txn) changeTenant(ctx context.Context, before *lockedTenant, t Tenant,
 	if !newTerms && t.same(&before.Tenant) {
 		return before.Tenant, nil
 	}
-	err := tx.queryRow(ctx, "UpdateTenant", t.ID, t.Plan, t.Anchor, t.Timezone, t.Status, t.Metadata, orEmpty(t.Overrides)).
+	err := tx.queryRow(ctx, "UpdateTenant", t.ID, t.Plan, t.Anchor, t.Timezone, t.Status, t.Metadata, orEmpty(t.Overrides), orNone(t.Features)).
 		Scan(&t.Metadata, &t.Version, &t.UpdatedAt)
 	if err != nil {
 		return Tenant{}, wrap("store tenant "+t.ID, err)
@@ -338,7 +345,7 @@ func (tx *txn) insertTenant(ctx context.Context, t Tenant) (Tenant, error) {
 	if err != nil {
 		return Tenant{}, err
 	}
-	err = tx.queryRow(ctx, "InsertTenant", t.ID, t.Plan, anchor, t.Timezone, t.Status, t.Metadata, orEmpty(t.Overrides), now).
+	err = tx.queryRow(ctx, "InsertTenant", t.ID, t.Plan, anchor, t.Timezone, t.Status, t.Metadata, orEmpty(t.Overrides), now, orNone(t.Features)).
 		Scan(&t.Anchor, &t.Metadata, &t.Version, &t.CreatedAt)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return Tenant{}, errRace
@@ -350,6 +357,14 @@ func (tx *txn) insertTenant(ctx context.Context, t Tenant) (Tenant, error) {
 	t.Metadata, err = compact(t.Metadata)
 	tx.changed(ctx, kindTenant, t.ID, change{action: "put", tenant: t.ID, after: &t})
 	return t, err
+}
+
+// orNone returns s, and an empty set for nil, which would be null in JSON.
+func orNone(s feature.Set) feature.Set {
+	if s == nil {
+		return feature.Set{}
+	}
+	return s
 }
 
 // compact removes the blanks that jsonb adds.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/quotasvc/quotasvc/internal/body"
 	"github.com/quotasvc/quotasvc/internal/catalog/check"
+	"github.com/quotasvc/quotasvc/internal/feature"
 )
 
 // The states of a tenant.
@@ -32,6 +33,9 @@ type Tenant struct {
 	// has the meter when an override is made. If a later version lacks it, the override has no effect.
 	Overrides map[string]int64 `json:"overrides,omitempty"`
 
+	// Features replace those of the plan that have the same name.
+	Features feature.Set `json:"features,omitempty"`
+
 	Version   int64     `json:"-"` // 1 at creation, one more with each change
 	CreatedAt time.Time `json:"-"`
 	UpdatedAt time.Time `json:"-"`
@@ -45,6 +49,8 @@ type Standing struct {
 
 	// RuleOverrides and SubjectOverrides say that limits are overridden for the tenant, and for subjects of it: see package override.
 	RuleOverrides, SubjectOverrides bool
+
+	Features feature.Set // those that the tenant overrides; nil: none
 
 	CreatedAt, UpdatedAt time.Time
 	Read                 uint32 // the number of the read: another one after each change
@@ -68,6 +74,7 @@ func (t *Tenant) Check(given body.Given) []body.Fault {
 		c.Metadata(t.Metadata)
 	}
 	checkOverrides(&c, pointers(t.Overrides))
+	feature.Check(&c, "features", t.Features.Changes())
 	return c.Faults
 }
 
@@ -95,6 +102,9 @@ func (t *Tenant) normalize() {
 	if len(t.Overrides) == 0 {
 		t.Overrides = nil
 	}
+	if len(t.Features) == 0 {
+		t.Features = nil
+	}
 }
 
 // sameTerms reports whether t and o have the same terms for the ledger.
@@ -105,5 +115,5 @@ func (t *Tenant) sameTerms(o *Tenant) bool {
 
 // same reports whether storing t instead of o changes nothing. The metadata of both is from jsonb, or equal.
 func (t *Tenant) same(o *Tenant) bool {
-	return t.ID == o.ID && t.sameTerms(o) && t.Status == o.Status && bytes.Equal(t.Metadata, o.Metadata)
+	return t.ID == o.ID && t.sameTerms(o) && t.Status == o.Status && bytes.Equal(t.Metadata, o.Metadata) && maps.Equal(t.Features, o.Features)
 }

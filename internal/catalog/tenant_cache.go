@@ -12,6 +12,7 @@ import (
 	"unique"
 
 	"github.com/quotasvc/quotasvc/internal/bound"
+	"github.com/quotasvc/quotasvc/internal/feature"
 	"github.com/quotasvc/quotasvc/internal/lane"
 	"github.com/quotasvc/quotasvc/internal/recent"
 )
@@ -78,6 +79,7 @@ type cachedTenant struct {
 	read             uint32                // its number
 
 	suspended, ofRules, ofSubjects bool
+	features                       feature.Set // nil: none, as almost always
 }
 
 // loadedTenant is what a read answers, or what is in memory.
@@ -201,7 +203,7 @@ func (l *loadedTenant) answer(id string) (Standing, error) {
 func (e *cachedTenant) standing(id string) Standing {
 	return Standing{
 		ID: id, Plan: e.plan.Value(), Timezone: e.zone.Value(), Suspended: e.suspended, RuleOverrides: e.ofRules, SubjectOverrides: e.ofSubjects,
-		CreatedAt: time.UnixMicro(e.created).UTC(), UpdatedAt: time.UnixMicro(e.updated).UTC(), Read: e.read,
+		CreatedAt: time.UnixMicro(e.created).UTC(), UpdatedAt: time.UnixMicro(e.updated).UTC(), Read: e.read, Features: e.features,
 	}
 }
 
@@ -267,7 +269,7 @@ func (c *tenantCache) add(t *Standing, readAt time.Duration) {
 	defer c.mu.Unlock()
 	c.entries.Put(t.ID, cachedTenant{
 		plan: unique.Make(t.Plan), zone: unique.Make(t.Timezone), created: t.CreatedAt.UnixMicro(), updated: t.UpdatedAt.UnixMicro(),
-		readAt: readAt, read: t.Read, suspended: t.Suspended, ofRules: t.RuleOverrides, ofSubjects: t.SubjectOverrides,
+		readAt: readAt, read: t.Read, suspended: t.Suspended, ofRules: t.RuleOverrides, ofSubjects: t.SubjectOverrides, features: t.Features,
 	})
 	delete(c.unknown, t.ID)
 }

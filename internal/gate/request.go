@@ -16,6 +16,9 @@ type Request struct {
 	// Items are the units asked for: 1..ledger.ItemsMax, each meter once. The gate sets StoreDenial.
 	Items []ledger.Item
 
+	// Feature must be granted by the tenant's plan; empty: none. Package admission asks for it; the gate does not.
+	Feature string
+
 	// Subject is recorded with the entries, and is the `per: subject` dimension of limits; empty: none.
 	Subject string
 

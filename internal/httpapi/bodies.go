@@ -42,12 +42,13 @@ func newBodies() *bodies {
 	items := itemMembers()
 	demand := demandMembers(items)
 	debit := slices.Concat(demand, changeMembers())
-	check := append(slices.Concat(demand, dimensionMembers()), staleMember())
+	feature := featureMembers(demand)
+	check := append(slices.Concat(feature, dimensionMembers()), staleMember())
 	key := body.Optional("idempotency_key", func(d *body.Document, r *gate.Request) { r.Key = d.Key() })
 	return &bodies{
 		check:        check,
 		checkBatch:   checkBatchMembers(check),
-		consume:      slices.Concat(demand, dimensionMembers(), changeMembers()),
+		consume:      slices.Concat(feature, dimensionMembers(), changeMembers()),
 		debit:        debit,
 		charge:       chargeMembers(),
 		chargeRefund: chargeRefundMembers(),

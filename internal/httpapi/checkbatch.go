@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"fmt"
 	"net/http"
 
 	"github.com/quotasvc/quotasvc/internal/body"
@@ -20,6 +21,11 @@ func (s *Server) checkBatch(rc *request) error {
 	var checks []gate.Request
 	if err := decode(rc, &checks, s.bodies.checkBatch); err != nil {
 		return err
+	}
+	for i := range checks {
+		if err := requireDemand(&checks[i], fmt.Sprintf("checks[%d].", i)); err != nil {
+			return err
+		}
 	}
 	return rc.sendChecks(rc.checkOwn(checks))
 }
@@ -46,7 +52,7 @@ func (rc *request) sendChecks(outcomes []gate.CheckOutcome) error {
 // checkOwn makes the checks of tenants that the key may reach, and refuses the others.
 func (rc *request) checkOwn(checks []gate.Request) []gate.CheckOutcome {
 	if rc.key.Tenant == "" {
-		return rc.server.gate.CheckBatch(rc.ctx, checks)
+		return rc.server.admission.CheckBatch(rc.ctx, checks)
 	}
 	rc.tenant = rc.key.Tenant
 	out := make([]gate.CheckOutcome, len(checks))
@@ -58,7 +64,7 @@ func (rc *request) checkOwn(checks []gate.Request) []gate.CheckOutcome {
 			out[i].Err = errOtherTenant()
 		}
 	}
-	for i, o := range rc.server.gate.CheckBatch(rc.ctx, own) {
+	for i, o := range rc.server.admission.CheckBatch(rc.ctx, own) {
 		out[at[i]] = o
 	}
 	return out

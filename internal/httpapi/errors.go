@@ -10,6 +10,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/quotasvc/quotasvc/internal/access"
+	"github.com/quotasvc/quotasvc/internal/admission"
 	"github.com/quotasvc/quotasvc/internal/body"
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/gate"
@@ -53,6 +54,7 @@ func problemKinds() map[ledger.Code]problemKind {
 		gate.CodeForbidden:              {http.StatusForbidden, "Forbidden", "the key, tenant, subject or address is not allowed to do this"},
 		ledger.CodeTenantSuspended:      {http.StatusForbidden, "Tenant suspended", "the tenant is suspended"},
 		ledger.CodeMeterNotInPlan:       {http.StatusForbidden, "Meter not in plan", "the tenant's plan does not have this meter"},
+		admission.CodeFeatureNotInPlan:  {http.StatusForbidden, "Feature not in plan", "the tenant's plan does not grant this feature"},
 		ledger.CodeNotFound:             {http.StatusNotFound, "Not found", "the object does not exist"},
 		ledger.CodeTenantNotFound:       {http.StatusNotFound, "Tenant not found", "the tenant does not exist"},
 		ledger.CodeGrantNotFound:        {http.StatusNotFound, "Grant not found", "the grant does not exist"},

@@ -83,6 +83,7 @@ func trials(tenant string, made belongings) map[string]trial {
 		"PATCH /v1/tenants/:tenant":                               {path: path, body: `{"status":"active"}`},
 		"GET /v1/tenants/:tenant":                                 {path: path},
 		"GET /v1/tenants/:tenant/terms":                           {path: path + "/terms"},
+		"GET /v1/tenants/:tenant/features":                        {path: path + "/features"},
 		"POST /v1/limits/:rule/reset":                             {path: "/v1/limits/slots/reset", body: of},
 		"GET /v1/limits/:rule/state":                              {path: "/v1/limits/slots/state?tenant=" + tenant},
 		"PUT /v1/limits/:rule/overrides/:tenant":                  {path: "/v1/limits/by-subject/overrides/" + tenant, body: `{"rate":"7/s"}`},

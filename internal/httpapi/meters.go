@@ -5,6 +5,7 @@ import (
 
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/catalogdoc"
+	"github.com/quotasvc/quotasvc/internal/feature"
 	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
 )
 
@@ -115,8 +116,21 @@ func (s *Server) listPlans(rc *request) error {
 func planOf(p *catalog.Plan) wire.Plan {
 	return wire.Plan{
 		Plan: p.ID, Version: p.Version, Allowances: mapSlice(p.Allowances, allowanceOf), Limits: mapSlice(p.Limits, planLimitOf),
-		CreatedAt: p.CreatedAt,
+		CreatedAt: p.CreatedAt, Features: featuresOf(p.Features),
 	}
+}
+
+// featuresOf returns features as JSON; nil for none.
+func featuresOf(set feature.Set) wire.Features {
+	if len(set) == 0 {
+		return nil
+	}
+	out := make(wire.Features, len(set))
+	for name, value := range set {
+		text, _ := value.MarshalJSON() // which never fails
+		out[name] = text
+	}
+	return out
 }
 
 func allowanceOf(a *catalog.Allowance) wire.Allowance {

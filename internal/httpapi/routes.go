@@ -82,6 +82,7 @@ func (s *Server) routes() []route {
 		{method: http.MethodPut, path: "/v1/tenants/:tenant", scope: access.Admin, reach: oneTenant, handler: s.putTenant},
 		{method: http.MethodPatch, path: "/v1/tenants/:tenant", scope: access.Admin, reach: oneTenant, handler: s.patchTenant},
 		{method: http.MethodGet, path: "/v1/tenants/:tenant", scope: access.Read, reach: oneTenant, handler: s.getTenant},
+		{method: http.MethodGet, path: "/v1/tenants/:tenant/features", scope: access.Read, reach: oneTenant, handler: s.getFeatures},
 		{method: http.MethodGet, path: "/v1/tenants/:tenant/terms", query: []string{"limit", "cursor"}, scope: access.Read, reach: oneTenant, handler: s.listTerms},
 		{method: http.MethodGet, path: "/v1/limits", query: []string{"limit", "cursor"}, scope: access.Read, reach: ownTenant, handler: s.listLimits},
 		{method: http.MethodPut, path: "/v1/limits/:rule", scope: access.Admin, handler: s.putLimit},

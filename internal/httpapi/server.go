@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/quotasvc/quotasvc/internal/access"
+	"github.com/quotasvc/quotasvc/internal/admission"
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/gate"
 	"github.com/quotasvc/quotasvc/internal/httpapi/forwarded"
@@ -65,15 +66,16 @@ type Config struct {
 
 // Server answers the requests of the API.
 type Server struct {
-	gate    *gate.Gate
-	ledger  *pg.Ledger
-	history *history.Reader
-	catalog *catalog.Catalog
-	store   *catalog.Store // reads PostgreSQL instead of memory
-	cfg     Config
-	log     *slog.Logger
-	now     func() time.Time // for durations and for headers with a time of day
-	limits  *limitheaders.Writer
+	gate      *gate.Gate
+	admission *admission.Admission // before the gate
+	ledger    *pg.Ledger
+	history   *history.Reader
+	catalog   *catalog.Catalog
+	store     *catalog.Store // reads PostgreSQL instead of memory
+	cfg       Config
+	log       *slog.Logger
+	now       func() time.Time // for durations and for headers with a time of day
+	limits    *limitheaders.Writer
 
 	reference *reference.Reference
 	keys      *access.Directory
@@ -98,7 +100,7 @@ func New(g *gate.Gate, l *pg.Ledger, h *history.Reader, c *catalog.Catalog, cfg 
 		return nil, err
 	}
 	s := &Server{
-		gate: g, ledger: l, history: h, catalog: c, store: c.Store, cfg: cfg, log: cfg.Log, now: time.Now, limits: &limitheaders.Writer{Legacy: cfg.LegacyHeaders},
+		gate: g, admission: admission.New(g, c), ledger: l, history: h, catalog: c, store: c.Store, cfg: cfg, log: cfg.Log, now: time.Now, limits: &limitheaders.Writer{Legacy: cfg.LegacyHeaders},
 		keys: cfg.Keys, overrides: cfg.Overrides, problems: problemKinds(), bodies: newBodies(), metrics: newMetrics(cfg.Registry),
 		reference: reference.New(), gateways: forwarded.Gateways(), proxies: forwarded.NewProxies(cfg.TrustedProxies, cfg.Log),
 	}

@@ -3,6 +3,7 @@ package httpapi
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/quotasvc/quotasvc/internal/body"
@@ -34,6 +35,27 @@ func itemMembers() []body.Member[ledger.Item] {
 		body.Required("meter", func(d *body.Document, it *ledger.Item) { it.Meter = d.ID() }),
 		body.Required("amount", func(d *body.Document, it *ledger.Item) { it.Amount = d.Amount() }),
 	}
+}
+
+// featureMembers makes the items of a check or consume optional, and adds the feature that may stand instead of them: see readFeature.
+func featureMembers(demand []body.Member[gate.Request]) []body.Member[gate.Request] {
+	out := append(slices.Clone(demand), body.Optional("feature", func(d *body.Document, r *gate.Request) { r.Feature = d.ID() }))
+	for i := range out {
+		if out[i].Name == "items" {
+			out[i].Required = false
+		}
+	}
+	return out
+}
+
+// requireDemand refuses a request that asks for neither items nor a feature. field is its path, with a dot, in a batch.
+func requireDemand(r *gate.Request, field string) error {
+	if len(r.Items) > 0 || r.Feature != "" {
+		return nil
+	}
+	var faults body.Faults
+	faults.Add(field+"items", "is required, or a feature instead")
+	return faults.Err()
 }
 
 // demandMembers returns the members that check, consume and debits share.
@@ -100,7 +122,10 @@ func (s *Server) check(rc *request) error {
 	if err := rc.ofTenant(rc.gateRequest.Tenant); err != nil {
 		return err
 	}
-	answer, err := s.gate.Check(rc.ctx, rc.gateRequest)
+	if err := requireDemand(&rc.gateRequest, ""); err != nil {
+		return err
+	}
+	answer, err := s.admission.Check(rc.ctx, rc.gateRequest)
 	if err != nil {
 		return err
 	}
@@ -133,6 +158,9 @@ func (s *Server) consume(rc *request) error {
 	if err := rc.readSpending(s.bodies.consume); err != nil {
 		return err
 	}
+	if err := requireDemand(&rc.gateRequest, ""); err != nil {
+		return err
+	}
 	done, err := s.spend(rc)
 	if err != nil {
 		return err
@@ -142,7 +170,7 @@ func (s *Server) consume(rc *request) error {
 
 // spend consumes rc.gateRequest, and sends the RateLimit headers.
 func (s *Server) spend(rc *request) (*ledger.DebitResult, error) {
-	done, err := s.gate.Consume(rc.ctx, rc.gateRequest)
+	done, err := s.admission.Consume(rc.ctx, rc.gateRequest)
 	rc.writeLimits(done.Limits, done.LimitsDegraded, err)
 	if err != nil {
 		if gate.CodeOf(err) == gate.CodeRateLimited || gate.CodeOf(err) == gate.CodeCostExceedsCapacity {

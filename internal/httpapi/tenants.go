@@ -1,7 +1,9 @@
 package httpapi
 
 import (
+	"maps"
 	"net/http"
+	"slices"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -79,6 +81,23 @@ func (s *Server) getTenant(rc *request) error {
 	return rc.send(http.StatusOK, tenantOf(&t))
 }
 
+// getFeatures answers with the features that a tenant has now, from memory like a check.
+func (s *Server) getFeatures(rc *request) error {
+	id, err := rc.tenantParameter()
+	if err != nil {
+		return err
+	}
+	plan, all, own, err := s.admission.Features(rc.ctx, id)
+	if err != nil {
+		return err
+	}
+	out := wire.TenantFeatures{Tenant: id, Plan: plan, Features: featuresOf(all), Overridden: slices.AppendSeq([]string{}, maps.Keys(own))}
+	if slices.Sort(out.Overridden); out.Features == nil {
+		out.Features = wire.Features{}
+	}
+	return rc.send(http.StatusOK, out)
+}
+
 // listTenants answers with a page of tenants.
 func (s *Server) listTenants(rc *request) error {
 	page, err := rc.catalogPage()
@@ -119,7 +138,8 @@ func termsOf(t *catalog.Terms) wire.Terms {
 func tenantOf(t *catalog.Tenant) wire.Tenant {
 	return wire.Tenant{
 		Tenant: t.ID, Plan: t.Plan, Anchor: t.Anchor, Timezone: t.Timezone, Status: wire.TenantStatus(t.Status),
-		Metadata: jsontext.Value(t.Metadata), Overrides: t.Overrides, Version: t.Version, CreatedAt: t.CreatedAt, UpdatedAt: t.UpdatedAt,
+		Metadata: jsontext.Value(t.Metadata), Overrides: t.Overrides, Features: featuresOf(t.Features), Version: t.Version, CreatedAt: t.CreatedAt,
+		UpdatedAt: t.UpdatedAt,
 	}
 }
 
@@ -127,7 +147,7 @@ func changeOf(c *catalog.TenantChange, dryRun bool) wire.TenantChange {
 	t := tenantOf(&c.After)
 	out := wire.TenantChange{
 		Tenant: t.Tenant, Plan: t.Plan, Anchor: t.Anchor, Timezone: t.Timezone, Status: t.Status, Metadata: t.Metadata,
-		Overrides: t.Overrides, Version: t.Version, CreatedAt: t.CreatedAt, UpdatedAt: t.UpdatedAt, Before: tenantOf(&c.Before), DryRun: dryRun,
+		Overrides: t.Overrides, Features: t.Features, Version: t.Version, CreatedAt: t.CreatedAt, UpdatedAt: t.UpdatedAt, Before: tenantOf(&c.Before), DryRun: dryRun,
 		Apply: wire.TenantChangeApply(c.Apply), Usage: wire.TenantChangeUsage(c.Usage),
 	}
 	if c.Apply != "" {

@@ -1,13 +1,13 @@
 -- name: SelectPlans
 -- The newest versions of the plans $1 (all if it is null) after $2, at most $3, in order.
-SELECT DISTINCT ON (plan) plan, version, limits, created_at
+SELECT DISTINCT ON (plan) plan, version, limits, features, created_at
 FROM plans
 WHERE ($1::text[] IS NULL OR plan = ANY ($1)) AND plan > $2
 ORDER BY plan, version DESC
 LIMIT $3;
 
 -- name: SelectPlanVersion
-SELECT plan, version, limits, created_at
+SELECT plan, version, limits, features, created_at
 FROM plans
 WHERE plan = $1 AND version = $2;
 
@@ -26,7 +26,7 @@ SELECT greatest($2::timestamptz, max(p.created_at) + interval '1 microsecond') F
 
 -- name: InsertPlan
 -- Version $2 of plan $1, created at $4.
-INSERT INTO plans (plan, version, limits, created_at) VALUES ($1, $2, $3, $4);
+INSERT INTO plans (plan, version, limits, created_at, features) VALUES ($1, $2, $3, $4, $5);
 
 -- name: InsertAllowances
 INSERT INTO plan_allowances (plan, version, meter, ordinal, amount, every, anchor, rollover_min, rollover_max, overage_policy,

@@ -4,7 +4,7 @@ SELECT clock_timestamp();
 
 -- name: SelectTenants
 -- Tenants after $1, at most $2, in order.
-SELECT t.tenant_id, t.plan, t.anchor, t.timezone, t.status, t.metadata, t.overrides, t.version, t.created_at, t.updated_at
+SELECT t.tenant_id, t.plan, t.anchor, t.timezone, t.status, t.metadata, t.overrides, t.features, t.version, t.created_at, t.updated_at
 FROM tenants t
 WHERE t.tenant_id > $1
 ORDER BY t.tenant_id
@@ -21,7 +21,7 @@ CROSS JOIN LATERAL (SELECT * FROM tenants n WHERE n.tenant_id = k.tenant_id OFFS
 -- name: NamedTenants
 -- The same for those of the tenants $1 that exist and come after $2. LATERAL looks each of them up: a condition on a list let the planner
 -- walk through the whole table, for lists of hundreds and in generic plans.
-SELECT t.tenant_id, t.plan, t.anchor, t.timezone, t.status, t.metadata, t.overrides, t.version, t.created_at, t.updated_at
+SELECT t.tenant_id, t.plan, t.anchor, t.timezone, t.status, t.metadata, t.overrides, t.features, t.version, t.created_at, t.updated_at
 FROM unnest($1::text[]) AS k (tenant_id)
 CROSS JOIN LATERAL (SELECT * FROM tenants n WHERE n.tenant_id = k.tenant_id OFFSET 0) AS t -- plain
 -- citus: JOIN tenants t ON t.tenant_id = k.tenant_id AND t.tenant_id = ANY ($1::text[])
@@ -29,11 +29,11 @@ WHERE t.tenant_id > $2
 ORDER BY t.tenant_id;
 
 -- name: Standings
--- What requests need of those of the tenants $1 that exist. The last columns say whether limits are overridden for the tenant, and for
+-- What requests need of those of the tenants $1 that exist. The columns before the last say whether limits are overridden for the tenant, and for
 -- subjects of it.
 SELECT t.tenant_id, t.plan, t.timezone, t.status = 'suspended', t.created_at, t.updated_at,
        EXISTS (SELECT 1 FROM limit_overrides o WHERE o.tenant_id = t.tenant_id AND o.subject = ''),
-       EXISTS (SELECT 1 FROM limit_overrides o WHERE o.tenant_id = t.tenant_id AND o.subject > '')
+       EXISTS (SELECT 1 FROM limit_overrides o WHERE o.tenant_id = t.tenant_id AND o.subject > ''), t.features
 FROM unnest($1::text[]) AS k (tenant_id)
 CROSS JOIN LATERAL (SELECT * FROM tenants n WHERE n.tenant_id = k.tenant_id OFFSET 0) AS t -- plain
 -- citus: JOIN tenants t ON t.tenant_id = k.tenant_id AND t.tenant_id = ANY ($1::text[])
@@ -50,7 +50,7 @@ LIMIT $2;
 -- name: LockTenants
 -- Locks those of the tenants $1 that exist, in order, against other changes; the ledger reads on. The last column says whether
 -- the stored metadata equals $2 (parallel to $1; null: not asked) in the eyes of jsonb. On Citus it is asked for one tenant at a time.
-SELECT t.tenant_id, t.plan, t.anchor, t.timezone, t.status, t.metadata, t.overrides, t.version, t.created_at, t.updated_at,
+SELECT t.tenant_id, t.plan, t.anchor, t.timezone, t.status, t.metadata, t.overrides, t.features, t.version, t.created_at, t.updated_at,
        coalesce(t.metadata = k.metadata::jsonb, false)
 FROM unnest($1::text[], $2::text[]) AS k (tenant_id, metadata)
 JOIN tenants t ON t.tenant_id = k.tenant_id
@@ -62,8 +62,8 @@ FOR NO KEY UPDATE OF t;
 -- A tenant, created at $8, and its first terms, which carry the tenant's created_at. A null anchor is created_at too. No row if it
 -- exists.
 WITH made AS (
-    INSERT INTO tenants (tenant_id, plan, anchor, timezone, status, metadata, overrides, created_at, updated_at)
-    SELECT $1, $2, coalesce($3, $8::timestamptz), $4, $5, $6, $7, $8::timestamptz, $8::timestamptz
+    INSERT INTO tenants (tenant_id, plan, anchor, timezone, status, metadata, overrides, created_at, updated_at, features)
+    SELECT $1, $2, coalesce($3, $8::timestamptz), $4, $5, $6, $7, $8::timestamptz, $8::timestamptz, $9
     ON CONFLICT DO NOTHING
     RETURNING tenant_id, plan, anchor, timezone, metadata, overrides, version, created_at
 ), terms AS (
@@ -75,7 +75,7 @@ SELECT anchor, metadata, version, created_at FROM made;
 -- name: UpdateTenant
 -- The row is locked.
 UPDATE tenants
-SET plan = $2, anchor = $3, timezone = $4, status = $5, metadata = $6, overrides = $7, version = version + 1,
+SET plan = $2, anchor = $3, timezone = $4, status = $5, metadata = $6, overrides = $7, features = $8, version = version + 1,
     updated_at = statement_timestamp()
 WHERE tenant_id = $1
 RETURNING metadata, version, updated_at;

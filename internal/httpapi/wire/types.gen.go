@@ -981,6 +981,12 @@ type EventList struct {
 // EventType What an event tells.
 type EventType string
 
+// FeatureValue A switch, or a bound such as the size of an upload.
+type FeatureValue = jsontext.Value
+
+// Features Features by name. One that is false or 0, or is not here, is not granted.
+type Features map[string]FeatureValue
+
 // FieldError A fault of the request.
 type FieldError struct {
 	// Field A path such as items[0].amount, a header, a query parameter, or body.
@@ -1840,6 +1846,9 @@ type Plan struct {
 	// CreatedAt When it was made.
 	CreatedAt time.Time `json:"created_at"`
 
+	// Features Features by name. One that is false or 0, or is not here, is not granted.
+	Features Features `json:"features,omitempty,omitzero"`
+
 	// Limits Rate limits for the tenants of this plan.
 	Limits []PlanLimit `json:"limits"`
 
@@ -2255,6 +2264,9 @@ type Tenant struct {
 	// CreatedAt When it was made.
 	CreatedAt time.Time `json:"created_at"`
 
+	// Features Features by name. One that is false or 0, or is not here, is not granted.
+	Features Features `json:"features,omitempty,omitzero"`
+
 	// Metadata Your own JSON object, kept with the entries: at most 4096 bytes without blanks, 16 levels deep, without the character U+0000 and without numbers beyond 64 characters or an exponent beyond 3 digits.
 	Metadata Metadata `json:"metadata"`
 
@@ -2297,6 +2309,9 @@ type TenantChange struct {
 	// DryRun Present and true when nothing was done.
 	DryRun bool `json:"dry_run,omitempty,omitzero"`
 
+	// Features Features by name. One that is false or 0, or is not here, is not granted.
+	Features Features `json:"features,omitempty,omitzero"`
+
 	// Metadata Your own JSON object, kept with the entries: at most 4096 bytes without blanks, 16 levels deep, without the character U+0000 and without numbers beyond 64 characters or an exponent beyond 3 digits.
 	Metadata Metadata `json:"metadata"`
 
@@ -2333,6 +2348,21 @@ type TenantChangeApply string
 
 // TenantChangeUsage Whether what was used before makes allowances that this change opens at once smaller.
 type TenantChangeUsage string
+
+// TenantFeatures What a tenant has besides what is counted.
+type TenantFeatures struct {
+	// Features Features by name. One that is false or 0, or is not here, is not granted.
+	Features Features `json:"features"`
+
+	// Overridden The names of those that are the tenant's own, in order.
+	Overridden []ID `json:"overridden"`
+
+	// Plan An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
+	Plan ID `json:"plan"`
+
+	// Tenant An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
+	Tenant ID `json:"tenant"`
+}
 
 // TenantList A page of tenants.
 type TenantList struct {

@@ -1,0 +1,140 @@
+package admission
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/quotasvc/quotasvc/internal/catalog"
+	"github.com/quotasvc/quotasvc/internal/feature"
+	"github.com/quotasvc/quotasvc/internal/gate"
+	"github.com/quotasvc/quotasvc/internal/ledger"
+)
+
+// CodeFeatureNotInPlan refuses a request whose tenant's plan does not grant the feature.
+const CodeFeatureNotInPlan ledger.Code = "feature_not_in_plan"
+
+// Admission stands before a gate.
+type Admission struct {
+	gate    *gate.Gate
+	catalog *catalog.Catalog
+	now     func() time.Time
+}
+
+// New returns the admission to a gate. c is the gate's catalogue.
+func New(g *gate.Gate, c *catalog.Catalog) *Admission {
+	return &Admission{gate: g, catalog: c, now: time.Now}
+}
+
+// Check is Gate.Check, for requests with a feature too. A request without items asks for its feature alone: no limit and no balance is asked.
+func (a *Admission) Check(ctx context.Context, req gate.Request) (gate.Check, error) {
+	if req.Feature != "" {
+		out, err := a.feature(ctx, &req)
+		if err != nil || !out.Allowed || len(req.Items) == 0 {
+			return out, err
+		}
+	}
+	return a.gate.Check(ctx, req)
+}
+
+// CheckBatch is Gate.CheckBatch in the same way.
+func (a *Admission) CheckBatch(ctx context.Context, reqs []gate.Request) []gate.CheckOutcome {
+	out := make([]gate.CheckOutcome, len(reqs))
+	rest, at := make([]gate.Request, 0, len(reqs)), make([]int, 0, len(reqs))
+	for i := range reqs {
+		if reqs[i].Feature != "" {
+			check, err := a.feature(ctx, &reqs[i])
+			if err != nil || !check.Allowed || len(reqs[i].Items) == 0 {
+				out[i] = gate.CheckOutcome{Check: check, Err: err}
+				continue
+			}
+		}
+		rest, at = append(rest, reqs[i]), append(at, i)
+	}
+	for i, o := range a.gate.CheckBatch(ctx, rest) {
+		out[at[i]] = o
+	}
+	return out
+}
+
+// Consume is Gate.Consume, for requests with a feature too. One without items moves nothing, and leaves no trace of its key.
+func (a *Admission) Consume(ctx context.Context, req gate.Request) (gate.Debited, error) {
+	if req.Feature != "" {
+		out, err := a.feature(ctx, &req)
+		if err != nil {
+			return gate.Debited{}, err
+		}
+		if !out.Allowed {
+			return gate.Debited{}, refusal(&req, &out)
+		}
+		if len(req.Items) == 0 {
+			return gate.Debited{Result: &ledger.DebitResult{OperationID: req.Key, Tenant: req.Tenant, Items: []ledger.ItemResult{}, AsOf: out.AsOf}}, nil
+		}
+	}
+	return a.gate.Consume(ctx, req)
+}
+
+// Features returns a tenant's plan, all features that it has now, and those of them that it overrides.
+func (a *Admission) Features(ctx context.Context, tenant string) (plan string, all, own feature.Set, err error) {
+	t, err := a.tenant(ctx, tenant)
+	if err != nil {
+		return "", nil, nil, err
+	}
+	return t.Plan, feature.Of(a.ofPlan(t.Plan), t.Features), t.Features, nil
+}
+
+// feature answers whether the tenant may use the feature of req, from memory.
+func (a *Admission) feature(ctx context.Context, req *gate.Request) (gate.Check, error) {
+	out := gate.Check{Item: -1, Source: gate.SourceLocal, AsOf: a.now().UTC()}
+	if blocked, _ := a.catalog.Blocks().Find(req.Tenant, req.Subject, req.IP, out.AsOf); blocked != nil {
+		out.Code = gate.CodeForbidden
+		out.Blocked = &gate.Blocked{Kind: blocked.Kind, Value: blocked.Value, Reason: blocked.Reason, ExpiresAt: blocked.ExpiresAt}
+		return out, nil
+	}
+	t, err := a.tenant(ctx, req.Tenant)
+	switch {
+	case err != nil:
+		return out, err
+	case t.Suspended:
+		out.Code = ledger.CodeTenantSuspended
+	case !feature.Lookup(a.ofPlan(t.Plan), t.Features, req.Feature).Granted():
+		out.Code = CodeFeatureNotInPlan
+	default:
+		out.Allowed = true
+	}
+	return out, nil
+}
+
+// ofPlan returns the features of the newest version of a plan.
+func (a *Admission) ofPlan(plan string) feature.Set {
+	if p := a.catalog.Snapshot().Plans[plan]; p != nil {
+		return p.Features
+	}
+	return nil
+}
+
+// tenant returns a tenant, or a *ledger.Error.
+func (a *Admission) tenant(ctx context.Context, id string) (catalog.Standing, error) {
+	t, err := a.catalog.Tenant(ctx, id)
+	switch {
+	case errors.Is(err, catalog.ErrNoTenant), errors.Is(err, catalog.ErrInvalid):
+		return t, ledger.Errorf(ledger.CodeTenantNotFound, "tenant", "tenant %q does not exist", id)
+	case err != nil:
+		return t, &ledger.Error{
+			Code: ledger.CodeUnavailable, Detail: "the tenant could not be looked up; this attempt did nothing", RetryAfter: time.Second, Cause: err,
+		}
+	}
+	return t, nil
+}
+
+// refusal returns the error of a consume that a check denied.
+func refusal(req *gate.Request, out *gate.Check) error {
+	switch out.Code { //nolint:exhaustive // the codes of feature
+	case gate.CodeForbidden:
+		return out.Blocked
+	case ledger.CodeTenantSuspended:
+		return ledger.Errorf(out.Code, "tenant", "tenant %q is suspended", req.Tenant)
+	default:
+		return ledger.Errorf(out.Code, "feature", "the plan of tenant %q does not grant %q", req.Tenant, req.Feature)
+	}
+}
