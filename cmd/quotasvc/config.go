@@ -107,6 +107,9 @@ type serviceConfig struct {
 	CacheFresh      time.Duration `env:"QUOTASVC_CACHE_FRESH" default:"30s" group:"Tuning" help:"Age at which a cached balance is read from PostgreSQL again, unless a check sets max_stale_ms."`
 	VerifyEvery     time.Duration `env:"QUOTASVC_VERIFY_EVERY" default:"1h" group:"Tuning" help:"Pause between two background verifications of journal and balances. 0s turns them off."`
 
+	DefaultPlan     string `env:"QUOTASVC_DEFAULT_PLAN" placeholder:"PLAN" group:"Tenants" help:"Plan on which a tenant is made by its first debit, consume, hold or request at a gateway. A use that the plan refuses makes none. Default: none, tenants must exist."`
+	DefaultPlanRate int    `env:"QUOTASVC_DEFAULT_PLAN_RATE" default:"50" group:"Tenants" help:"Tenants that an instance makes a second at the most, 1 to 10000. More first uses are 503 queue_full, with Retry-After."`
+
 	level   *slog.LevelVar   // of the log
 	lines   *flood           // of the log
 	hangups <-chan os.Signal // SIGHUP
@@ -175,6 +178,8 @@ func (c *serviceConfig) validate() error {
 	check.require(c.StopTimeout >= time.Second && c.StopTimeout <= 10*time.Minute, settingName("stop-timeout"),
 		"is %s; must be between 1s and 10m", c.StopTimeout)
 	check.require(c.Replicas >= 1 && c.Replicas <= replica.Max, settingName("replicas"), "is %d; must be between 1 and %d", c.Replicas, replica.Max)
+	check.require(c.DefaultPlan == "" || bound.ID(c.DefaultPlan), settingName("default-plan"), "%.128q is no plan: %s", c.DefaultPlan, bound.MustBeID)
+	check.require(c.DefaultPlanRate >= 1 && c.DefaultPlanRate <= 10_000, settingName("default-plan-rate"), "is %d; must be between 1 and 10000", c.DefaultPlanRate)
 	check.require(c.LedgerLanes >= 0 && c.LedgerLanes <= 64, settingName("ledger-lanes"), "is %d; must be between 0 and 64", c.LedgerLanes)
 	check.require(c.CheckReads >= 1 && c.CheckReads <= 1024, settingName("check-reads"), "is %d; must be between 1 and 1024", c.CheckReads)
 	check.require(c.Readers >= 1 && c.Readers <= 1024, settingName("readers"), "is %d; must be between 1 and 1024", c.Readers)

@@ -27,6 +27,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger/pg"
 	"github.com/quotasvc/quotasvc/internal/ledger/verifier"
 	"github.com/quotasvc/quotasvc/internal/namedsql"
+	"github.com/quotasvc/quotasvc/internal/newcomer"
 	"github.com/quotasvc/quotasvc/internal/once"
 	"github.com/quotasvc/quotasvc/internal/ops"
 	"github.com/quotasvc/quotasvc/internal/override"
@@ -105,6 +106,14 @@ func (c *serviceConfig) movable(store *catalog.Store, l *pg.Ledger, agreed *cloc
 	return testclock.New(store, l, agreed)
 }
 
+// newcomers returns who makes tenants on their first use; nil: nobody.
+func (c *serviceConfig) newcomers(cat *catalog.Catalog, l *pg.Ledger) *newcomer.Desk {
+	if c.DefaultPlan == "" {
+		return nil
+	}
+	return newcomer.New(cat, newcomer.Config{Plan: c.DefaultPlan, PerSecond: c.DefaultPlanRate, Clock: l})
+}
+
 // start builds and starts the service. If a part fails to start, start stops the others.
 func start(ctx context.Context, secrets *rotation, log *slog.Logger) (_ *service, err error) {
 	cfg := secrets.cfg
@@ -162,8 +171,13 @@ func start(ctx context.Context, secrets *rotation, log *slog.Logger) (_ *service
 	if err != nil {
 		return nil, err
 	}
+	newcomers := cfg.newcomers(cat, l)
+	s.shown.Warnings = append(s.shown.Warnings, ops.Condition{Name: "default_plan", Check: newcomers.Missing})
+	if err := newcomers.Missing(); err != nil {
+		log.Warn("tenants are not made on their first use", "error", err)
+	}
 	g := gate.New(l, cat, limiter, cache, gate.Config{
-		LoadsMax: cfg.CheckReads, Overrides: overrides, Denials: refusals, Once: once.New(store), IDKey: ids.Secret, UnsignedUntil: ids.UnsignedUntil, Log: log,
+		LoadsMax: cfg.CheckReads, Overrides: overrides, Newcomers: newcomers, Denials: refusals, Once: once.New(store), IDKey: ids.Secret, UnsignedUntil: ids.UnsignedUntil, Log: log,
 		Metrics: m.registry,
 	})
 	proxies, err := parseProxies(cfg.TrustedProxies)
@@ -172,7 +186,7 @@ func start(ctx context.Context, secrets *rotation, log *slog.Logger) (_ *service
 	}
 	api, err := httpapi.New(g, l, h, cat, httpapi.Config{
 		Keys: keys, Overrides: overrides.Store, TrustedProxies: proxies, Log: log, Registry: m.registry, LegacyHeaders: cfg.legacyHeaders(), Verifier: checks,
-		Traced: m.traces != nil, TestClock: cfg.movable(cat.Store, l, agreed),
+		Traced: m.traces != nil, Newcomers: newcomers, TestClock: cfg.movable(cat.Store, l, agreed),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("make the server: %w", err)

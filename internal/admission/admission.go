@@ -9,6 +9,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/feature"
 	"github.com/quotasvc/quotasvc/internal/gate"
 	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/newcomer"
 )
 
 // CodeFeatureNotInPlan refuses a request whose tenant's plan does not grant the feature.
@@ -18,12 +19,13 @@ const CodeFeatureNotInPlan ledger.Code = "feature_not_in_plan"
 type Admission struct {
 	gate    *gate.Gate
 	catalog *catalog.Catalog
+	desk    *newcomer.Desk
 	now     func() time.Time
 }
 
-// New returns the admission to a gate. c is the gate's catalogue.
-func New(g *gate.Gate, c *catalog.Catalog) *Admission {
-	return &Admission{gate: g, catalog: c, now: time.Now}
+// New returns the admission to a gate. c is the gate's catalogue, and desk its newcomers.
+func New(g *gate.Gate, c *catalog.Catalog, desk *newcomer.Desk) *Admission {
+	return &Admission{gate: g, catalog: c, desk: desk, now: time.Now}
 }
 
 // Check is Gate.Check, for requests with a feature too. A request without items asks for its feature alone: no limit and no balance is asked.
@@ -113,11 +115,14 @@ func (a *Admission) ofPlan(plan string) feature.Set {
 	return nil
 }
 
-// tenant returns a tenant, or a *ledger.Error.
+// tenant returns a tenant, or the one that a newcomer would be, or a *ledger.Error.
 func (a *Admission) tenant(ctx context.Context, id string) (catalog.Standing, error) {
 	t, err := a.catalog.Tenant(ctx, id)
 	switch {
 	case errors.Is(err, catalog.ErrNoTenant), errors.Is(err, catalog.ErrInvalid):
+		if plan, ok := a.desk.Plan(id); ok {
+			return catalog.Standing{ID: id, Plan: plan.ID}, nil
+		}
 		return t, ledger.Errorf(ledger.CodeTenantNotFound, "tenant", "tenant %q does not exist", id)
 	case err != nil:
 		return t, &ledger.Error{

@@ -34,7 +34,8 @@ var mayImport = map[string][]string{
 	"internal/testenv":               {"internal/citus", "internal/localstack", "deploy/postgres", "migrations"},
 	"internal/catalog/diff":          {},                                                            // pure
 	"internal/feature":               {"internal/body", "internal/bound", "internal/catalog/check"}, // pure
-	"internal/admission":             {"internal/catalog", "internal/feature", "internal/gate", "internal/ledger"},
+	"internal/newcomer":              {"internal/bound", "internal/catalog", "internal/ledger"},
+	"internal/admission":             {"internal/catalog", "internal/feature", "internal/gate", "internal/ledger", "internal/newcomer"},
 	"internal/catalog/check":         {"internal/body", "internal/bound", "internal/period"},        // pure
 	"internal/catalog/block":         {"internal/body", "internal/bound", "internal/catalog/check"}, // pure
 	"internal/catalog":               {"internal/address", "internal/catalog/block", "internal/catalog/check", "internal/catalog/diff", "internal/body", "internal/bound", "internal/clock", "internal/lane", "internal/namedsql", "internal/parts", "internal/period", "internal/price", "internal/recent", "internal/route", "internal/trail", "internal/yamldoc", "internal/backoff", "internal/events", "internal/feature"},
@@ -71,7 +72,7 @@ var mayImport = map[string][]string{
 	"internal/address":               {}, // pure: which addresses count as one caller
 	"internal/business":              {"internal/catalog", "internal/ledger"},
 	"internal/denial":                {"internal/ledger", "internal/ledger/history", "internal/namedsql", "internal/pgpool"},
-	"internal/gate":                  {"internal/address", "internal/balances", "internal/business", "internal/denial", "internal/trail", "internal/once", "internal/body", "internal/catalog", "internal/catalog/block", "internal/ledger", "internal/ledger/pg", "internal/override", "internal/ratelimit", "internal/ratelimit/rule", "internal/redisstore", "internal/parts", "internal/period", "internal/route"},
+	"internal/gate":                  {"internal/address", "internal/balances", "internal/business", "internal/denial", "internal/trail", "internal/once", "internal/body", "internal/catalog", "internal/catalog/block", "internal/ledger", "internal/ledger/pg", "internal/override", "internal/ratelimit", "internal/ratelimit/rule", "internal/redisstore", "internal/parts", "internal/period", "internal/route", "internal/newcomer"},
 
 	"internal/body":                 {"internal/bound", "internal/period"},
 	"internal/yamldoc":              {"internal/body"},
@@ -86,7 +87,7 @@ var mayImport = map[string][]string{
 	"internal/transport":            {}, // connections, whatever they carry
 	"internal/ops":                  {},
 	"internal/httpapi": {
-		"internal/address", "internal/body", "internal/bound", "internal/httpapi/wire", "internal/httpapi/forwarded", "internal/httpapi/limitheaders", "internal/httpapi/reference", "internal/gate", "internal/balances", "internal/catalog", "internal/catalogdoc", "internal/catalog/block", "internal/ledger", "internal/ledger/pg", "internal/admission", "internal/feature",
+		"internal/address", "internal/body", "internal/bound", "internal/httpapi/wire", "internal/httpapi/forwarded", "internal/httpapi/limitheaders", "internal/httpapi/reference", "internal/gate", "internal/balances", "internal/catalog", "internal/catalogdoc", "internal/catalog/block", "internal/ledger", "internal/ledger/pg", "internal/admission", "internal/feature", "internal/newcomer",
 		"internal/ledger/audit", "internal/ledger/audit/seal", "internal/ledger/history", "internal/ledger/verifier",
 		"internal/ratelimit", "internal/ratelimit/rule", "internal/period", "internal/trail", "internal/access", "internal/denial", "internal/override", "internal/testclock", "internal/events",
 	},
@@ -113,6 +114,7 @@ var mayImport = map[string][]string{
 	"cmd/quotasvc": {
 		"internal/httpapi", "internal/httpapi/limitheaders", "internal/gate", "internal/balances", "internal/catalog", "internal/catalog/diff", "internal/ledger", "internal/ledger/pg", "internal/ledger/history", "internal/ledger/audit", "internal/ledger/audit/seal", "internal/ledger/journal", "internal/ledger/archive", "internal/ledger/verifier",
 		"internal/citus", "internal/cli", "internal/clock", "internal/denial", "internal/envoyrls", "internal/once", "internal/override", "internal/ratelimit", "internal/ratelimit/replica", "internal/redisstore", "internal/lane", "internal/testclock", "internal/events",
+		"internal/newcomer", "internal/httpapi", "internal/httpapi/limitheaders", "internal/gate", "internal/balances", "internal/catalog", "internal/catalog/diff", "internal/ledger", "internal/ledger/pg", "internal/ledger/history", "internal/ledger/audit", "internal/ledger/audit/seal", "internal/ledger/journal", "internal/ledger/archive", "internal/ledger/verifier",
 		"internal/bound", "internal/namedsql", "internal/period", "internal/localstack", "internal/ops", "internal/pgpool", "internal/transport", "internal/trail", "internal/tracing", "internal/access", "internal/yamldoc", "deploy/postgres", "migrations",
 	},
 }

@@ -108,6 +108,25 @@ func (s *Store) PatchTenant(ctx context.Context, id string, p TenantPatch) (chan
 	return change, err
 }
 
+// MakeTenant creates a tenant on a plan, with defaults, unless it exists. It fails with CodeNotFound if the plan does not exist.
+func (s *Store) MakeTenant(ctx context.Context, id, plan string) error {
+	t := Tenant{ID: id, Plan: plan}
+	if err := validate(&t); err != nil {
+		return err
+	}
+	t.normalize()
+	return s.write(ctx, "make tenant", writeTimeout, false, func(ctx context.Context, tx *txn) error {
+		if err := tx.requirePlan(ctx, plan); err != nil {
+			return err
+		}
+		_, err := tx.insertTenant(ctx, t)
+		if errors.Is(err, errRace) {
+			return nil // it exists
+		}
+		return err
+	})
+}
+
 // Tenant returns the tenant id from PostgreSQL. Catalog.Tenant reads memory.
 func (s *Store) Tenant(ctx context.Context, id string) (t Tenant, err error) {
 	err = s.read(ctx, "read tenant", func(ctx context.Context, tx *txn) error {

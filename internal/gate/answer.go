@@ -37,6 +37,9 @@ type found struct {
 
 // answerItems answers the items of req from copies or from PostgreSQL, as the policy decides.
 func (g *Gate) answerItems(ctx context.Context, req *Request, facts *tenantFacts, have found) (Check, error) {
+	if facts.desk != nil {
+		return fromLedger(facts.desk.Check(req.Tenant, req.Subject, req.Items))
+	}
 	copies, source := have.copies, SourceCache
 	if !have.shared {
 		source = SourceLocal
@@ -67,12 +70,10 @@ func (g *Gate) answerItems(ctx context.Context, req *Request, facts *tenantFacts
 	}
 	result, err := g.loader.check(ctx, req.Tenant, req.Subject, req.Items, req.MaxStale != nil && *req.MaxStale <= 0)
 	switch {
-	case err == nil:
-		return fromLedger(result)
-	case action != balances.Read && unanswered(err):
+	case err != nil && action != balances.Read && unanswered(err):
 		return fromCopies(req.Items, copies, source, true), nil
 	default:
-		return Check{}, err
+		return fromLedger(result, err)
 	}
 }
 
@@ -126,7 +127,10 @@ func denialOf(cp *ledger.BalanceCopy) (ledger.Code, ledger.Limiting) {
 
 // fromLedger translates the ledger's answer, which other checks may share. A meter or tenant that does not exist is an error,
 // as it is for a debit.
-func fromLedger(result *ledger.CheckResult) (Check, error) {
+func fromLedger(result *ledger.CheckResult, err error) (Check, error) {
+	if err != nil {
+		return Check{}, err
+	}
 	out := Check{Items: make([]CheckItem, len(result.Items)), Source: SourceLedger, AsOf: result.AsOf}
 	for i := range result.Items {
 		r := &result.Items[i]

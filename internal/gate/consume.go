@@ -6,6 +6,7 @@ import (
 
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/ledger/pg"
+	"github.com/quotasvc/quotasvc/internal/newcomer"
 	"github.com/quotasvc/quotasvc/internal/redisstore"
 )
 
@@ -86,7 +87,7 @@ func (g *Gate) consumeAs(ctx context.Context, req *Request, facts *tenantFacts, 
 		}
 	}
 	if !settled {
-		result, err = g.decide(ctx, req, d)
+		result, err = g.decide(ctx, req, facts, d)
 	}
 	g.giveBack(ctx, req, &res, facts, result, err)
 	return Debited{Result: result, Limits: res.verdicts, LimitsDegraded: res.degraded}, err
@@ -168,11 +169,14 @@ func (g *Gate) debitAs(ctx context.Context, req *Request, facts *tenantFacts) (*
 	if result, settled, err := g.settle(ctx, req, facts, d, &known, nil); settled {
 		return result, err
 	}
-	return g.decide(ctx, req, d)
+	return g.decide(ctx, req, facts, d)
 }
 
 // decide passes the debit to the ledger. It returns either a result or an error.
-func (g *Gate) decide(ctx context.Context, req *Request, d *ledger.Debit) (*ledger.DebitResult, error) {
+func (g *Gate) decide(ctx context.Context, req *Request, facts *tenantFacts, d *ledger.Debit) (*ledger.DebitResult, error) {
+	if result, done, err := newcomer.Welcome[ledger.DebitResult](ctx, facts.desk, d, req.DryRun); done {
+		return result, err
+	}
 	result, err := pg.DoOrDryRun(ctx, g.ledger, d, req.DryRun)
 	if !req.DryRun {
 		g.memory.note(d, result, err, g.now())
@@ -209,7 +213,11 @@ func (g *Gate) DebitBatch(ctx context.Context, reqs []Request) []DebitOutcome {
 			out[i].Result, out[i].Err = g.debitAs(ctx, &reqs[i], &facts)
 			continue
 		}
-		debits = append(debits, debitOf(&reqs[i], &facts, scopeDebit))
+		d := debitOf(&reqs[i], &facts, scopeDebit)
+		if _, _, out[i].Err = newcomer.Welcome[ledger.DebitResult](ctx, facts.desk, d, false); out[i].Err != nil {
+			continue
+		}
+		debits = append(debits, d)
 		places, plans = append(places, i), append(plans, facts.plan)
 	}
 	if len(debits) > 0 {

@@ -14,6 +14,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/denial"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/ledger/pg"
+	"github.com/quotasvc/quotasvc/internal/newcomer"
 	"github.com/quotasvc/quotasvc/internal/once"
 	"github.com/quotasvc/quotasvc/internal/override"
 	"github.com/quotasvc/quotasvc/internal/ratelimit"
@@ -40,7 +41,8 @@ type Config struct {
 	Overrides *override.Cache
 
 	// Denials remembers refusals. The gate neither starts nor stops it. nil: nobody does.
-	Denials *denial.Recorder
+	Denials   *denial.Recorder
+	Newcomers *newcomer.Desk // makes tenants on their first use; nil: they must exist
 
 	Log     *slog.Logger          // nil discards
 	Metrics prometheus.Registerer // nil: not registered
@@ -98,7 +100,7 @@ func New(l *pg.Ledger, c *catalog.Catalog, limiter *ratelimit.Limiter, copies *b
 		copies.Publish(result.Copies)
 	})
 	return &Gate{
-		ledger: l, limiter: limiter, copies: copies, policy: copies.Policy(), tenants: newTenants(c, cfg.Log, limiter.Forget), overrides: cfg.Overrides, metrics: metrics, log: cfg.Log, clock: cfg.Now,
+		ledger: l, limiter: limiter, copies: copies, policy: copies.Policy(), tenants: newTenants(c, cfg, limiter.Forget), overrides: cfg.Overrides, metrics: metrics, log: cfg.Log, clock: cfg.Now,
 		business: business.New(cfg.Metrics), denials: cfg.Denials, memory: newMemory(), named: named, searching: make(chan struct{}, 1), once: cfg.Once, chargeIDs: ratelimit.NewReceiptIDs(sumOf(cfg.IDKey, []byte("charges"))),
 		leaseIDs: ratelimit.NewLeaseIDs(sumOf(cfg.IDKey, []byte("leases")), cfg.UnsignedUntil),
 		loader:   loader, refresher: newRefresher(loader),

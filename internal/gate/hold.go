@@ -5,6 +5,7 @@ import (
 
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/ledger/pg"
+	"github.com/quotasvc/quotasvc/internal/newcomer"
 )
 
 // Hold reserves units; dryRun decides and writes nothing. It does not ask the limits. A suspended tenant gets no new hold; its
@@ -22,6 +23,9 @@ func (g *Gate) hold(ctx context.Context, h *ledger.Hold, dryRun bool) (*ledger.H
 	}
 	h.Suspended = facts.suspended
 	h.Items = facts.itemsOf(h.Items)
+	if result, done, err := newcomer.Welcome[ledger.HoldResult](ctx, facts.desk, h, dryRun); done {
+		return result, err
+	}
 	result, err := pg.DoOrDryRun(ctx, g.ledger, h, dryRun)
 	if !dryRun {
 		g.refused(ctx, facts.plan, &Request{Tenant: h.Tenant, Subject: h.Subject, Items: h.Items}, err)

@@ -277,7 +277,7 @@ func TestTenants_DeletedRule_ItsMetricsGo(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	in := newInstance(t, testenv.Postgres(t), nil, func(*Config) {})
 	in.limiter = ratelimit.New(nil, ratelimit.Config{Metrics: ratelimit.NewMetrics(reg)})
-	in.tenants = newTenants(in.tenants.catalog, slog.New(slog.DiscardHandler), in.limiter.Forget)
+	in.tenants = newTenants(in.tenants.catalog, Config{Log: slog.New(slog.DiscardHandler)}, in.limiter.Forget)
 	in.catalogue()
 	ctx := t.Context()
 	put := func(rule string) {

@@ -49,13 +49,7 @@ type Request struct {
 	// default.
 	Forwarded string
 
-	spelled [2]spelling // of Route, as far as limits needed them
-}
-
-// spelling is a route in the one spelling of some forms.
-type spelling struct {
-	forms route.Forms // none: unused
-	route string
+	spelled route.Spellings // of Route, as far as limits needed them
 }
 
 // The ways of a request: it is the caller's own, or a gateway forwards it.
@@ -71,22 +65,8 @@ func (req *Request) way() int {
 	return direct
 }
 
-// routeIn returns the route in the one spelling of some forms. Few sets of forms are in use, so two are remembered.
-func (req *Request) routeIn(forms route.Forms) string {
-	if forms == 0 {
-		return req.Route
-	}
-	for i := range req.spelled {
-		s := &req.spelled[i]
-		if s.forms == 0 {
-			*s = spelling{forms, route.Normalize(req.Route, forms)}
-		}
-		if s.forms == forms {
-			return s.route
-		}
-	}
-	return route.Normalize(req.Route, forms)
-}
+// routeIn returns the route in the one spelling of some forms.
+func (req *Request) routeIn(forms route.Forms) string { return req.spelled.In(req.Route, forms) }
 
 // Source is where the balances of a check came from.
 type Source string

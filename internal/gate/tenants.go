@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -10,6 +11,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/balances"
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/newcomer"
 	"github.com/quotasvc/quotasvc/internal/parts"
 	"github.com/quotasvc/quotasvc/internal/period"
 )
@@ -17,7 +19,8 @@ import (
 // tenantFacts are what the catalogue has about a request's tenant. For a tenant that does not exist only unknown, rules and denials
 // are set.
 type tenantFacts struct {
-	unknown   bool // there is no such tenant
+	unknown   bool           // there is no such tenant
+	desk      *newcomer.Desk // makes the tenant by its first use: there is none yet, but plan and rules that it will have; nil: no newcomer
 	plan      string
 	suspended bool
 	rules     *ruleSet
@@ -42,6 +45,7 @@ type tenants struct {
 	log     *slog.Logger
 	forget  func(labels []string) // is called with labels that no rule has any more; with the same one twice sometimes
 	zones   period.Zones
+	desk    *newcomer.Desk
 
 	removed []string // labels that the previous snapshot lost; for compile only
 }
@@ -57,8 +61,8 @@ type compiledRules struct {
 	crowd   crowd
 }
 
-func newTenants(c *catalog.Catalog, log *slog.Logger, forget func(labels []string)) *tenants {
-	t := &tenants{catalog: c, log: log, forget: forget}
+func newTenants(c *catalog.Catalog, cfg Config, forget func(labels []string)) *tenants {
+	t := &tenants{catalog: c, log: cfg.Log, forget: forget, desk: cfg.Newcomers}
 	c.Compile(t.compile)
 	return t
 }
@@ -75,7 +79,11 @@ func (t *tenants) facts(ctx context.Context, tenant string) (tenantFacts, error)
 	found, err := t.catalog.Tenant(ctx, tenant)
 	switch {
 	case errors.Is(err, catalog.ErrNoTenant), errors.Is(err, catalog.ErrInvalid):
-		f.unknown = true
+		if plan, ok := t.desk.Plan(tenant); ok {
+			f.desk, f.plan = t.desk, plan.ID
+			f.rules = cmp.Or(c.plans[plan.ID], f.rules)
+		}
+		f.unknown = f.desk == nil
 		return f, nil
 	case err != nil:
 		return f, unavailable("the tenant could not be looked up; this attempt did nothing", err)

@@ -22,6 +22,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger/history"
 	"github.com/quotasvc/quotasvc/internal/ledger/pg"
 	"github.com/quotasvc/quotasvc/internal/ledger/verifier"
+	"github.com/quotasvc/quotasvc/internal/newcomer"
 	"github.com/quotasvc/quotasvc/internal/override"
 	"github.com/quotasvc/quotasvc/internal/testclock"
 )
@@ -50,6 +51,9 @@ type Config struct {
 
 	// Verifier runs the verifications that clients ask for. Required where there are backends.
 	Verifier *verifier.Verifier
+
+	// Newcomers are those of the gate; nil: tenants must exist.
+	Newcomers *newcomer.Desk
 
 	// TestClock moves the ledger's time; nil except in `quotasvc dev`.
 	TestClock *testclock.Clock
@@ -100,7 +104,7 @@ func New(g *gate.Gate, l *pg.Ledger, h *history.Reader, c *catalog.Catalog, cfg 
 		return nil, err
 	}
 	s := &Server{
-		gate: g, admission: admission.New(g, c), ledger: l, history: h, catalog: c, store: c.Store, cfg: cfg, log: cfg.Log, now: time.Now, limits: &limitheaders.Writer{Legacy: cfg.LegacyHeaders},
+		gate: g, admission: admission.New(g, c, cfg.Newcomers), ledger: l, history: h, catalog: c, store: c.Store, cfg: cfg, log: cfg.Log, now: time.Now, limits: &limitheaders.Writer{Legacy: cfg.LegacyHeaders},
 		keys: cfg.Keys, overrides: cfg.Overrides, problems: problemKinds(), bodies: newBodies(), metrics: newMetrics(cfg.Registry),
 		reference: reference.New(), gateways: forwarded.Gateways(), proxies: forwarded.NewProxies(cfg.TrustedProxies, cfg.Log),
 	}

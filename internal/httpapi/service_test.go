@@ -31,6 +31,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger/pg"
 	"github.com/quotasvc/quotasvc/internal/ledger/verifier"
 	"github.com/quotasvc/quotasvc/internal/namedsql"
+	"github.com/quotasvc/quotasvc/internal/newcomer"
 	"github.com/quotasvc/quotasvc/internal/override"
 	"github.com/quotasvc/quotasvc/internal/ratelimit"
 	"github.com/quotasvc/quotasvc/internal/testclock"
@@ -58,6 +59,7 @@ type service struct {
 	log       *lines
 	measured  *prometheus.Registry // the limiter's metrics
 	testClock *testclock.Clock
+	newcomers *newcomer.Desk
 	owner     bool // it has the role that owns the tables, as in dev
 }
 
@@ -116,7 +118,7 @@ func (s *service) serve(g *gate.Gate, l *pg.Ledger, c *catalog.Catalog, change [
 	if s.keys == nil {
 		s.keys = bootstrapOnly(s.t)
 	}
-	cfg := Config{Keys: s.keys, Log: slog.New(slog.NewJSONHandler(s.log, nil)), Registry: prometheus.NewRegistry(), Verifier: s.verifier, TestClock: s.testClock}
+	cfg := Config{Keys: s.keys, Log: slog.New(slog.NewJSONHandler(s.log, nil)), Registry: prometheus.NewRegistry(), Verifier: s.verifier, TestClock: s.testClock, Newcomers: s.newcomers}
 	if l == nil {
 		cfg.TestClock = testclock.New(nil, nil, pg.NewClock(0, cfg.Log))
 	}
@@ -217,7 +219,8 @@ func (s *service) below(databaseURL string) (*gate.Gate, *pg.Ledger, *catalog.Ca
 	})
 	s.check(err)
 	s.onStop("denials", s.denials.Stop)
-	return gate.New(l, c, limiter, cache, gate.Config{Overrides: s.overrides, Denials: s.denials, IDKey: []byte("key of tests")}), l, c
+	s.newcomers = newcomer.New(c, newcomer.Config{Plan: "signup", PerSecond: newcomersPerSecond, Clock: l}) // nobody where there is no such plan
+	return gate.New(l, c, limiter, cache, gate.Config{Overrides: s.overrides, Newcomers: s.newcomers, Denials: s.denials, IDKey: []byte("key of tests")}), l, c
 }
 
 func (s *service) openVerifier(databaseURL string) *verifier.Verifier {

@@ -149,3 +149,25 @@ func (p Pattern) In(forms Forms) []Pattern {
 	}
 	return patterns
 }
+
+// Spellings remembers a route in its one spelling of some forms. Few sets of forms are in use, so two are remembered. The zero value has none.
+type Spellings [2]struct {
+	forms Forms // none: unused
+	text  string
+}
+
+// In returns the route text in the one spelling of some forms. text is the same in all calls.
+func (s *Spellings) In(text string, forms Forms) string {
+	if forms == 0 {
+		return text
+	}
+	for i := range s {
+		if s[i].forms == 0 {
+			s[i].forms, s[i].text = forms, Normalize(text, forms)
+		}
+		if s[i].forms == forms {
+			return s[i].text
+		}
+	}
+	return Normalize(text, forms)
+}
