@@ -294,6 +294,26 @@ func (a *API) GetFeatures(ctx context.Context, tenant string, options ...Option)
 	return ask[TenantFeatures](ctx, a, &r, options)
 }
 
+// GetGaugeQuery are the parameters of GetGauge. Zero values are not sent.
+type GetGaugeQuery struct {
+	Subject string // The gauge of this subject, instead of the tenant's own.
+}
+
+func (q *GetGaugeQuery) add(to query) {
+	to.set("subject", q.Subject)
+}
+
+// GetGauge sends GET /v1/tenants/{tenant}/gauges/{meter}: The present value of a gauge.
+func (a *API) GetGauge(ctx context.Context, tenant string, meter string, q GetGaugeQuery, options ...Option) (*Gauge, error) {
+	r := call{
+		operation: "getGauge", method: "GET", safe: true,
+		path: []segment{constant("/v1/tenants/"), parameter("tenant", tenant), constant("/gauges/"), parameter("meter", meter)},
+	}
+	r.query = query{}
+	q.add(r.query)
+	return ask[Gauge](ctx, a, &r, options)
+}
+
 // GetHold sends GET /v1/tenants/{tenant}/holds/{hold_id}: One hold.
 func (a *API) GetHold(ctx context.Context, tenant string, holdID string, options ...Option) (*Hold, error) {
 	r := call{
@@ -746,6 +766,42 @@ func (a *API) AllEvents(ctx context.Context, q ListEventsQuery, options ...Optio
 	return pages(func(cursor string) ([]Event, *string, error) {
 		q.Cursor = cursor
 		page, err := a.ListEvents(ctx, q, options...)
+		if err != nil {
+			return nil, nil, err
+		}
+		return page.Items, page.NextCursor, nil
+	}, q.Cursor)
+}
+
+// ListGaugeEntriesQuery are the parameters of ListGaugeEntries. Zero values are not sent.
+type ListGaugeEntriesQuery struct {
+	Subject string // The gauge of this subject, instead of the tenant's own.
+	Limit   int64  // The largest number of items in the page.
+	Cursor  string // The `next_cursor` of the page before. Opaque; valid only with the same filters.
+}
+
+func (q *ListGaugeEntriesQuery) add(to query) {
+	to.set("subject", q.Subject)
+	to.set("limit", q.Limit)
+	to.set("cursor", q.Cursor)
+}
+
+// ListGaugeEntries sends GET /v1/tenants/{tenant}/gauges/{meter}/entries: The journal of a gauge, newest first.
+func (a *API) ListGaugeEntries(ctx context.Context, tenant string, meter string, q ListGaugeEntriesQuery, options ...Option) (*GaugeEntryList, error) {
+	r := call{
+		operation: "listGaugeEntries", method: "GET", safe: true,
+		path: []segment{constant("/v1/tenants/"), parameter("tenant", tenant), constant("/gauges/"), parameter("meter", meter), constant("/entries")},
+	}
+	r.query = query{}
+	q.add(r.query)
+	return ask[GaugeEntryList](ctx, a, &r, options)
+}
+
+// AllGaugeEntries returns the items of all pages of ListGaugeEntries. After an error it ends.
+func (a *API) AllGaugeEntries(ctx context.Context, tenant string, meter string, q ListGaugeEntriesQuery, options ...Option) iter.Seq2[GaugeEntry, error] {
+	return pages(func(cursor string) ([]GaugeEntry, *string, error) {
+		q.Cursor = cursor
+		page, err := a.ListGaugeEntries(ctx, tenant, meter, q, options...)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -1359,6 +1415,27 @@ func (a *API) RotateKey(ctx context.Context, keyID string, body KeyRotation, opt
 	return ask[CreatedKey](ctx, a, &r, options)
 }
 
+// SetGaugeQuery are the parameters of SetGauge. Zero values are not sent.
+type SetGaugeQuery struct {
+	Subject string // The gauge of this subject, instead of the tenant's own.
+}
+
+func (q *SetGaugeQuery) add(to query) {
+	to.set("subject", q.Subject)
+}
+
+// SetGauge sends PUT /v1/tenants/{tenant}/gauges/{meter}: Set a gauge, such as the seats of a team, or change it by a difference.
+func (a *API) SetGauge(ctx context.Context, tenant string, meter string, q SetGaugeQuery, body GaugeRequest, options ...Option) (*Gauge, error) {
+	r := call{
+		operation: "setGauge", method: "PUT", key: true, safe: true,
+		path: []segment{constant("/v1/tenants/"), parameter("tenant", tenant), constant("/gauges/"), parameter("meter", meter)},
+		body: body,
+	}
+	r.query = query{}
+	q.add(r.query)
+	return ask[Gauge](ctx, a, &r, options)
+}
+
 // StartRoll sends POST /v1/rolls: Close due periods and open the next ones.
 func (a *API) StartRoll(ctx context.Context, body RollRequest, options ...Option) (*Roll, error) {
 	r := call{
@@ -1390,7 +1467,7 @@ func (a *API) VoidGrant(ctx context.Context, tenant string, grantID string, body
 }
 
 // operations are the operationIds of the contract that have a method here.
-var operations = []string{"acquireLease", "adjust", "advanceTestClock", "applyCatalog", "captureHold", "chargeLimits", "check", "checkBatch", "consume", "createKey", "debit", "debitBatch", "deleteBlock", "deleteBlockPrefix", "deleteLimit", "deleteLimitOverride", "deleteMeter", "deleteSubjectLimitOverride", "exportCatalog", "extendHold", "getBalance", "getBlock", "getBlockPrefix", "getFeatures", "getHold", "getKey", "getLimit", "getLimitOverride", "getLimitState", "getLimitTop", "getMeter", "getOperation", "getPlan", "getRoll", "getSeal", "getSpec", "getSpecJSON", "getStatement", "getSubjectLimitOverride", "getTenant", "getTestClock", "getVerification", "grant", "hold", "listAudit", "listBalances", "listBlocks", "listDenials", "listEntries", "listEvents", "listGrants", "listHolds", "listKeys", "listLimitOverrides", "listLimits", "listMeters", "listPeriods", "listPlans", "listSeals", "listStatements", "listTenants", "listTerms", "listUsage", "patchTenant", "putBlock", "putBlockPrefix", "putLimit", "putLimitOverride", "putMeter", "putPlan", "putSubjectLimitOverride", "putTenant", "refund", "refundCharge", "releaseHold", "releaseLease", "renewLease", "resetLimit", "revokeKey", "rotateKey", "startRoll", "startVerification", "voidGrant"}
+var operations = []string{"acquireLease", "adjust", "advanceTestClock", "applyCatalog", "captureHold", "chargeLimits", "check", "checkBatch", "consume", "createKey", "debit", "debitBatch", "deleteBlock", "deleteBlockPrefix", "deleteLimit", "deleteLimitOverride", "deleteMeter", "deleteSubjectLimitOverride", "exportCatalog", "extendHold", "getBalance", "getBlock", "getBlockPrefix", "getFeatures", "getGauge", "getHold", "getKey", "getLimit", "getLimitOverride", "getLimitState", "getLimitTop", "getMeter", "getOperation", "getPlan", "getRoll", "getSeal", "getSpec", "getSpecJSON", "getStatement", "getSubjectLimitOverride", "getTenant", "getTestClock", "getVerification", "grant", "hold", "listAudit", "listBalances", "listBlocks", "listDenials", "listEntries", "listEvents", "listGaugeEntries", "listGrants", "listHolds", "listKeys", "listLimitOverrides", "listLimits", "listMeters", "listPeriods", "listPlans", "listSeals", "listStatements", "listTenants", "listTerms", "listUsage", "patchTenant", "putBlock", "putBlockPrefix", "putLimit", "putLimitOverride", "putMeter", "putPlan", "putSubjectLimitOverride", "putTenant", "refund", "refundCharge", "releaseHold", "releaseLease", "renewLease", "resetLimit", "revokeKey", "rotateKey", "setGauge", "startRoll", "startVerification", "voidGrant"}
 
 // Errors by code, for errors.Is. docs/api.md says what each means, and what helps.
 var (
@@ -1399,6 +1476,7 @@ var (
 	ErrCostExceedsCapacity   error = codeError("cost_exceeds_capacity")
 	ErrCreditsExhausted      error = codeError("credits_exhausted")
 	ErrFeatureNotInPlan      error = codeError("feature_not_in_plan")
+	ErrGaugeLimit            error = codeError("gauge_limit")
 	ErrGrantNotFound         error = codeError("grant_not_found")
 	ErrHoldNotActive         error = codeError("hold_not_active")
 	ErrHoldNotFound          error = codeError("hold_not_found")

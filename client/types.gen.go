@@ -187,6 +187,18 @@ const (
 	LimitingLevelTenant  LimitingLevel = "tenant"
 )
 
+// Defines values for MeterKind.
+const (
+	MeterKindCounter MeterKind = "counter"
+	MeterKindGauge   MeterKind = "gauge"
+)
+
+// Defines values for MeterRequestKind.
+const (
+	MeterRequestKindCounter MeterRequestKind = "counter"
+	MeterRequestKindGauge   MeterRequestKind = "gauge"
+)
+
 // Defines values for Mode.
 const (
 	ModeBestEffort Mode = "best_effort"
@@ -227,6 +239,7 @@ const (
 	ProblemCodeCreditsExhausted      ProblemCode = "credits_exhausted"
 	ProblemCodeFeatureNotInPlan      ProblemCode = "feature_not_in_plan"
 	ProblemCodeForbidden             ProblemCode = "forbidden"
+	ProblemCodeGaugeLimit            ProblemCode = "gauge_limit"
 	ProblemCodeGrantNotFound         ProblemCode = "grant_not_found"
 	ProblemCodeHoldNotActive         ProblemCode = "hold_not_active"
 	ProblemCodeHoldNotFound          ProblemCode = "hold_not_found"
@@ -352,10 +365,10 @@ type Allowance struct {
 	Amount int64 `json:"amount"`
 
 	// Anchor `calendar`: periods begin with those of the calendar in the tenant's zone. `tenant`: they begin at the tenant's anchor instant and after each interval, on the last day of a month that is too short.
-	Anchor AllowanceAnchor `json:"anchor"`
+	Anchor AllowanceAnchor `json:"anchor,omitempty,omitzero"`
 
-	// Every How often it is granted.
-	Every AllowanceEvery `json:"every"`
+	// Every How often it is granted. Absent, as `anchor`, for a gauge, which has no periods.
+	Every AllowanceEvery `json:"every,omitempty,omitzero"`
 
 	// ExpiresInDays A trial: how long the units last after they are granted, in days of 24 hours; for ever by default. Only if `every` is `once`.
 	ExpiresInDays *int64 `json:"expires_in_days,omitempty"`
@@ -379,7 +392,7 @@ type Allowance struct {
 // AllowanceAnchor `calendar`: periods begin with those of the calendar in the tenant's zone. `tenant`: they begin at the tenant's anchor instant and after each interval, on the last day of a month that is too short.
 type AllowanceAnchor string
 
-// AllowanceEvery How often it is granted.
+// AllowanceEvery How often it is granted. Absent, as `anchor`, for a gauge, which has no periods.
 type AllowanceEvery string
 
 // Amount In the meter's smallest unit.
@@ -1373,6 +1386,81 @@ type FieldError struct {
 	Message string `json:"message"`
 }
 
+// Gauge A value that is set, not drawn down. No period and no plan changes it.
+type Gauge struct {
+	// Before The value before this change.
+	Before int64 `json:"before,omitempty,omitzero"`
+
+	// ChangedAt When it was changed last; absent if never.
+	ChangedAt time.Time `json:"changed_at,omitempty,omitzero"`
+
+	// DryRun Nothing was changed.
+	DryRun bool `json:"dry_run,omitempty,omitzero"`
+
+	// Limit The plan's amount, or the tenant's override.
+	Limit int64 `json:"limit"`
+
+	// Meter An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
+	Meter ID `json:"meter"`
+
+	// Over How far the value is above the limit, which fell. It can only fall then.
+	Over int64 `json:"over"`
+
+	// Remaining By how much the value may rise.
+	Remaining int64 `json:"remaining"`
+
+	// Subject Whose it is; empty for the tenant's own.
+	Subject string `json:"subject"`
+
+	// Value In the meter's smallest unit.
+	Value Count `json:"value"`
+}
+
+// GaugeEntry A change of a gauge.
+type GaugeEntry struct {
+	// Actor The id of the key with which it was asked for.
+	Actor string `json:"actor"`
+
+	// After In the meter's smallest unit.
+	After Count `json:"after"`
+
+	// Before In the meter's smallest unit.
+	Before Count `json:"before"`
+
+	// CreatedAt When it was made.
+	CreatedAt time.Time `json:"created_at"`
+
+	// Limit What was allowed at that moment.
+	Limit int64 `json:"limit"`
+
+	// OperationID The Idempotency-Key.
+	OperationID string `json:"operation_id"`
+
+	// Seq Its number within the gauge, from 1 without gaps.
+	Seq int64 `json:"seq"`
+}
+
+// GaugeEntryList A page of entries.
+type GaugeEntryList struct {
+	// Items Newest first.
+	Items []GaugeEntry `json:"items"`
+
+	// NextCursor null on the last page.
+	NextCursor NextCursor `json:"next_cursor"`
+}
+
+// GaugeRequest The value, or what to add to it; one of the two.
+type GaugeRequest struct {
+	// Delta What to add; below 0, to take away.
+	Delta int64 `json:"delta,omitempty,omitzero"`
+
+	// DryRun Decide and change nothing.
+	DryRun bool `json:"dry_run,omitempty,omitzero"`
+
+	// Value The new value.
+	Value int64 `json:"value,omitempty,omitzero"`
+}
+
 // Grant An amount that can be spent.
 type Grant struct {
 	// Amount In the meter's smallest unit.
@@ -2289,6 +2377,9 @@ type Meter struct {
 	// Dimensions The members of the metadata of requests by which use can be divided.
 	Dimensions []ID `json:"dimensions,omitempty,omitzero"`
 
+	// Kind Whether it is drawn down, or set.
+	Kind MeterKind `json:"kind"`
+
 	// Meter An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
 	Meter ID `json:"meter"`
 
@@ -2298,6 +2389,9 @@ type Meter struct {
 	// UpdatedAt When it last changed.
 	UpdatedAt time.Time `json:"updated_at"`
 }
+
+// MeterKind Whether it is drawn down, or set.
+type MeterKind string
 
 // MeterList A page of meters.
 type MeterList struct {
@@ -2319,9 +2413,15 @@ type MeterRequest struct {
 	// Dimensions The members of the metadata of requests by which use can be divided (`group_by` of usage). Each once.
 	Dimensions []ID `json:"dimensions,omitempty,omitzero"`
 
+	// Kind `counter` (the default) is drawn down by debits. `gauge` is set: seats. It cannot be changed while the meter is in use.
+	Kind MeterRequestKind `json:"kind,omitempty,omitzero"`
+
 	// Unit The unit of which amounts are integers.
 	Unit string `json:"unit"`
 }
+
+// MeterRequestKind `counter` (the default) is drawn down by debits. `gauge` is set: seats. It cannot be changed while the meter is in use.
+type MeterRequestKind string
 
 // Method The HTTP method of the request, in upper case, for limits with `match.method`.
 type Method = string

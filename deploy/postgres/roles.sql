@@ -61,12 +61,14 @@ BEGIN
             ('plans',             'SELECT, INSERT',                 'SELECT'),
             ('plan_allowances',   'SELECT, INSERT',                 'SELECT'),
             ('tenant_terms',      'SELECT, INSERT',                 'SELECT'),
+            ('gauge_entries',     'SELECT, INSERT',                 'SELECT'),
             -- what is proved by the journal, and is written with each operation
             ('balances',          'SELECT, INSERT, UPDATE, DELETE', 'SELECT'), -- DELETE: empty ones, when their meter is deleted
             ('grants',            'SELECT, INSERT, UPDATE',         'SELECT'),
             ('holds',             'SELECT, INSERT, UPDATE',         'SELECT'),
             ('hold_lines',        'SELECT, INSERT, UPDATE',         'SELECT'),
             ('refunds',           'SELECT, INSERT, UPDATE',         'SELECT'),
+            ('gauges',            'SELECT, INSERT, UPDATE',         'SELECT'),
             -- the catalogue
             ('meters',            'SELECT, INSERT, UPDATE, DELETE', 'SELECT'),
             ('tenants',           'SELECT, INSERT, UPDATE',         'SELECT'),

@@ -84,6 +84,9 @@ func (f *fall) how() string {
 }
 
 func (a *Allowance) inWords() string {
+	if a.ofGauge() {
+		return fmt.Sprint(a.Amount)
+	}
 	if a.Every == period.Once {
 		return fmt.Sprintf("%d once", a.Amount)
 	}

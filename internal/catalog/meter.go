@@ -20,11 +20,19 @@ const (
 	MaxDimensions = 5
 )
 
+// The kinds of meters.
+const (
+	KindCounter = "counter" // is drawn down: debits take from grants
+	KindGauge   = "gauge"   // is set: seats, projects, storage (package gauge)
+)
+
 // Meter is what is counted.
 type Meter struct {
 	ID          string `json:"meter"`
 	Unit        string `json:"unit"` // the unit that amounts count
 	Description string `json:"description,omitzero"`
+
+	Kind string `json:"kind,omitzero"` // counter or gauge; empty: counter. It cannot be changed while the meter is in use
 
 	// DenialReplay stores a denial under its idempotency key, and replays it like a success.
 	DenialReplay bool `json:"denial_replay"`
@@ -48,6 +56,10 @@ func (m *Meter) Check(given body.Given) []body.Fault {
 		c.ID(field, name)
 		c.Require(!slices.Contains(m.Dimensions[:i], name), field, "is a duplicate")
 	}
+	if c.Has("kind", m.Kind != "") {
+		c.OneOf("kind", m.Kind, KindCounter, KindGauge)
+	}
+	c.Require(m.Kind != KindGauge || !m.DenialReplay, "denial_replay", "must be false if kind is gauge: nothing is debited")
 	return c.Faults
 }
 

@@ -43,9 +43,9 @@ type Plan struct {
 // Allowance is what a plan grants of one meter per period.
 type Allowance struct {
 	Meter  string            `json:"meter"`
-	Amount int64             `json:"amount"` // 0..bound.MaxAmount; 0 for a meter that only grants pay for
-	Every  period.Interval   `json:"every"`
-	Anchor period.AnchorKind `json:"anchor"`
+	Amount int64             `json:"amount"`         // 0..bound.MaxAmount; 0 for a meter that only grants pay for
+	Every  period.Interval   `json:"every,omitzero"` // empty, and Anchor: what a gauge may be set to
+	Anchor period.AnchorKind `json:"anchor,omitzero"`
 
 	Rollover   *Rollover `json:"rollover,omitzero"`    // nil: the remainder expires with the period
 	Overage    *Overage  `json:"overage,omitzero"`     // nil: deny
@@ -132,6 +132,17 @@ func (p *Plan) Check(given body.Given) []body.Fault {
 func (a *Allowance) check(c *check.Checker) {
 	c.ID("meter", a.Meter)
 	c.Amount("amount", a.Amount, 0)
+	if a.PerSubject != nil {
+		c.Amount("per_subject", *a.PerSubject, 0)
+	}
+	if a.ofGauge() {
+		const must = "must be absent without every: an allowance without every is that of a gauge, which has no periods"
+		c.Require(a.Rollover == nil, "rollover", must)
+		c.Require(a.Overage == nil, "overage", must)
+		c.Require(a.Overflow == nil, "overflow", must)
+		c.Require(a.ExpiresInDays == nil, "expires_in_days", must)
+		return
+	}
 	if _, err := period.ParseInterval(string(a.Every)); err != nil {
 		c.Require(false, "every", "%s", body.OneOf("hour", "day", "week", "month", "year", "once"))
 	}
@@ -158,9 +169,6 @@ func (a *Allowance) check(c *check.Checker) {
 		c.Require(o.Meter != a.Meter, "overflow.meter", "must differ from the meter of the allowance")
 		c.Require(o.Price.Valid(), "overflow.price", "%s", price.MustBe)
 	}
-	if a.PerSubject != nil {
-		c.Amount("per_subject", *a.PerSubject, 0)
-	}
 	if days := a.ExpiresInDays; days != nil {
 		c.Require(*days >= 1 && *days <= MaxExpiresInDays, "expires_in_days", "%s", bound.MustBeInteger(1, MaxExpiresInDays))
 		c.Require(a.Every == period.Once, "expires_in_days", "must be absent unless every is once: other allowances end with their period")
@@ -171,6 +179,29 @@ func (a *Allowance) check(c *check.Checker) {
 		c.Require(percent >= 1 && percent <= MaxAlertAt, field, "%s", bound.MustBeInteger(1, MaxAlertAt))
 		c.Require(i == 0 || percent > a.AlertAt[i-1], field, "must be greater than the element before")
 	}
+}
+
+// ofGauge reports whether the allowance is that of a gauge.
+func (a *Allowance) ofGauge() bool { return a.Every == "" && a.Anchor == "" }
+
+// misfits returns the faults of allowances that do not fit the kinds of their meters, which exist.
+func (p *Plan) misfits(meters map[string]*Meter) (faults []body.Fault) {
+	add := func(i int, field, message string) {
+		faults = append(faults, body.Fault{Field: fmt.Sprintf("allowances[%d].%s", i, field), Message: message})
+	}
+	for i := range p.Allowances {
+		a := &p.Allowances[i]
+		switch isGauge := meters[a.Meter].Kind == KindGauge; {
+		case isGauge && !a.ofGauge():
+			add(i, "every", fmt.Sprintf("must be absent, as anchor: the meter %q is a gauge, which has no periods", a.Meter))
+		case !isGauge && a.ofGauge():
+			add(i, "every", fmt.Sprintf("is required, as anchor: the meter %q is no gauge", a.Meter))
+		}
+		if o := a.Overflow; o != nil && meters[o.Meter].Kind == KindGauge {
+			add(i, "overflow.meter", fmt.Sprintf("must be a counter: the meter %q is a gauge, which cannot pay", o.Meter))
+		}
+	}
+	return faults
 }
 
 // normalize sets defaults, so that equal plans have one form.

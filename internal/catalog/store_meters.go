@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/jackc/pgx/v5"
@@ -107,7 +108,7 @@ func (tx *txn) meters(ctx context.Context, ids []string, after string, limit int
 	}
 	items, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (Meter, error) {
 		var m Meter
-		err := row.Scan(&m.ID, &m.Unit, &m.Description, &m.DenialReplay, &m.Dimensions, &m.CreatedAt, &m.UpdatedAt)
+		err := row.Scan(&m.ID, &m.Unit, &m.Description, &m.Kind, &m.DenialReplay, &m.Dimensions, &m.CreatedAt, &m.UpdatedAt)
 		m.CreatedAt, m.UpdatedAt = m.CreatedAt.UTC(), m.UpdatedAt.UTC()
 		if len(m.Dimensions) == 0 {
 			m.Dimensions = nil
@@ -119,14 +120,20 @@ func (tx *txn) meters(ctx context.Context, ids []string, after string, limit int
 
 // putMeter stores m. before was read under the catalogue's lock; nil if there is none.
 func (tx *txn) putMeter(ctx context.Context, before *Meter, m Meter) (Meter, error) {
+	m.Kind = cmp.Or(m.Kind, KindCounter)
 	statement := "InsertMeter"
+	if before != nil && m.Kind != before.Kind {
+		if err := tx.meterUnused(ctx, m.ID); err != nil {
+			return Meter{}, err // its kind must stay
+		}
+	}
 	if before != nil {
 		if m.same(*before) {
 			return *before, nil
 		}
 		statement = "UpdateMeter"
 	}
-	err := tx.queryRow(ctx, statement, m.ID, m.Unit, m.Description, m.DenialReplay, append([]string{}, m.Dimensions...)).Scan(&m.CreatedAt, &m.UpdatedAt)
+	err := tx.queryRow(ctx, statement, m.ID, m.Unit, m.Description, m.DenialReplay, append([]string{}, m.Dimensions...), m.Kind).Scan(&m.CreatedAt, &m.UpdatedAt)
 	m.CreatedAt, m.UpdatedAt = m.CreatedAt.UTC(), m.UpdatedAt.UTC()
 	tx.changed(ctx, kindMeter, m.ID, change{action: "put", before: orNil(before), after: &m})
 	return m, wrap("store meter "+m.ID, err)

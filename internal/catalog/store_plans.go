@@ -121,7 +121,7 @@ func (tx *txn) addAllowances(ctx context.Context, plans []Plan) error {
 	)
 	_, err = pgx.ForEachRow(rows, []any{
 		&plan, &r.meter, &r.amount, &r.every, &r.anchor, &r.rolloverMin, &r.rolloverMax, &r.overagePolicy, &r.overageCap,
-		&r.overflowMeter, &r.overflowPrice, &r.ratioMeter, &r.ratioUnits, &r.ratioPer, &r.perSubject, &r.expiresInDays, &r.overageAtEnd, &r.alertAt,
+		&r.overflowMeter, &r.overflowPrice, &r.ratioMeter, &r.ratioUnits, &r.ratioPer, &r.perSubject, &r.expiresInDays, &r.overageAtEnd, &r.alertAt, &r.gauge,
 	}, func() error {
 		p := byID[plan]
 		p.Allowances = append(p.Allowances, r.allowance())
@@ -144,7 +144,11 @@ func (tx *txn) putPlan(ctx context.Context, before *Plan, p Plan) (Plan, error) 
 	if err := tx.requireMeters(ctx, p.meters()); err != nil {
 		return Plan{}, err
 	}
-	if faults := p.unpaid(); len(faults) > 0 {
+	named, err := tx.meters(ctx, column(p.meters(), func(r *reference) string { return r.id }), "", unlimited)
+	if err != nil {
+		return Plan{}, err
+	}
+	if faults := append(p.unpaid(), p.misfits(byID(named, func(m *Meter) string { return m.ID }))...); len(faults) > 0 {
 		return Plan{}, invalid(faults)
 	}
 	p.Version = 1
@@ -211,6 +215,7 @@ func (tx *txn) insertAllowances(ctx context.Context, p *Plan) error {
 		column(rows, func(r *allowanceRow) *string { return r.ratioMeter }),
 		column(rows, func(r *allowanceRow) *int64 { return r.ratioUnits }),
 		column(rows, func(r *allowanceRow) *int64 { return r.ratioPer }),
+		column(rows, func(r *allowanceRow) bool { return r.gauge }),
 		column(rows, func(r *allowanceRow) *string { return r.alertAt }))
 	return err
 }
@@ -278,12 +283,16 @@ type allowanceRow struct {
 	perSubject               *int64
 	expiresInDays            *int64
 	alertAt                  *string // a JSON array: unnest cannot take arrays of different lengths
+	gauge                    bool    // every and anchor are fillers
 }
 
 func rowOf(a *Allowance) allowanceRow {
 	r := allowanceRow{
 		meter: a.Meter, amount: a.Amount, every: string(a.Every), anchor: string(a.Anchor), perSubject: a.PerSubject,
 		expiresInDays: a.ExpiresInDays,
+	}
+	if a.ofGauge() {
+		r.every, r.anchor, r.gauge = string(period.Once), string(period.Calendar), true
 	}
 	if a.Rollover != nil {
 		r.rolloverMin, r.rolloverMax = &a.Rollover.Min, &a.Rollover.Max
@@ -312,6 +321,9 @@ func (r *allowanceRow) allowance() Allowance {
 	a := Allowance{
 		Meter: r.meter, Amount: r.amount, Every: period.Interval(r.every), Anchor: period.AnchorKind(r.anchor), PerSubject: r.perSubject,
 		ExpiresInDays: r.expiresInDays,
+	}
+	if r.gauge {
+		a.Every, a.Anchor = "", ""
 	}
 	if r.rolloverMax != nil {
 		a.Rollover = &Rollover{Max: *r.rolloverMax}

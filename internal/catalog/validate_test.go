@@ -52,8 +52,8 @@ func TestCheck_AllFaultsAtOnce(t *testing.T) {
 			}, Limits: []Limit{{Rule: "r"}, {Rule: "r", Per: []string{"tenant"}, Kind: "token_bucket", Rate: "1/s"}}},
 			[]string{
 				"plan", "allowances[0].amount", "allowances[0].every", "allowances[0].anchor",
-				"allowances[1].amount", "allowances[1].rollover.max", "allowances[1].overage.policy", "allowances[1].overage.cap",
-				"allowances[1].overflow.meter", "allowances[1].overflow.price", "allowances[1].per_subject", "allowances[1].meter",
+				"allowances[1].amount", "allowances[1].per_subject", "allowances[1].rollover.max", "allowances[1].overage.policy", "allowances[1].overage.cap",
+				"allowances[1].overflow.meter", "allowances[1].overflow.price", "allowances[1].meter",
 				"allowances[2].rollover.min", "allowances[2].overage.cap", "allowances[2].overage.cap",
 				"allowances[3].overage.at_period_end", "allowances[4].overage.at_period_end",
 				"limits[0].per", "limits[0].kind", "limits[0].rate", "limits[1].rule",

@@ -49,6 +49,8 @@ func Tables() []TableIn {
 		{"events", Distributed},
 		{"event_marks", Distributed},
 		{"grant_reminders", Distributed},
+		{"gauges", Distributed},
+		{"gauge_entries", Distributed},
 		// Small tables that no statement joins with those of tenants.
 		{"limits", Local},
 		{"blocks", Local},

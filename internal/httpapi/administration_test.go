@@ -21,7 +21,7 @@ func TestPutMeter_CreateReplaceListDelete(t *testing.T) {
 	s.call("PUT", "/v1/meters/m", `{"unit":"call"}`).want(201).into(&created)
 	s.call("PUT", "/v1/meters/m", `{"unit":"token","description":"Tokens\n","denial_replay":true}`).want(200).into(&replaced)
 	s.call("GET", "/v1/meters/m", "").want(200).into(&got)
-	want := wire.Meter{Meter: "m", Unit: "token", Description: "Tokens\n", DenialReplay: true, CreatedAt: created.CreatedAt, UpdatedAt: replaced.UpdatedAt}
+	want := wire.Meter{Meter: "m", Unit: "token", Description: "Tokens\n", Kind: "counter", DenialReplay: true, CreatedAt: created.CreatedAt, UpdatedAt: replaced.UpdatedAt}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}

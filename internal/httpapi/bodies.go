@@ -8,6 +8,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/body"
 	"github.com/quotasvc/quotasvc/internal/catalogdoc"
 	"github.com/quotasvc/quotasvc/internal/gate"
+	"github.com/quotasvc/quotasvc/internal/gauge"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
@@ -36,6 +37,7 @@ type bodies struct {
 	rotation              []body.Member[rotation]
 	clock                 []body.Member[time.Duration]
 	catalog               []body.Member[catalogdoc.Request]
+	gauge                 []body.Member[withDryRun[gauge.Change]]
 }
 
 func newBodies() *bodies {
@@ -70,6 +72,7 @@ func newBodies() *bodies {
 		rotation:     rotationMembers(),
 		clock:        clockMembers(),
 		catalog:      catalogdoc.Members(),
+		gauge:        addDryRun(gaugeMembers()),
 	}
 }
 

@@ -19,6 +19,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/catalog/block"
 	"github.com/quotasvc/quotasvc/internal/gate"
+	"github.com/quotasvc/quotasvc/internal/gauge"
 	"github.com/quotasvc/quotasvc/internal/httpapi/reference"
 	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
 	"github.com/quotasvc/quotasvc/internal/ledger"
@@ -213,7 +214,7 @@ func TestProblemKinds_EveryCodeHasContractStatus(t *testing.T) {
 	t.Parallel()
 	want := map[ledger.Code]int{
 		ledger.CodeInvalidArgument: 400, codeIdempotencyKeyMissing: 400, codeUnauthenticated: 401, ledger.CodeCreditsExhausted: 402,
-		gate.CodeForbidden: 403, ledger.CodeTenantSuspended: 403, ledger.CodeMeterNotInPlan: 403, admission.CodeFeatureNotInPlan: 403, ledger.CodeNotFound: 404, ledger.CodeTenantNotFound: 404,
+		gate.CodeForbidden: 403, ledger.CodeTenantSuspended: 403, ledger.CodeMeterNotInPlan: 403, admission.CodeFeatureNotInPlan: 403, gauge.CodeLimit: 403, ledger.CodeNotFound: 404, ledger.CodeTenantNotFound: 404,
 		ledger.CodeGrantNotFound: 404, ledger.CodeHoldNotFound: 404, ledger.CodeOperationNotFound: 404, ledger.CodeArchived: 410, codeMethodNotAllowed: 405, ledger.CodeConflict: 409, ledger.CodeHoldNotActive: 409,
 		ledger.CodeIdempotencyKeyReused: 422, ledger.CodeRefundExceedsDebit: 422, ledger.CodeAmountOutOfRange: 422, gate.CodeCostExceedsCapacity: 422, gate.CodeTooManyLimits: 422, ledger.CodeQuotaExceeded: 429,
 		gate.CodeLeaseNotFound: 404, gate.CodeRateLimited: 429, ledger.CodeInternal: 500, ledger.CodeQueueFull: 503, ledger.CodeUnavailable: 503, ledger.CodeOutcomeUnknown: 503, ledger.CodeReportTooSlow: 503,

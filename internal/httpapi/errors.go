@@ -14,6 +14,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/body"
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/gate"
+	"github.com/quotasvc/quotasvc/internal/gauge"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/ratelimit"
 )
@@ -54,6 +55,7 @@ func problemKinds() map[ledger.Code]problemKind {
 		gate.CodeForbidden:              {http.StatusForbidden, "Forbidden", "the key, tenant, subject or address is not allowed to do this"},
 		ledger.CodeTenantSuspended:      {http.StatusForbidden, "Tenant suspended", "the tenant is suspended"},
 		ledger.CodeMeterNotInPlan:       {http.StatusForbidden, "Meter not in plan", "the tenant's plan does not have this meter"},
+		gauge.CodeLimit:                 {http.StatusForbidden, "Gauge limit", "the plan does not allow so high a value"},
 		admission.CodeFeatureNotInPlan:  {http.StatusForbidden, "Feature not in plan", "the tenant's plan does not grant this feature"},
 		ledger.CodeNotFound:             {http.StatusNotFound, "Not found", "the object does not exist"},
 		ledger.CodeTenantNotFound:       {http.StatusNotFound, "Tenant not found", "the tenant does not exist"},

@@ -1,11 +1,16 @@
 package httpapi
 
 import (
+	"math"
 	"net/http"
+	"strconv"
 
+	"github.com/quotasvc/quotasvc/internal/body"
+	"github.com/quotasvc/quotasvc/internal/bound"
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/catalogdoc"
 	"github.com/quotasvc/quotasvc/internal/feature"
+	"github.com/quotasvc/quotasvc/internal/gauge"
 	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
 )
 
@@ -66,8 +71,107 @@ func (s *Server) deleteMeter(rc *request) error {
 
 func meterOf(m *catalog.Meter) wire.Meter {
 	return wire.Meter{
-		Meter: m.ID, Unit: m.Unit, Description: m.Description, DenialReplay: m.DenialReplay, Dimensions: append([]string{}, m.Dimensions...), CreatedAt: m.CreatedAt, UpdatedAt: m.UpdatedAt,
+		Meter: m.ID, Unit: m.Unit, Description: m.Description, Kind: wire.MeterKind(m.Kind), DenialReplay: m.DenialReplay, Dimensions: append([]string{}, m.Dimensions...),
+		CreatedAt: m.CreatedAt, UpdatedAt: m.UpdatedAt,
 	}
+}
+
+// setGauge sets a gauge, or changes it by a difference.
+func (s *Server) setGauge(rc *request) error {
+	c := withDryRun[gauge.Change]{}
+	var err error
+	if c.request.Key, err = rc.gaugeParameters(); err != nil {
+		return err
+	}
+	if err := decode(rc, &c, s.bodies.gauge); err != nil {
+		return err
+	}
+	c.request.DryRun = c.dryRun
+	if c.request.OperationID, err = rc.operationKey(c.dryRun); err != nil {
+		return err
+	}
+	state, err := s.gauges.Set(rc.ctx, c.request)
+	if err != nil {
+		return err
+	}
+	rc.markReplayed(state.Replayed)
+	answer := gaugeOf(&state)
+	answer.Before, answer.DryRun = &state.Before, c.dryRun
+	return rc.send(http.StatusOK, answer)
+}
+
+func gaugeMembers() []body.Member[gauge.Change] {
+	return []body.Member[gauge.Change]{
+		body.Optional("value", func(d *body.Document, c *gauge.Change) {
+			n := d.Integer(0, bound.MaxAmount)
+			c.Value = &n
+		}),
+		body.Optional("delta", func(d *body.Document, c *gauge.Change) { c.Delta = d.Difference() }),
+	}
+}
+
+// gaugeParameters returns the gauge that the path and the query name.
+func (rc *request) gaugeParameters() (k gauge.Key, err error) {
+	if k.Tenant, err = rc.tenantParameter(); err != nil {
+		return k, err
+	}
+	if k.Meter, err = rc.idParameter("meter"); err != nil {
+		return k, err
+	}
+	k.Subject = rc.query.id("subject")
+	return k, rc.query.err()
+}
+
+// getGauge answers with the present value of a gauge.
+func (s *Server) getGauge(rc *request) error {
+	k, err := rc.gaugeParameters()
+	if err != nil {
+		return err
+	}
+	state, err := s.gauges.Get(rc.ctx, k)
+	if err != nil {
+		return err
+	}
+	return rc.send(http.StatusOK, gaugeOf(&state))
+}
+
+// listGaugeEntries answers with a page of the journal of a gauge, newest first.
+func (s *Server) listGaugeEntries(rc *request) error {
+	k, err := rc.gaugeParameters()
+	if err != nil {
+		return err
+	}
+	limit, cursor := rc.query.page()
+	before, ok := int64(math.MaxInt64), true
+	if cursor != "" {
+		before, ok = body.ParseInteger(cursor)
+	}
+	if !ok || before == 0 {
+		rc.query.faults.Add("cursor", mustBeCursor)
+	}
+	if err := rc.query.err(); err != nil {
+		return err
+	}
+	entries, err := s.gauges.Entries(rc.ctx, k, before, limit+1)
+	if err != nil {
+		return err
+	}
+	next := ""
+	if len(entries) > limit {
+		entries = entries[:limit]
+		next = strconv.FormatInt(entries[limit-1].Seq, 10)
+	}
+	return rc.send(http.StatusOK, wire.GaugeEntryList{NextCursor: nextCursor(next), Items: mapSlice(entries, func(e *gauge.Entry) wire.GaugeEntry {
+		return wire.GaugeEntry{Seq: e.Seq, OperationID: e.OperationID, Before: e.Before, After: e.After, Limit: e.Limit, CreatedAt: e.At, Actor: e.Actor}
+	})})
+}
+
+func gaugeOf(g *gauge.State) wire.Gauge {
+	out := wire.Gauge{Meter: g.Meter, Subject: g.Subject, Value: g.Value, Limit: g.Limit, Remaining: g.Remaining(), Over: g.Over()}
+	if !g.At.IsZero() {
+		out.ChangedAt = g.At.UTC()
+	}
+	return out
 }
 
 // putPlan creates a new version of a plan.

@@ -15,6 +15,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/admission"
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/gate"
+	"github.com/quotasvc/quotasvc/internal/gauge"
 	"github.com/quotasvc/quotasvc/internal/httpapi/forwarded"
 	"github.com/quotasvc/quotasvc/internal/httpapi/limitheaders"
 	"github.com/quotasvc/quotasvc/internal/httpapi/reference"
@@ -52,6 +53,9 @@ type Config struct {
 	// Verifier runs the verifications that clients ask for. Required where there are backends.
 	Verifier *verifier.Verifier
 
+	// Gauges are set here. Required where there are backends.
+	Gauges *gauge.Store
+
 	// Newcomers are those of the gate; nil: tenants must exist.
 	Newcomers *newcomer.Desk
 
@@ -84,6 +88,7 @@ type Server struct {
 	reference *reference.Reference
 	keys      *access.Directory
 	overrides *override.Store
+	gauges    *gauge.Store
 	gateways  map[string]*forwarded.Gateway
 	proxies   *forwarded.Proxies
 	problems  map[ledger.Code]problemKind
@@ -105,7 +110,7 @@ func New(g *gate.Gate, l *pg.Ledger, h *history.Reader, c *catalog.Catalog, cfg 
 	}
 	s := &Server{
 		gate: g, admission: admission.New(g, c, cfg.Newcomers), ledger: l, history: h, catalog: c, store: c.Store, cfg: cfg, log: cfg.Log, now: time.Now, limits: &limitheaders.Writer{Legacy: cfg.LegacyHeaders},
-		keys: cfg.Keys, overrides: cfg.Overrides, problems: problemKinds(), bodies: newBodies(), metrics: newMetrics(cfg.Registry),
+		keys: cfg.Keys, overrides: cfg.Overrides, gauges: cfg.Gauges, problems: problemKinds(), bodies: newBodies(), metrics: newMetrics(cfg.Registry),
 		reference: reference.New(), gateways: forwarded.Gateways(), proxies: forwarded.NewProxies(cfg.TrustedProxies, cfg.Log),
 	}
 	s.pool.New = newRequest

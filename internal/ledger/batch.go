@@ -15,6 +15,7 @@ type Absence int
 const (
 	AbsentTenant Absence = iota + 1
 	AbsentMeter
+	AbsentGauge // the meter is a gauge
 )
 
 // GrantKey names a grant.
@@ -231,6 +232,8 @@ func storedAnswer[A any](stored []Entry) (*A, error) {
 func (b *Batch) Book(k BalanceKey) (*Book, *Error) {
 	book, ok := b.Books[k]
 	switch {
+	case !ok && b.Absent[k] == AbsentGauge:
+		return nil, Errorf(CodeInvalidArgument, "meter", "meter %q is a gauge, which is set: PUT /v1/tenants/{tenant}/gauges/{meter}", k.Meter)
 	case !ok && b.Absent[k] == AbsentMeter:
 		return nil, Errorf(CodeNotFound, "meter", "meter %q does not exist", k.Meter)
 	case !ok:

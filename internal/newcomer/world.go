@@ -21,7 +21,9 @@ type world struct {
 func newWorld(s *catalog.Snapshot, p *catalog.Plan, now time.Time) *world {
 	version := ledger.PlanVersion{Version: p.Version, CreatedAt: p.CreatedAt, Allowances: make(map[string]ledger.Allowance, len(p.Allowances))}
 	for i := range p.Allowances {
-		version.Allowances[p.Allowances[i].Meter] = allowanceOf(&p.Allowances[i])
+		if p.Allowances[i].Every != "" { // else it is that of a gauge
+			version.Allowances[p.Allowances[i].Meter] = allowanceOf(&p.Allowances[i])
+		}
 	}
 	return &world{
 		now: now, meters: s.Meters, plans: map[string][]ledger.PlanVersion{p.ID: {version}},
@@ -52,8 +54,12 @@ func (w *world) batch(keys []ledger.BalanceKey) (*ledger.Batch, error) {
 	b := ledger.NewBatch()
 	b.Now, b.Targets, b.Absent = w.now, ledger.NewTargetState(), map[ledger.BalanceKey]ledger.Absence{}
 	for _, k := range keys {
-		if w.meters[k.Meter] == nil {
+		switch m := w.meters[k.Meter]; {
+		case m == nil:
 			b.Absent[k] = ledger.AbsentMeter
+			continue
+		case m.Kind == catalog.KindGauge:
+			b.Absent[k] = ledger.AbsentGauge
 			continue
 		}
 		book := ledger.NewBook(ledger.BalanceRow{BalanceKey: k})

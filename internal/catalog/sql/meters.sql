@@ -1,6 +1,6 @@
 -- name: SelectMeters
 -- Meters $1 (all if it is null) after $2, at most $3, in order.
-SELECT meter, unit, description, denial_replay, dimensions, created_at, updated_at
+SELECT meter, unit, description, kind, denial_replay, dimensions, created_at, updated_at
 FROM meters
 WHERE ($1::text[] IS NULL OR meter = ANY ($1)) AND meter > $2
 ORDER BY meter
@@ -10,13 +10,13 @@ LIMIT $3;
 WITH clock AS MATERIALIZED (
     SELECT clock_timestamp() AS at
 )
-INSERT INTO meters (meter, unit, description, denial_replay, dimensions, created_at, updated_at)
-SELECT $1, $2, $3, $4, $5::text[], clock.at, clock.at FROM clock
+INSERT INTO meters (meter, unit, description, denial_replay, dimensions, kind, created_at, updated_at)
+SELECT $1, $2, $3, $4, $5::text[], $6, clock.at, clock.at FROM clock
 RETURNING created_at, updated_at;
 
 -- name: UpdateMeter
 UPDATE meters
-SET unit = $2, description = $3, denial_replay = $4, dimensions = $5::text[], updated_at = statement_timestamp()
+SET unit = $2, description = $3, denial_replay = $4, dimensions = $5::text[], kind = $6, updated_at = statement_timestamp()
 WHERE meter = $1
 RETURNING created_at, updated_at;
 
@@ -55,6 +55,8 @@ SELECT what FROM (
     (SELECT 'a limit of version ' || p.version || ' of plan ' || p.plan FROM plans p
      WHERE p.limits @> jsonb_build_array(jsonb_build_object('match', jsonb_build_object('meter', $1::text)))
      ORDER BY p.plan, p.version DESC LIMIT 1)
+    UNION ALL
+    (SELECT 'the gauge of tenant ' || g.tenant_id FROM gauges g WHERE g.meter = $1 LIMIT 1)
     UNION ALL
     (SELECT 'the balance of tenant ' || b.tenant_id FROM balances b WHERE b.meter = $1 AND b.seq > 0 LIMIT 1)
 ) AS uses

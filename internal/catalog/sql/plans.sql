@@ -15,7 +15,7 @@ WHERE plan = $1 AND version = $2;
 -- The allowances of the plan versions $1, $2 (parallel arrays), each plan's in the order in which they were written.
 SELECT a.plan, a.meter, a.amount, a.every, a.anchor, a.rollover_min, a.rollover_max, a.overage_policy, a.overage_cap,
        a.overflow_meter, a.overflow_price, a.ratio_meter, a.ratio_units, a.ratio_per, a.per_subject, a.expires_in_days, a.overage_at_period_end,
-       array_to_json(a.alert_at)::text
+       array_to_json(a.alert_at)::text, a.gauge
 FROM unnest($1::text[], $2::integer[]) AS k (plan, version)
 JOIN plan_allowances a ON a.plan = k.plan AND a.version = k.version
 ORDER BY a.plan, a.ordinal;
@@ -31,15 +31,15 @@ INSERT INTO plans (plan, version, limits, created_at, features) VALUES ($1, $2, 
 -- name: InsertAllowances
 INSERT INTO plan_allowances (plan, version, meter, ordinal, amount, every, anchor, rollover_min, rollover_max, overage_policy,
                              overage_cap, overflow_meter, overflow_price, per_subject, expires_in_days, overage_at_period_end,
-                             ratio_meter, ratio_units, ratio_per, alert_at)
+                             ratio_meter, ratio_units, ratio_per, gauge, alert_at)
 SELECT $1, $2, n.meter, n.ordinal, n.amount, n.every, n.anchor, n.rollover_min, n.rollover_max, n.overage_policy, n.overage_cap, n.overflow_meter,
-       n.overflow_price, n.per_subject, n.expires_in_days, n.overage_at_period_end, n.ratio_meter, n.ratio_units, n.ratio_per,
+       n.overflow_price, n.per_subject, n.expires_in_days, n.overage_at_period_end, n.ratio_meter, n.ratio_units, n.ratio_per, n.gauge,
        translate(n.alert_at, '[]', '{}')::smallint[]
 FROM unnest($3::text[], $4::integer[], $5::bigint[], $6::text[], $7::text[], $8::bigint[], $9::bigint[], $10::text[],
             $11::bigint[], $12::text[], $13::bigint[], $14::bigint[], $15::integer[], $16::text[], $17::text[], $18::bigint[],
-            $19::bigint[], $20::text[])
+            $19::bigint[], $20::boolean[], $21::text[])
      AS n (meter, ordinal, amount, every, anchor, rollover_min, rollover_max, overage_policy, overage_cap, overflow_meter, overflow_price, per_subject,
-           expires_in_days, overage_at_period_end, ratio_meter, ratio_units, ratio_per, alert_at);
+           expires_in_days, overage_at_period_end, ratio_meter, ratio_units, ratio_per, gauge, alert_at);
 
 -- name: MissingPlans
 -- Those of the ids $1 that name no plan.

@@ -116,6 +116,9 @@ func (a *Auditor) Verify(ctx context.Context, o Options) (*Report, error) {
 		if err := a.findOrphans(ctx, o.Tenant, report); err != nil {
 			return nil, err
 		}
+		if err := a.compareGauges(ctx, o.Tenant, report); err != nil {
+			return nil, err
+		}
 	}
 	report.Elapsed = time.Since(started)
 	return report, nil

@@ -41,6 +41,27 @@ func (p *pass) compareTenants(ctx context.Context, tenants []string, touched, ar
 	return nil
 }
 
+// compareGauges compares the gauges of a tenant, or of all, with their entries.
+func (a *Auditor) compareGauges(ctx context.Context, tenant string, report *Report) error {
+	err := a.inSnapshot(ctx, orphansTimeout, func(ctx context.Context, tx pgx.Tx) error {
+		rows, err := tx.Query(ctx, a.sql["VerifyGauges"], tenant)
+		if err != nil {
+			return err
+		}
+		var k Key
+		var what, want, got string
+		_, err = pgx.ForEachRow(rows, []any{&k.Tenant, &k.Meter, &k.Subject, &what, &want, &got}, func() error {
+			report.add(k, what, want, got)
+			return nil
+		})
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("verify gauges: %w", err)
+	}
+	return nil
+}
+
 func (p *pass) compareTenant(ctx context.Context, tx pgx.Tx, tenant string, archived bool) error {
 	k := Key{Tenant: tenant, Meter: "*"}
 	r, sql := p.report, p.auditor.sql

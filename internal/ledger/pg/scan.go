@@ -235,14 +235,16 @@ func scanPlaces(add func(id string, k ledger.BalanceKey)) func(pgx.Rows) error {
 func scanAbsent(keys []ledger.BalanceKey, into map[ledger.BalanceKey]ledger.Absence) func(pgx.Rows) error {
 	return func(rows pgx.Rows) error {
 		var tenant, meter string
-		var tenantExists, meterExists bool
+		var tenantExists, meterExists, isGauge bool
 		reasons := map[[2]string]ledger.Absence{}
-		_, err := pgx.ForEachRow(rows, []any{&tenant, &meter, &tenantExists, &meterExists}, func() error {
+		_, err := pgx.ForEachRow(rows, []any{&tenant, &meter, &tenantExists, &meterExists, &isGauge}, func() error {
 			switch {
 			case !tenantExists:
 				reasons[[2]string{tenant, meter}] = ledger.AbsentTenant
 			case !meterExists:
 				reasons[[2]string{tenant, meter}] = ledger.AbsentMeter
+			case isGauge:
+				reasons[[2]string{tenant, meter}] = ledger.AbsentGauge
 			}
 			return nil
 		})

@@ -129,3 +129,35 @@ CROSS JOIN LATERAL (VALUES
 WHERE d.applies AND d.want IS DISTINCT FROM d.got
 ORDER BY 1, 2
 LIMIT 100;
+
+-- name: VerifyGauges
+-- Compares gauges with their entries. It returns what differs, at most 100: tenant, meter, subject, what, the journal's value, the stored one. $1: tenant
+-- or '' for all. An entry must have the number after the one before it, and begin with the value that that one ended with.
+WITH lines AS (
+    SELECT e.tenant_id, e.meter, e.subject, e.seq, e.before, e.after, e.allowed,
+           lag(e.seq, 1, 0::bigint) OVER w AS seq_before, lag(e.after, 1, 0::bigint) OVER w AS value_before,
+           lead(e.seq) OVER w IS NULL AS newest
+    FROM gauge_entries e
+    WHERE $1::text = '' OR e.tenant_id = $1::text
+    WINDOW w AS (PARTITION BY e.tenant_id, e.meter, e.subject ORDER BY e.seq)
+), stored AS (
+    SELECT g.tenant_id, g.meter, g.subject, g.seq, g.value FROM gauges g WHERE $1::text = '' OR g.tenant_id = $1::text
+)
+SELECT d.tenant_id, d.meter, d.subject, d.what, d.want::text, d.got::text
+FROM (
+    SELECT l.tenant_id, l.meter, l.subject, 'number of a gauge entry' AS what, l.seq_before + 1 AS want, l.seq AS got
+    FROM lines l WHERE l.seq <> l.seq_before + 1
+    UNION ALL
+    SELECT l.tenant_id, l.meter, l.subject, 'gauge before entry ' || l.seq, l.value_before, l.before FROM lines l WHERE l.before <> l.value_before
+    UNION ALL
+    SELECT l.tenant_id, l.meter, l.subject, 'limit of gauge entry ' || l.seq, l.allowed, l.after FROM lines l WHERE l.after > l.allowed AND l.after > l.before
+    UNION ALL
+    SELECT coalesce(l.tenant_id, s.tenant_id), coalesce(l.meter, s.meter), coalesce(l.subject, s.subject), v.what, v.want, v.got
+    FROM (SELECT * FROM lines n WHERE n.newest) AS l
+    FULL JOIN stored s ON s.tenant_id = l.tenant_id AND s.meter = l.meter AND s.subject = l.subject
+    CROSS JOIN LATERAL (VALUES ('newest number of a gauge', coalesce(l.seq, 0), coalesce(s.seq, 0)),
+                               ('value of a gauge', coalesce(l.after, 0), coalesce(s.value, 0))) AS v (what, want, got)
+    WHERE v.want <> v.got
+) AS d
+ORDER BY 1, 2, 3, 4
+LIMIT 100;

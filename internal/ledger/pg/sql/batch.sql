@@ -229,6 +229,7 @@ FROM (SELECT DISTINCT t.plan
     OFFSET 0) AS t) AS named
 JOIN plans p ON p.plan = named.plan
 LEFT JOIN plan_allowances a ON a.plan = p.plan AND a.version = p.version AND a.meter = ANY ($2::text[])
+    AND NOT a.gauge
 ORDER BY p.plan, p.version;
 
 -- name: InsertEntries
@@ -408,7 +409,7 @@ FROM unnest($1::text[], $2::text[], $3::text[], $4::timestamptz[], $5::timestamp
            adjusted, overage, held, closing, last_seq, closed_at, idle, terms_at, rolled_over, rollover, owing);
 
 -- name: KeepHomes
--- Counts which of the tenants $1 and which of the meters $2 exist, each named once and in order. It locks them against deletion until the
+-- Counts which of the tenants $1 exist and which of the meters $2 are counters, each named once and in order. It locks them against deletion until the
 -- batch ends, each once: to lock a row again that others have locked as well takes long. On Citus it locks this node's copy of a meter, and more
 -- strongly: a deletion updates the copies of all nodes first (LockMeter).
 WITH t AS MATERIALIZED (
@@ -416,30 +417,30 @@ WITH t AS MATERIALIZED (
     -- citus: AND o.tenant_id = ANY ($1::text[])
     FOR KEY SHARE OF o
 ), m AS MATERIALIZED (
-    SELECT o.meter FROM unnest($2::text[]) AS k (meter) JOIN meters o ON o.meter = k.meter
+    SELECT o.meter FROM unnest($2::text[]) AS k (meter) JOIN meters o ON o.meter = k.meter AND o.kind = 'counter'
     -- citus: FOR SHARE OF o
     FOR KEY SHARE OF o -- plain
 )
 SELECT (SELECT count(*) FROM t) + (SELECT count(*) FROM m);
 
 -- name: CreateBalances
--- Inserts the missing rows of the balances $1..$3 if their tenant and meter exist. It runs before the batch in its own
+-- Inserts the missing rows of the balances $1..$3 if their tenant exists and their meter is a counter. It runs before the batch in its own
 -- transaction, in key order. The share locks prevent that the tenant or the meter is deleted at the same time: KeepHomes has more of them.
 -- citus: WITH t AS MATERIALIZED (SELECT o.tenant_id FROM tenants o WHERE o.tenant_id = ANY ($1::text[]) FOR KEY SHARE OF o),
--- citus: m AS MATERIALIZED (SELECT o.meter FROM meters o WHERE o.meter = ANY ($2::text[]) FOR SHARE OF o)
+-- citus: m AS MATERIALIZED (SELECT o.meter FROM meters o WHERE o.meter = ANY ($2::text[]) AND o.kind = 'counter' FOR SHARE OF o)
 INSERT INTO balances (tenant_id, meter, subject)
 SELECT k.tenant_id, k.meter, k.subject
 FROM unnest($1::text[], $2::text[], $3::text[]) AS k (tenant_id, meter, subject)
 JOIN tenants t ON t.tenant_id = k.tenant_id -- plain
-JOIN meters m ON m.meter = k.meter -- plain
+JOIN meters m ON m.meter = k.meter AND m.kind = 'counter' -- plain
 -- citus: JOIN t ON t.tenant_id = k.tenant_id JOIN m ON m.meter = k.meter
 ORDER BY k.tenant_id, k.meter, k.subject
 FOR KEY SHARE OF t, m -- plain
 ON CONFLICT DO NOTHING;
 
 -- name: WhyAbsent
--- Reports for each pair ($1 tenants, $2 meters) whether the tenant exists and whether the meter exists.
-SELECT k.tenant_id, k.meter, t.tenant_id IS NOT NULL, m.meter IS NOT NULL
+-- Reports for each pair ($1 tenants, $2 meters) whether the tenant exists, whether the meter exists, and whether it is a gauge.
+SELECT k.tenant_id, k.meter, t.tenant_id IS NOT NULL, m.meter IS NOT NULL, coalesce(m.kind = 'gauge', false)
 FROM unnest($1::text[], $2::text[]) AS k (tenant_id, meter)
 LEFT JOIN tenants t ON t.tenant_id = k.tenant_id
 -- citus: AND t.tenant_id = ANY ($1::text[])

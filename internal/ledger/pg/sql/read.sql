@@ -22,7 +22,7 @@ SELECT a.meter
 FROM tenants t
 JOIN plan_allowances a ON a.plan = t.plan
     AND a.version = (SELECT max(p.version) FROM plans p WHERE p.plan = t.plan)
-WHERE t.tenant_id = $1::text AND ($2::text = '' OR a.per_subject IS NOT NULL)
+WHERE t.tenant_id = $1::text AND NOT a.gauge AND ($2::text = '' OR a.per_subject IS NOT NULL)
 ORDER BY 1;
 
 -- name: TenantExists
@@ -56,7 +56,7 @@ FROM (
     SELECT a.meter, ''
     FROM tenants t
     JOIN plan_allowances a ON a.plan = t.plan AND a.version = (SELECT max(p.version) FROM plans p WHERE p.plan = t.plan)
-    WHERE t.tenant_id = $1::text AND (a.meter, '') >= ($2::text, $3::text)
+    WHERE t.tenant_id = $1::text AND NOT a.gauge AND (a.meter, '') >= ($2::text, $3::text)
 ) AS k
 WHERE ($4::text = '' OR (k.meter, k.subject) <= ($4::text, $5::text)) AND ($6::text = '' OR k.meter = $6::text)
   AND NOT ($8::boolean AND k.meter = $2::text AND k.subject = $3::text)

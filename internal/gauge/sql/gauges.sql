@@ -1,0 +1,46 @@
+-- name: StoredKey
+-- The entry that was made with the key $2 of the tenant $1. The rows it returns never change.
+SELECT e.meter, e.subject, e.fingerprint, e.before, e.after, e.allowed, e.created_at
+FROM gauge_entries e
+WHERE e.tenant_id = $1 AND e.operation_id = $2;
+
+-- name: Standing
+-- What the tenant $1 may set the meter $2 to, and the kind of the meter. The limit is null if its plan has no such gauge. No row: the tenant, or the
+-- meter, does not exist; TenantExists tells which.
+SELECT t.status = 'suspended', m.kind, t.plan,
+       CASE WHEN $3 THEN a.per_subject WHEN a.meter IS NOT NULL THEN coalesce((t.overrides ->> m.meter)::bigint, a.amount) END
+FROM tenants t
+JOIN meters m ON m.meter = $2::text
+LEFT JOIN plan_allowances a ON a.plan = t.plan AND a.version = (SELECT max(p.version) FROM plans p WHERE p.plan = t.plan)
+    AND a.meter = m.meter AND a.gauge
+WHERE t.tenant_id = $1::text;
+
+-- name: TenantExists
+SELECT EXISTS (SELECT 1 FROM tenants t WHERE t.tenant_id = $1);
+
+-- name: MakeGauge
+-- The row of a gauge, so that it can be locked. Nothing if it exists.
+INSERT INTO gauges (tenant_id, meter, subject, value, seq, updated_at) VALUES ($1, $2, $3, 0, 0, $4)
+ON CONFLICT DO NOTHING;
+
+-- name: LockGauge
+SELECT g.value, g.seq FROM gauges g WHERE g.tenant_id = $1 AND g.meter = $2 AND g.subject = $3 FOR UPDATE;
+
+-- name: ReadGauge
+SELECT g.value, g.seq, g.updated_at FROM gauges g WHERE g.tenant_id = $1 AND g.meter = $2 AND g.subject = $3;
+
+-- name: UpdateGauge
+-- The row is locked.
+UPDATE gauges SET value = $4, seq = $5, updated_at = $6 WHERE tenant_id = $1 AND meter = $2 AND subject = $3;
+
+-- name: InsertEntry
+INSERT INTO gauge_entries (tenant_id, meter, subject, seq, operation_id, fingerprint, before, after, allowed, created_at, actor)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, nullif($11::text, ''));
+
+-- name: Entries
+-- The entries of a gauge before number $4, newest first, at most $5.
+SELECT e.seq, e.operation_id, e.before, e.after, e.allowed, e.created_at, coalesce(e.actor, '')
+FROM gauge_entries e
+WHERE e.tenant_id = $1 AND e.meter = $2 AND e.subject = $3 AND e.seq < $4
+ORDER BY e.seq DESC
+LIMIT $5;
