@@ -108,6 +108,16 @@ func (a *API) CreateKey(ctx context.Context, body KeyRequest, options ...Option)
 	return ask[CreatedKey](ctx, a, &r, options)
 }
 
+// CreateWebhook sends POST /v1/webhooks: Tell events to a receiver.
+func (a *API) CreateWebhook(ctx context.Context, body WebhookRequest, options ...Option) (*NewWebhookEndpoint, error) {
+	r := call{
+		operation: "createWebhook", method: "POST",
+		path: []segment{constant("/v1/webhooks")},
+		body: body,
+	}
+	return ask[NewWebhookEndpoint](ctx, a, &r, options)
+}
+
 // Debit sends POST /v1/debits: Debit the balance.
 func (a *API) Debit(ctx context.Context, body DebitRequest, options ...Option) (*DebitAnswer, error) {
 	r := call{
@@ -200,6 +210,15 @@ func (a *API) DeleteSubjectLimitOverride(ctx context.Context, rule string, tenan
 	r := call{
 		operation: "deleteSubjectLimitOverride", method: "DELETE", safe: true,
 		path: []segment{constant("/v1/limits/"), parameter("rule", rule), constant("/overrides/"), parameter("tenant", tenant), constant("/"), parameter("subject", subject)},
+	}
+	return a.tell(ctx, &r, options)
+}
+
+// DeleteWebhook sends DELETE /v1/webhooks/{webhook_id}: Delete a webhook.
+func (a *API) DeleteWebhook(ctx context.Context, webhookID string, options ...Option) error {
+	r := call{
+		operation: "deleteWebhook", method: "DELETE", safe: true,
+		path: []segment{constant("/v1/webhooks/"), parameter("webhook_id", webhookID)},
 	}
 	return a.tell(ctx, &r, options)
 }
@@ -543,6 +562,15 @@ func (a *API) GetVerification(ctx context.Context, verificationID string, option
 	return ask[Verification](ctx, a, &r, options)
 }
 
+// GetWebhook sends GET /v1/webhooks/{webhook_id}: One webhook.
+func (a *API) GetWebhook(ctx context.Context, webhookID string, options ...Option) (*WebhookEndpoint, error) {
+	r := call{
+		operation: "getWebhook", method: "GET", safe: true,
+		path: []segment{constant("/v1/webhooks/"), parameter("webhook_id", webhookID)},
+	}
+	return ask[WebhookEndpoint](ctx, a, &r, options)
+}
+
 // Grant sends POST /v1/tenants/{tenant}/grants: Issue a grant.
 func (a *API) Grant(ctx context.Context, tenant string, body GrantRequest, options ...Option) (*GrantAnswer, error) {
 	r := call{
@@ -656,6 +684,42 @@ func (a *API) AllBlocks(ctx context.Context, q ListBlocksQuery, options ...Optio
 	return pages(func(cursor string) ([]Block, *string, error) {
 		q.Cursor = cursor
 		page, err := a.ListBlocks(ctx, q, options...)
+		if err != nil {
+			return nil, nil, err
+		}
+		return page.Items, page.NextCursor, nil
+	}, q.Cursor)
+}
+
+// ListDeliveriesQuery are the parameters of ListDeliveries. Zero values are not sent.
+type ListDeliveriesQuery struct {
+	Status string // Only deliveries in this state.
+	Limit  int64  // The largest number of items in the page.
+	Cursor string // The `next_cursor` of the page before. Opaque; valid only with the same filters.
+}
+
+func (q *ListDeliveriesQuery) add(to query) {
+	to.set("status", q.Status)
+	to.set("limit", q.Limit)
+	to.set("cursor", q.Cursor)
+}
+
+// ListDeliveries sends GET /v1/webhooks/{webhook_id}/deliveries: Deliveries and how they went.
+func (a *API) ListDeliveries(ctx context.Context, webhookID string, q ListDeliveriesQuery, options ...Option) (*DeliveryList, error) {
+	r := call{
+		operation: "listDeliveries", method: "GET", safe: true,
+		path: []segment{constant("/v1/webhooks/"), parameter("webhook_id", webhookID), constant("/deliveries")},
+	}
+	r.query = query{}
+	q.add(r.query)
+	return ask[DeliveryList](ctx, a, &r, options)
+}
+
+// AllDeliveries returns the items of all pages of ListDeliveries. After an error it ends.
+func (a *API) AllDeliveries(ctx context.Context, webhookID string, q ListDeliveriesQuery, options ...Option) iter.Seq2[Delivery, error] {
+	return pages(func(cursor string) ([]Delivery, *string, error) {
+		q.Cursor = cursor
+		page, err := a.ListDeliveries(ctx, webhookID, q, options...)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -1247,6 +1311,40 @@ func (a *API) ListUsage(ctx context.Context, tenant string, q ListUsageQuery, op
 	return ask[UsageList](ctx, a, &r, options)
 }
 
+// ListWebhooksQuery are the parameters of ListWebhooks. Zero values are not sent.
+type ListWebhooksQuery struct {
+	Limit  int64  // The largest number of items in the page.
+	Cursor string // The `next_cursor` of the page before. Opaque; valid only with the same filters.
+}
+
+func (q *ListWebhooksQuery) add(to query) {
+	to.set("limit", q.Limit)
+	to.set("cursor", q.Cursor)
+}
+
+// ListWebhooks sends GET /v1/webhooks: The webhooks, without secrets.
+func (a *API) ListWebhooks(ctx context.Context, q ListWebhooksQuery, options ...Option) (*WebhookEndpointList, error) {
+	r := call{
+		operation: "listWebhooks", method: "GET", safe: true,
+		path: []segment{constant("/v1/webhooks")},
+	}
+	r.query = query{}
+	q.add(r.query)
+	return ask[WebhookEndpointList](ctx, a, &r, options)
+}
+
+// AllWebhooks returns the items of all pages of ListWebhooks. After an error it ends.
+func (a *API) AllWebhooks(ctx context.Context, q ListWebhooksQuery, options ...Option) iter.Seq2[WebhookEndpoint, error] {
+	return pages(func(cursor string) ([]WebhookEndpoint, *string, error) {
+		q.Cursor = cursor
+		page, err := a.ListWebhooks(ctx, q, options...)
+		if err != nil {
+			return nil, nil, err
+		}
+		return page.Items, page.NextCursor, nil
+	}, q.Cursor)
+}
+
 // PatchTenant sends PATCH /v1/tenants/{tenant}: Change the given fields of a tenant.
 func (a *API) PatchTenant(ctx context.Context, tenant string, body TenantPatch, options ...Option) (*TenantChange, error) {
 	r := call{
@@ -1255,6 +1353,16 @@ func (a *API) PatchTenant(ctx context.Context, tenant string, body TenantPatch, 
 		body: body,
 	}
 	return ask[TenantChange](ctx, a, &r, options)
+}
+
+// PatchWebhook sends PATCH /v1/webhooks/{webhook_id}: Change or pause a webhook.
+func (a *API) PatchWebhook(ctx context.Context, webhookID string, body WebhookPatch, options ...Option) (*WebhookEndpoint, error) {
+	r := call{
+		operation: "patchWebhook", method: "PATCH",
+		path: []segment{constant("/v1/webhooks/"), parameter("webhook_id", webhookID)},
+		body: body,
+	}
+	return ask[WebhookEndpoint](ctx, a, &r, options)
 }
 
 // PutBlock sends PUT /v1/blocks/{kind}/{value}: Block or exempt a tenant, a subject or an address.
@@ -1386,6 +1494,16 @@ func (a *API) RenewLease(ctx context.Context, leaseID string, body LeaseRenewal,
 	return ask[LeaseAnswer](ctx, a, &r, options)
 }
 
+// ReplayWebhook sends POST /v1/webhooks/{webhook_id}/replay: Deliver events again.
+func (a *API) ReplayWebhook(ctx context.Context, webhookID string, body WebhookReplayRequest, options ...Option) (*WebhookReplay, error) {
+	r := call{
+		operation: "replayWebhook", method: "POST",
+		path: []segment{constant("/v1/webhooks/"), parameter("webhook_id", webhookID), constant("/replay")},
+		body: body,
+	}
+	return ask[WebhookReplay](ctx, a, &r, options)
+}
+
 // ResetLimit sends POST /v1/limits/{rule}/reset: Reset a bucket.
 func (a *API) ResetLimit(ctx context.Context, rule string, body ResetRequest, options ...Option) (*ResetAnswer, error) {
 	r := call{
@@ -1413,6 +1531,16 @@ func (a *API) RotateKey(ctx context.Context, keyID string, body KeyRotation, opt
 		body: body,
 	}
 	return ask[CreatedKey](ctx, a, &r, options)
+}
+
+// RotateWebhook sends POST /v1/webhooks/{webhook_id}/rotate: Give a webhook a new secret.
+func (a *API) RotateWebhook(ctx context.Context, webhookID string, body KeyRotation, options ...Option) (*NewWebhookEndpoint, error) {
+	r := call{
+		operation: "rotateWebhook", method: "POST",
+		path: []segment{constant("/v1/webhooks/"), parameter("webhook_id", webhookID), constant("/rotate")},
+		body: body,
+	}
+	return ask[NewWebhookEndpoint](ctx, a, &r, options)
 }
 
 // SetGaugeQuery are the parameters of SetGauge. Zero values are not sent.
@@ -1456,6 +1584,15 @@ func (a *API) StartVerification(ctx context.Context, body VerificationRequest, o
 	return ask[Verification](ctx, a, &r, options)
 }
 
+// TestWebhook sends POST /v1/webhooks/{webhook_id}/test: Call the receiver once.
+func (a *API) TestWebhook(ctx context.Context, webhookID string, options ...Option) (*WebhookTest, error) {
+	r := call{
+		operation: "testWebhook", method: "POST",
+		path: []segment{constant("/v1/webhooks/"), parameter("webhook_id", webhookID), constant("/test")},
+	}
+	return ask[WebhookTest](ctx, a, &r, options)
+}
+
 // VoidGrant sends POST /v1/tenants/{tenant}/grants/{grant_id}/void: Void the remainder of a grant.
 func (a *API) VoidGrant(ctx context.Context, tenant string, grantID string, body VoidRequest, options ...Option) (*ChangeAnswer, error) {
 	r := call{
@@ -1467,7 +1604,7 @@ func (a *API) VoidGrant(ctx context.Context, tenant string, grantID string, body
 }
 
 // operations are the operationIds of the contract that have a method here.
-var operations = []string{"acquireLease", "adjust", "advanceTestClock", "applyCatalog", "captureHold", "chargeLimits", "check", "checkBatch", "consume", "createKey", "debit", "debitBatch", "deleteBlock", "deleteBlockPrefix", "deleteLimit", "deleteLimitOverride", "deleteMeter", "deleteSubjectLimitOverride", "exportCatalog", "extendHold", "getBalance", "getBlock", "getBlockPrefix", "getFeatures", "getGauge", "getHold", "getKey", "getLimit", "getLimitOverride", "getLimitState", "getLimitTop", "getMeter", "getOperation", "getPlan", "getRoll", "getSeal", "getSpec", "getSpecJSON", "getStatement", "getSubjectLimitOverride", "getTenant", "getTestClock", "getVerification", "grant", "hold", "listAudit", "listBalances", "listBlocks", "listDenials", "listEntries", "listEvents", "listGaugeEntries", "listGrants", "listHolds", "listKeys", "listLimitOverrides", "listLimits", "listMeters", "listPeriods", "listPlans", "listSeals", "listStatements", "listTenants", "listTerms", "listUsage", "patchTenant", "putBlock", "putBlockPrefix", "putLimit", "putLimitOverride", "putMeter", "putPlan", "putSubjectLimitOverride", "putTenant", "refund", "refundCharge", "releaseHold", "releaseLease", "renewLease", "resetLimit", "revokeKey", "rotateKey", "setGauge", "startRoll", "startVerification", "voidGrant"}
+var operations = []string{"acquireLease", "adjust", "advanceTestClock", "applyCatalog", "captureHold", "chargeLimits", "check", "checkBatch", "consume", "createKey", "createWebhook", "debit", "debitBatch", "deleteBlock", "deleteBlockPrefix", "deleteLimit", "deleteLimitOverride", "deleteMeter", "deleteSubjectLimitOverride", "deleteWebhook", "exportCatalog", "extendHold", "getBalance", "getBlock", "getBlockPrefix", "getFeatures", "getGauge", "getHold", "getKey", "getLimit", "getLimitOverride", "getLimitState", "getLimitTop", "getMeter", "getOperation", "getPlan", "getRoll", "getSeal", "getSpec", "getSpecJSON", "getStatement", "getSubjectLimitOverride", "getTenant", "getTestClock", "getVerification", "getWebhook", "grant", "hold", "listAudit", "listBalances", "listBlocks", "listDeliveries", "listDenials", "listEntries", "listEvents", "listGaugeEntries", "listGrants", "listHolds", "listKeys", "listLimitOverrides", "listLimits", "listMeters", "listPeriods", "listPlans", "listSeals", "listStatements", "listTenants", "listTerms", "listUsage", "listWebhooks", "patchTenant", "patchWebhook", "putBlock", "putBlockPrefix", "putLimit", "putLimitOverride", "putMeter", "putPlan", "putSubjectLimitOverride", "putTenant", "refund", "refundCharge", "releaseHold", "releaseLease", "renewLease", "replayWebhook", "resetLimit", "revokeKey", "rotateKey", "rotateWebhook", "setGauge", "startRoll", "startVerification", "testWebhook", "voidGrant"}
 
 // Errors by code, for errors.Is. docs/api.md says what each means, and what helps.
 var (

@@ -99,13 +99,14 @@ type serviceConfig struct {
 	DrainDelay  time.Duration `env:"QUOTASVC_DRAIN_DELAY" default:"3s" group:"Starting and stopping" help:"How long to keep serving after /readyz returns 503. Set it above the time in which the load balancer notices."`
 	StopTimeout time.Duration `env:"QUOTASVC_STOP_TIMEOUT" default:"6s" group:"Starting and stopping" help:"Time limit of the stop after the drain delay. Container runtimes kill after 10 s by default; keep the sum of both below their limit."`
 
-	Replicas        int           `env:"QUOTASVC_REPLICAS" default:"1" group:"Tuning" help:"Minimum number of instances to assume while Redis is unavailable, 1 to 256. Limits are then divided by this number or by the last known number of live instances, whichever is larger."`
-	LedgerLanes     int           `env:"QUOTASVC_LEDGER_LANES" default:"0" group:"Tuning" help:"Number of ledger writers, 1 to 64. Each one uses a PostgreSQL connection. 0: 2, or on Citus one for each shard group, at most 32."`
-	CoordinatorOnly bool          `env:"QUOTASVC_COORDINATOR_ONLY" group:"Tuning" help:"On Citus, send every statement through the coordinator. Otherwise writers connect to the node that holds their tenants, at the address that pg_dist_node has, if it answers."`
-	CheckReads      int           `env:"QUOTASVC_CHECK_READS" default:"8" group:"Tuning" help:"Maximum number of concurrent PostgreSQL reads for checks."`
-	Readers         int           `env:"QUOTASVC_READERS" default:"8" group:"Tuning" help:"PostgreSQL connections for reads of balances, checks and look-ups, 1 to 1024. Reports have three of their own."`
-	CacheFresh      time.Duration `env:"QUOTASVC_CACHE_FRESH" default:"30s" group:"Tuning" help:"Age at which a cached balance is read from PostgreSQL again, unless a check sets max_stale_ms."`
-	VerifyEvery     time.Duration `env:"QUOTASVC_VERIFY_EVERY" default:"1h" group:"Tuning" help:"Pause between two background verifications of journal and balances. 0s turns them off."`
+	Replicas            int           `env:"QUOTASVC_REPLICAS" default:"1" group:"Tuning" help:"Minimum number of instances to assume while Redis is unavailable, 1 to 256. Limits are then divided by this number or by the last known number of live instances, whichever is larger."`
+	LedgerLanes         int           `env:"QUOTASVC_LEDGER_LANES" default:"0" group:"Tuning" help:"Number of ledger writers, 1 to 64. Each one uses a PostgreSQL connection. 0: 2, or on Citus one for each shard group, at most 32."`
+	CoordinatorOnly     bool          `env:"QUOTASVC_COORDINATOR_ONLY" group:"Tuning" help:"On Citus, send every statement through the coordinator. Otherwise writers connect to the node that holds their tenants, at the address that pg_dist_node has, if it answers."`
+	CheckReads          int           `env:"QUOTASVC_CHECK_READS" default:"8" group:"Tuning" help:"Maximum number of concurrent PostgreSQL reads for checks."`
+	Readers             int           `env:"QUOTASVC_READERS" default:"8" group:"Tuning" help:"PostgreSQL connections for reads of balances, checks and look-ups, 1 to 1024. Reports have three of their own."`
+	CacheFresh          time.Duration `env:"QUOTASVC_CACHE_FRESH" default:"30s" group:"Tuning" help:"Age at which a cached balance is read from PostgreSQL again, unless a check sets max_stale_ms."`
+	WebhookAllowPrivate bool          `env:"QUOTASVC_WEBHOOK_ALLOW_PRIVATE" group:"Tuning" help:"Let webhooks have addresses of private, loopback and link-local networks. Whoever may make a webhook can then have this service call what it reaches inside."`
+	VerifyEvery         time.Duration `env:"QUOTASVC_VERIFY_EVERY" default:"1h" group:"Tuning" help:"Pause between two background verifications of journal and balances. 0s turns them off."`
 
 	DefaultPlan     string `env:"QUOTASVC_DEFAULT_PLAN" placeholder:"PLAN" group:"Tenants" help:"Plan on which a tenant is made by its first debit, consume, hold or request at a gateway. A use that the plan refuses makes none. Default: none, tenants must exist."`
 	DefaultPlanRate int    `env:"QUOTASVC_DEFAULT_PLAN_RATE" default:"50" group:"Tenants" help:"Tenants that an instance makes a second at the most, 1 to 10000. More first uses are 503 queue_full, with Retry-After."`

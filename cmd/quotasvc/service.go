@@ -149,7 +149,8 @@ func start(ctx context.Context, secrets *rotation, log *slog.Logger) (_ *service
 	if err != nil {
 		return nil, err
 	}
-	if err := s.startEvents(ctx, cfg, m, l); err != nil {
+	hooks, err := s.startEvents(ctx, cfg, m, l, cat.Store)
+	if err != nil {
 		return nil, err
 	}
 	h, err := s.openHistory(ctx, cfg, m, l)
@@ -191,7 +192,7 @@ func start(ctx context.Context, secrets *rotation, log *slog.Logger) (_ *service
 	}
 	api, err := httpapi.New(g, l, h, cat, httpapi.Config{
 		Keys: keys, Overrides: overrides.Store, TrustedProxies: proxies, Log: log, Registry: m.registry, LegacyHeaders: cfg.legacyHeaders(), Verifier: checks,
-		Traced: m.traces != nil, Newcomers: newcomers, Gauges: gauges, TestClock: cfg.movable(cat.Store, l, agreed),
+		Traced: m.traces != nil, Newcomers: newcomers, Gauges: gauges, Webhooks: hooks, TestClock: cfg.movable(cat.Store, l, agreed),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("make the server: %w", err)

@@ -86,6 +86,11 @@ BEGIN
             ('webhooks',          'SELECT, INSERT, UPDATE, DELETE', 'SELECT'),
             ('webhook_secrets',   'SELECT, INSERT, UPDATE, DELETE', ''),
             ('webhook_deliveries', 'SELECT, INSERT, UPDATE',        'SELECT'),
+            ('river_job',         'SELECT, INSERT, UPDATE, DELETE', 'SELECT'), -- the queue of deliveries
+            ('river_leader',      'SELECT, INSERT, UPDATE, DELETE', 'SELECT'),
+            ('river_migration',   'SELECT',                         'SELECT'),
+            ('river_notification', 'SELECT, INSERT, DELETE',        'SELECT'),
+            ('river_queue',       'SELECT, INSERT, UPDATE, DELETE', 'SELECT'),
             -- jobs of the service
             ('rolls',             'SELECT, INSERT, UPDATE',         'SELECT'),
             ('verifications',     'SELECT, INSERT, UPDATE',         'SELECT'),
@@ -117,6 +122,12 @@ BEGIN
                 EXECUTE format('GRANT %s ON TABLE %s TO quotasvc_reader', item.reader, part.oid::regclass);
             END IF;
         END LOOP;
+    END LOOP;
+
+    FOR item IN SELECT unnest(ARRAY['river_job_id_seq', 'river_notification_id_seq']) AS name LOOP -- that the service's inserts use
+        IF to_regclass(item.name) IS NOT NULL THEN
+            EXECUTE format('GRANT USAGE ON SEQUENCE %I TO quotasvc_service', item.name);
+        END IF;
     END LOOP;
 END
 $roles$;

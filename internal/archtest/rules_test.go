@@ -43,6 +43,7 @@ var mayImport = map[string][]string{
 	"internal/catalogdoc":            {"internal/body", "internal/catalog", "internal/catalog/diff", "internal/httpapi/wire", "internal/yamldoc"},
 	"internal/backoff":               {},
 	"internal/events":                {"internal/namedsql"},
+	"internal/webhooks":              {"internal/address", "internal/body", "internal/bound", "internal/catalog", "internal/events", "internal/namedsql", "internal/trail"},
 	"internal/ledger/notice":         {"internal/events", "internal/ledger", "internal/period"}, // pure: what changes tell
 	"internal/cli":                   {"client", "internal/catalog/diff", "internal/catalogdoc", "internal/httpapi/wire"},
 	"internal/namedsql":              {},
@@ -81,6 +82,7 @@ var mayImport = map[string][]string{
 	"internal/route":                {"internal/bound", "internal/parts"}, // pure: patterns and spellings of routes
 	"internal/testclock":            {"internal/body", "internal/catalog", "internal/clock", "internal/ledger/pg", "internal/trail"},
 	"internal/httpapi/wire":         {},
+	"internal/httpapi/answers":      {"internal/address", "internal/catalog", "internal/events", "internal/gate", "internal/ratelimit/rule", "internal/httpapi/wire", "internal/override", "internal/webhooks"},
 	"internal/httpapi/reference":    {"internal/httpapi/wire"},
 	"internal/httpapi/forwarded":    {"internal/body", "internal/bound", "internal/route"},
 	"internal/httpapi/limitheaders": {"internal/gate"},
@@ -88,9 +90,9 @@ var mayImport = map[string][]string{
 	"internal/transport":            {}, // connections, whatever they carry
 	"internal/ops":                  {},
 	"internal/httpapi": {
-		"internal/address", "internal/body", "internal/bound", "internal/httpapi/wire", "internal/httpapi/forwarded", "internal/httpapi/limitheaders", "internal/httpapi/reference", "internal/gate", "internal/balances", "internal/catalog", "internal/catalogdoc", "internal/catalog/block", "internal/ledger", "internal/ledger/pg", "internal/admission", "internal/feature", "internal/newcomer", "internal/gauge",
+		"internal/address", "internal/body", "internal/bound", "internal/httpapi/wire", "internal/httpapi/forwarded", "internal/httpapi/limitheaders", "internal/httpapi/reference", "internal/gate", "internal/balances", "internal/catalog", "internal/catalogdoc", "internal/catalog/block", "internal/ledger", "internal/ledger/pg", "internal/admission", "internal/feature", "internal/newcomer", "internal/gauge", "internal/httpapi/answers",
 		"internal/ledger/audit", "internal/ledger/audit/seal", "internal/ledger/history", "internal/ledger/verifier",
-		"internal/ratelimit", "internal/ratelimit/rule", "internal/period", "internal/trail", "internal/access", "internal/denial", "internal/override", "internal/testclock", "internal/events",
+		"internal/ratelimit", "internal/ratelimit/rule", "internal/period", "internal/trail", "internal/access", "internal/denial", "internal/override", "internal/testclock", "internal/events", "internal/webhooks",
 	},
 
 	"internal/program": {}, // starts the product's binary
@@ -114,7 +116,7 @@ var mayImport = map[string][]string{
 	},
 	"cmd/quotasvc": {
 		"internal/httpapi", "internal/httpapi/limitheaders", "internal/gate", "internal/balances", "internal/catalog", "internal/catalog/diff", "internal/ledger", "internal/ledger/pg", "internal/ledger/history", "internal/ledger/audit", "internal/ledger/audit/seal", "internal/ledger/journal", "internal/ledger/archive", "internal/ledger/verifier",
-		"internal/citus", "internal/cli", "internal/clock", "internal/denial", "internal/envoyrls", "internal/once", "internal/override", "internal/ratelimit", "internal/ratelimit/replica", "internal/redisstore", "internal/lane", "internal/testclock", "internal/events",
+		"internal/citus", "internal/cli", "internal/clock", "internal/denial", "internal/envoyrls", "internal/once", "internal/override", "internal/ratelimit", "internal/ratelimit/replica", "internal/redisstore", "internal/lane", "internal/testclock", "internal/events", "internal/webhooks",
 		"internal/newcomer",
 		"internal/gauge",
 		"internal/bound", "internal/namedsql", "internal/period", "internal/localstack", "internal/ops", "internal/pgpool", "internal/transport", "internal/trail", "internal/tracing", "internal/access", "internal/yamldoc", "deploy/postgres", "migrations",
@@ -147,13 +149,15 @@ var onlyIn = map[string][]string{
 	"github.com/labstack/echo":                    {"internal/httpapi", "internal/bench", "client/quotaecho"},
 	"google.golang.org/grpc":                      {"internal/envoyrls"},
 	"github.com/envoyproxy/go-control-plane":      {"internal/envoyrls"},
-	"github.com/jackc/pgx":                        {"internal/citus", "internal/pgpool", "internal/bench", "internal/bench/past", "internal/drill", "internal/ledger/pg", "internal/ledger/history", "internal/ledger/audit", "internal/ledger/journal", "internal/ledger/archive", "internal/ledger/verifier", "internal/catalog", "internal/access", "internal/denial", "internal/override", "internal/trail", "internal/testclock", "internal/localstack", "internal/testenv", "cmd/quotasvc", "internal/events", "internal/gauge"},
+	"github.com/jackc/pgx":                        {"internal/citus", "internal/pgpool", "internal/bench", "internal/bench/past", "internal/drill", "internal/ledger/pg", "internal/ledger/history", "internal/ledger/audit", "internal/ledger/journal", "internal/ledger/archive", "internal/ledger/verifier", "internal/catalog", "internal/access", "internal/denial", "internal/override", "internal/trail", "internal/testclock", "internal/localstack", "internal/testenv", "cmd/quotasvc", "internal/events", "internal/gauge", "internal/webhooks"},
 	"database/sql":                                {"internal/testenv", "cmd/quotasvc"}, // goose needs it
 	"github.com/pressly/goose":                    {"internal/testenv", "cmd/quotasvc"},
 	"github.com/redis/go-redis":                   {"internal/redisstore", "internal/testenv"},
 	"go.opentelemetry.io/otel/sdk":                {"internal/tracing"},
 	"go.opentelemetry.io/contrib":                 {"internal/tracing"},
 	"go.opentelemetry.io/otel/exporters":          {"internal/tracing"},
+	"github.com/riverqueue/river":                 {"internal/webhooks"},
+	"github.com/standard-webhooks":                {"internal/webhooks"},
 	"github.com/exaring/otelpgx":                  {"internal/pgpool"},
 	"github.com/alecthomas/kong":                  {"cmd/quotasvc", "internal/cli", "internal/bench/cmd", "internal/drill/cmd"},
 	"github.com/testcontainers/testcontainers-go": {"internal/testenv"},

@@ -86,7 +86,7 @@ func List(ctx context.Context, tx pgx.Tx, now time.Time, q Query) (Page, error) 
 	if err != nil {
 		return Page{}, fmt.Errorf("list events: %w", err)
 	}
-	items, err := pgx.CollectRows(rows, scanListed)
+	items, err := pgx.CollectRows(rows, Scan)
 	if err != nil {
 		return Page{}, fmt.Errorf("list events: %w", err)
 	}
@@ -98,7 +98,8 @@ func List(ctx context.Context, tx pgx.Tx, now time.Time, q Query) (Page, error) 
 	return page, nil
 }
 
-func scanListed(row pgx.CollectableRow) (Listed, error) {
+// Scan reads the columns tenant, type, at, meter, subject, data and position of an event.
+func Scan(row pgx.CollectableRow) (Listed, error) {
 	var l Listed
 	var data []byte
 	err := row.Scan(&l.Tenant, &l.Type, &l.At, &l.Meter, &l.Subject, &data, &l.Position)

@@ -10,6 +10,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/gate"
 	"github.com/quotasvc/quotasvc/internal/gauge"
 	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/webhooks"
 )
 
 // bodies has the members of each request body that is read by a table. They are made once, so that reading a body builds
@@ -38,6 +39,8 @@ type bodies struct {
 	clock                 []body.Member[time.Duration]
 	catalog               []body.Member[catalogdoc.Request]
 	gauge                 []body.Member[withDryRun[gauge.Change]]
+	webhook, webhookPatch []body.Member[webhooks.Change]
+	replay                []body.Member[replayRequest]
 }
 
 func newBodies() *bodies {
@@ -73,6 +76,9 @@ func newBodies() *bodies {
 		clock:        clockMembers(),
 		catalog:      catalogdoc.Members(),
 		gauge:        addDryRun(gaugeMembers()),
+		webhook:      webhooks.Members(),
+		webhookPatch: webhooks.PatchMembers(),
+		replay:       replayMembers(),
 	}
 }
 

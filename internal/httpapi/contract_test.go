@@ -112,6 +112,7 @@ func TestBodies_FieldsEqualSchemas(t *testing.T) {
 		"ChargeRequest": fieldsOf(r.charge), "ChargeRefundRequest": fieldsOf(r.chargeRefund),
 		"KeyRequest": fieldsOf(r.key), "TestClockRequest": fieldsOf(r.clock), "KeyRotation": fieldsOf(r.rotation),
 		"CatalogRequest": fieldsOf(r.catalog), "CatalogBlock": fieldsOfObject[block.Block](),
+		"WebhookRequest": fieldsOf(r.webhook), "WebhookPatch": fieldsOf(r.webhookPatch), "WebhookReplayRequest": fieldsOf(r.replay),
 		"MeterRequest": fieldsOfObject[catalog.Meter]("meter"), "PlanRequest": fieldsOfObject[catalog.Plan]("plan"),
 		"TenantRequest": fieldsOfObject[catalog.Tenant]("tenant"), "TenantPatch": fieldsOfObject[catalog.TenantPatch](),
 		"LimitRequest": fieldsOfObject[catalog.Limit]("rule"), "PlanLimit": fieldsOfObject[catalog.Limit](),

@@ -2,10 +2,187 @@ package httpapi
 
 import (
 	"net/http"
+	"time"
 
+	"github.com/quotasvc/quotasvc/internal/body"
 	"github.com/quotasvc/quotasvc/internal/events"
+	"github.com/quotasvc/quotasvc/internal/httpapi/answers"
 	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
+	"github.com/quotasvc/quotasvc/internal/webhooks"
 )
+
+// replayRequest is the body of POST /v1/webhooks/{webhook_id}/replay.
+type replayRequest struct{ from, to time.Time }
+
+func replayMembers() []body.Member[replayRequest] {
+	return []body.Member[replayRequest]{
+		body.Required("from", func(d *body.Document, r *replayRequest) { r.from = d.Instant() }),
+		body.Optional("to", func(d *body.Document, r *replayRequest) { r.to = d.Instant() }),
+	}
+}
+
+// ofWebhook is ofTenant for a webhook.
+func (rc *request) ofWebhook(w *webhooks.Webhook) error { return rc.ofTenant(w.Tenant) }
+
+// createWebhook makes a webhook and answers with its secret.
+func (s *Server) createWebhook(rc *request) error {
+	var c webhooks.Change
+	if err := decode(rc, &c, s.bodies.webhook); err != nil {
+		return err
+	}
+	if _, err := rc.idempotencyKey(); err != nil {
+		return err // as for createKey
+	}
+	if err := rc.ofTenant(c.Tenant); err != nil {
+		return err
+	}
+	w, secret, err := s.webhooks.Create(rc.ctx, c)
+	if err != nil {
+		return err
+	}
+	set(rc.Response().Header(), "Location", "/v1/webhooks/"+w.ID)
+	return rc.send(http.StatusCreated, answers.NewWebhook(&w, secret))
+}
+
+// listWebhooks answers with a page of webhooks.
+func (s *Server) listWebhooks(rc *request) error {
+	page, err := rc.catalogPage()
+	if err != nil {
+		return err
+	}
+	list, err := s.webhooks.List(rc.ctx, page)
+	if err != nil {
+		return err
+	}
+	return rc.send(http.StatusOK, wire.WebhookEndpointList{Items: mapSlice(list.Items, answers.Webhook), NextCursor: nextCursor(list.NextCursor)})
+}
+
+// getWebhook answers with one webhook.
+func (s *Server) getWebhook(rc *request) error {
+	id, err := rc.idParameter("webhook_id")
+	if err != nil {
+		return err
+	}
+	w, err := s.webhooks.Get(rc.ctx, id, rc.ofWebhook)
+	if err != nil {
+		return err
+	}
+	return rc.send(http.StatusOK, answers.Webhook(&w))
+}
+
+// patchWebhook changes a webhook.
+func (s *Server) patchWebhook(rc *request) error {
+	id, err := rc.idParameter("webhook_id")
+	if err != nil {
+		return err
+	}
+	var c webhooks.Change
+	if err := decode(rc, &c, s.bodies.webhookPatch); err != nil {
+		return err
+	}
+	w, err := s.webhooks.Update(rc.ctx, id, c, rc.ofWebhook)
+	if err != nil {
+		return err
+	}
+	return rc.send(http.StatusOK, answers.Webhook(&w))
+}
+
+// deleteWebhook deletes a webhook.
+func (s *Server) deleteWebhook(rc *request) error {
+	id, err := rc.idParameter("webhook_id")
+	if err != nil {
+		return err
+	}
+	if err := s.webhooks.Delete(rc.ctx, id, rc.ofWebhook); err != nil {
+		return err
+	}
+	return rc.NoContent(http.StatusNoContent)
+}
+
+// rotateWebhook gives a webhook a new secret.
+func (s *Server) rotateWebhook(rc *request) error {
+	id, err := rc.idParameter("webhook_id")
+	if err != nil {
+		return err
+	}
+	var r rotation
+	if rc.Request().ContentLength != 0 { // no body: no overlap
+		if err := decode(rc, &r, s.bodies.rotation); err != nil {
+			return err
+		}
+	}
+	if _, err := rc.idempotencyKey(); err != nil {
+		return err // as for createKey
+	}
+	w, secret, err := s.webhooks.Rotate(rc.ctx, id, r.overlap, rc.ofWebhook)
+	if err != nil {
+		return err
+	}
+	return rc.send(http.StatusCreated, answers.NewWebhook(&w, secret))
+}
+
+// testWebhook calls a receiver once.
+func (s *Server) testWebhook(rc *request) error {
+	id, err := rc.idParameter("webhook_id")
+	if err != nil {
+		return err
+	}
+	if rc.Request().ContentLength != 0 {
+		var nothing struct{}
+		if err := decode(rc, &nothing, nil); err != nil {
+			return err
+		}
+	}
+	if _, err := rc.idempotencyKey(); err != nil {
+		return err // each request is a call; but an Idempotency-Key must be valid
+	}
+	message, out, err := s.webhooks.Test(rc.ctx, id, rc.ofWebhook)
+	if err != nil {
+		return err
+	}
+	return rc.send(http.StatusOK, answers.WebhookTest(message, out))
+}
+
+// replayWebhook delivers events again.
+func (s *Server) replayWebhook(rc *request) error {
+	id, err := rc.idParameter("webhook_id")
+	if err != nil {
+		return err
+	}
+	var r replayRequest
+	if err := decode(rc, &r, s.bodies.replay); err != nil {
+		return err
+	}
+	if _, err := rc.idempotencyKey(); err != nil {
+		return err // a replay of what is pending changes nothing; but an Idempotency-Key must be valid
+	}
+	if !r.to.IsZero() && !r.to.After(r.from) {
+		return body.Refuse("to", "must be later than from")
+	}
+	out, err := s.webhooks.Replay(rc.ctx, id, r.from, r.to, rc.ofWebhook)
+	if err != nil {
+		return err
+	}
+	return rc.send(http.StatusAccepted, answers.WebhookReplay(out))
+}
+
+// listDeliveries answers with a page of the deliveries of a webhook, the newest event first.
+func (s *Server) listDeliveries(rc *request) error {
+	id, err := rc.idParameter("webhook_id")
+	if err != nil {
+		return err
+	}
+	q := webhooks.DeliveryQuery{Status: rc.query.word("status", webhooks.Statuses()...)}
+	q.Limit, q.Cursor = rc.query.page()
+	if err := rc.query.err(); err != nil {
+		return err
+	}
+	list, err := s.webhooks.Deliveries(rc.ctx, id, q, rc.ofWebhook)
+	if err != nil {
+		return err
+	}
+	return rc.send(http.StatusOK, wire.DeliveryList{Items: mapSlice(list.Items, answers.Delivery), NextCursor: nextCursor(list.NextCursor)})
+}
 
 // listEvents answers with a page of events, oldest first.
 func (s *Server) listEvents(rc *request) error {
@@ -32,11 +209,5 @@ func (s *Server) listEvents(rc *request) error {
 	if err != nil {
 		return err
 	}
-	return rc.send(http.StatusOK, wire.EventList{Items: mapSlice(page.Items, eventOf), NextCursor: nextCursor(page.NextCursor)})
-}
-
-func eventOf(e *events.Listed) wire.Event {
-	return wire.Event{
-		EventID: e.ID(), Type: wire.EventType(e.Type), At: e.At, Tenant: textOrNull(e.Tenant), Meter: e.Meter, Subject: e.Subject, Data: e.Data,
-	}
+	return rc.send(http.StatusOK, wire.EventList{Items: mapSlice(page.Items, answers.Event), NextCursor: nextCursor(page.NextCursor)})
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/quotasvc/quotasvc/internal/body"
+	"github.com/quotasvc/quotasvc/internal/httpapi/answers"
 	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/ledger/pg"
@@ -110,10 +111,4 @@ func orNull(t time.Time) *time.Time {
 }
 
 // mapSlice translates each element. The result is never nil, so that JSON has [] for no elements.
-func mapSlice[A, B any](in []A, translate func(*A) B) []B {
-	out := make([]B, len(in))
-	for i := range in {
-		out[i] = translate(&in[i])
-	}
-	return out
-}
+func mapSlice[A, B any](in []A, translate func(*A) B) []B { return answers.Map(in, translate) }

@@ -104,6 +104,14 @@ func trials(tenant string, made belongings) map[string]trial {
 		"GET /v1/keys/:key_id":                                    {path: "/v1/keys/" + made.key},
 		"POST /v1/keys/:key_id/rotate":                            {path: "/v1/keys/" + made.key + "/rotate"},
 		"DELETE /v1/keys/:key_id":                                 {path: "/v1/keys/" + made.key},
+		"POST /v1/webhooks":                                       {path: "/v1/webhooks", body: fmt.Sprintf(`{"url":"http://127.0.0.1:1/","types":["plan.changed"],"tenant":%q}`, tenant)},
+		"GET /v1/webhooks/:webhook_id":                            {path: "/v1/webhooks/" + made.webhook},
+		"PATCH /v1/webhooks/:webhook_id":                          {path: "/v1/webhooks/" + made.webhook, body: `{"status":"active"}`},
+		"DELETE /v1/webhooks/:webhook_id":                         {path: "/v1/webhooks/" + made.webhook},
+		"POST /v1/webhooks/:webhook_id/test":                      {path: "/v1/webhooks/" + made.webhook + "/test"},
+		"POST /v1/webhooks/:webhook_id/rotate":                    {path: "/v1/webhooks/" + made.webhook + "/rotate"},
+		"POST /v1/webhooks/:webhook_id/replay":                    {path: "/v1/webhooks/" + made.webhook + "/replay", body: `{"from":"2026-01-01T00:00:00Z"}`},
+		"GET /v1/webhooks/:webhook_id/deliveries":                 {path: "/v1/webhooks/" + made.webhook + "/deliveries"},
 		// Addresses are nobody's: the tenant in the trial does not matter.
 		"PUT /v1/blocks/:kind/:value/:bits":    {path: "/v1/blocks/ip/10.0.0.0/8", body: `{}`},
 		"GET /v1/blocks/:kind/:value/:bits":    {path: "/v1/blocks/ip/10.0.0.0/8"},
@@ -112,7 +120,7 @@ func trials(tenant string, made belongings) map[string]trial {
 }
 
 // belongings are ids of what belongs to a tenant.
-type belongings struct{ lease, charge, verification, key string }
+type belongings struct{ lease, charge, verification, key, webhook string }
 
 // furnish makes a tenant with something of everything.
 func (s *service) furnish(tenant string) belongings {
@@ -141,7 +149,9 @@ func (s *service) furnish(tenant string) belongings {
 		return a.status == 202
 	})
 	k := s.newKey(fmt.Sprintf(`{"name":"n","scopes":["use"],"tenant":%q}`, tenant))
-	return belongings{lease: lease.LeaseID, charge: charge.ChargeID, verification: v.VerificationID, key: k.KeyID}
+	var hook wire.NewWebhookEndpoint
+	s.call("POST", "/v1/webhooks", fmt.Sprintf(`{"url":"http://127.0.0.1:1/","types":["plan.changed"],"tenant":%q}`, tenant)).want(201).into(&hook)
+	return belongings{lease: lease.LeaseID, charge: charge.ChargeID, verification: v.VerificationID, key: k.KeyID, webhook: hook.WebhookID}
 }
 
 // TestRoutes_BoundKey_ReachesItsTenantOnly sends every route of the table with keys bound to tenant mine, about tenant theirs: all of

@@ -8,13 +8,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/quotasvc/quotasvc/internal/address"
 	"github.com/quotasvc/quotasvc/internal/body"
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/gate"
+	"github.com/quotasvc/quotasvc/internal/httpapi/answers"
 	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
 	"github.com/quotasvc/quotasvc/internal/override"
-	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 )
 
 // putLimit creates or replaces a rate limit.
@@ -31,7 +30,7 @@ func (s *Server) putLimit(rc *request) error {
 	if err != nil {
 		return err
 	}
-	return rc.send(putStatus(created), limitOf(&stored))
+	return rc.send(putStatus(created), answers.Limit(&stored))
 }
 
 // getLimit answers with one rate limit.
@@ -64,13 +63,13 @@ func (s *Server) getLimit(rc *request) error {
 			return err
 		}
 	}
-	answer := limitOf(&l)
+	answer := answers.Limit(&l)
 	if explain {
 		e, err := s.gate.ExplainLimit(rc.ctx, &l, tenant, subject)
 		if err != nil {
 			return err
 		}
-		answer.Explain = explanationOf(&e)
+		answer.Explain = answers.Explanation(&e)
 	}
 	return rc.send(http.StatusOK, answer)
 }
@@ -117,34 +116,6 @@ func planLimit(p *catalog.Plan, rule string) (l catalog.Limit, ok bool) {
 	l = p.Limits[at]
 	l.CreatedAt, l.UpdatedAt = p.CreatedAt, p.CreatedAt
 	return l, true
-}
-
-func explanationOf(e *gate.LimitExplanation) wire.LimitExplanation {
-	out := wire.LimitExplanation{
-		Summary: e.Summary, Capacity: e.Capacity, UnitsPerToken: e.Units, UnitsPerMicrosecond: e.Num, FirstSecond: e.InAnySecond,
-		MostPerPeriod: e.PeriodMost, PerSecond: perSecond(e.Sustained), BytesPerBucket: e.KeyBytes,
-		KeptSeconds: ceil(e.MaxTTL, time.Second), LeaseTTLSeconds: ceil(e.LeaseTTL, time.Second),
-	}
-	if !e.WindowStart.IsZero() {
-		out.Window.Start, out.Window.End = e.WindowStart, e.WindowEnd
-	}
-	if e.Override != nil {
-		out.Override = overrideOf(e.Override)
-	}
-	away := &out.RedisAway
-	away.OnBackendError, away.Replicas = wire.OnBackendError(e.Policy.String()), int64(e.Replicas)
-	if e.Policy == rule.BackendLocalShare {
-		away.Holders, away.CapacityEach, away.PerSecondEach = e.Holders, e.Share, perSecond(e.ShareRate)
-	}
-	return out
-}
-
-// perSecond returns a rate per second; 0 for no rate.
-func perSecond(r rule.Rate) float64 {
-	if r.Period == 0 {
-		return 0
-	}
-	return float64(r.Count) / r.Period.Seconds()
 }
 
 func resetMembers() []body.Member[gate.BucketRequest] {
@@ -225,11 +196,7 @@ func (s *Server) limitTop(rc *request) error {
 	if err != nil {
 		return err
 	}
-	return rc.send(http.StatusOK, wire.LimitTop{Rule: name, Items: mapSlice(found, topItemOf), Incomplete: !complete})
-}
-
-func topItemOf(b *gate.UsedBucket) wire.LimitTopItem {
-	return wire.LimitTopItem{Tenant: b.Tenant, Subject: b.Subject, Route: b.Route, IP: b.IP, Bucket: b.Bucket, Used: b.Used, Limit: b.Limit}
+	return rc.send(http.StatusOK, wire.LimitTop{Rule: name, Items: mapSlice(found, answers.TopItem), Incomplete: !complete})
 }
 
 // listLimits answers with a page of rate limits.
@@ -243,7 +210,7 @@ func (s *Server) listLimits(rc *request) error {
 		return err
 	}
 	list.Items = slices.DeleteFunc(list.Items, func(l catalog.Limit) bool { return l.Match.Tenant != "" && !rc.key.May(l.Match.Tenant) })
-	return rc.send(http.StatusOK, wire.LimitList{Items: mapSlice(list.Items, limitOf), NextCursor: nextCursor(list.NextCursor)})
+	return rc.send(http.StatusOK, wire.LimitList{Items: mapSlice(list.Items, answers.Limit), NextCursor: nextCursor(list.NextCursor)})
 }
 
 // deleteLimit deletes a rate limit.
@@ -303,7 +270,7 @@ func (s *Server) putOverride(rc *request) error {
 	if err != nil {
 		return err
 	}
-	return rc.send(putStatus(created), overrideOf(&stored))
+	return rc.send(putStatus(created), answers.Override(&stored))
 }
 
 // getOverride answers with one override.
@@ -315,7 +282,7 @@ func (s *Server) getOverride(rc *request) error {
 	if o, err = s.overrides.Get(rc.ctx, o.Rule, o.Tenant, o.Subject); err != nil {
 		return err
 	}
-	return rc.send(http.StatusOK, overrideOf(&o))
+	return rc.send(http.StatusOK, answers.Override(&o))
 }
 
 // deleteOverride deletes an override.
@@ -344,61 +311,8 @@ func (s *Server) listOverrides(rc *request) error {
 	if err != nil {
 		return err
 	}
-	return rc.send(http.StatusOK, wire.LimitOverrideList{Items: mapSlice(list.Items, overrideOf), NextCursor: nextCursor(list.NextCursor)})
+	return rc.send(http.StatusOK, wire.LimitOverrideList{Items: mapSlice(list.Items, answers.Override), NextCursor: nextCursor(list.NextCursor)})
 }
-
-func overrideOf(o *override.Override) wire.LimitOverride {
-	return wire.LimitOverride{
-		Rule: o.Rule, Tenant: o.Tenant, Subject: o.Subject, Rate: o.Rate, Burst: o.Burst, ExpiresAt: o.ExpiresAt, CreatedAt: o.CreatedAt,
-		UpdatedAt: o.UpdatedAt,
-	}
-}
-
-func limitOf(l *catalog.Limit) wire.Limit {
-	return wire.Limit{
-		Rule: l.Rule, Per: mapSlice(l.Per, perOf), Match: matchOf(l.Match), Kind: wire.LimitKind(l.Kind), Rate: l.Rate, Burst: l.Burst, Debt: l.Debt,
-		Cost: l.Cost, Costs: costsOf(l.Costs), CostBy: wire.LimitCostBy(l.CostBy), Replaces: l.Replaces, Timezone: l.Timezone,
-		Mode: wire.LimitMode(l.Mode), OnBackendError: wire.OnBackendError(l.OnBackendError), RegionShare: l.RegionShare,
-		Counts: wire.LimitCounts(l.Counts), RouteKey: wire.LimitRouteKey(l.RouteKey), Normalize: normalizeOf(l.Normalize), IPPrefix: prefixOf(l.IPPrefix),
-		Ban:       banOf(l.Ban),
-		CreatedAt: l.CreatedAt, UpdatedAt: l.UpdatedAt,
-	}
-}
-
-func planLimitOf(l *catalog.Limit) wire.PlanLimit {
-	return wire.PlanLimit{
-		Rule: l.Rule, Per: mapSlice(l.Per, perOf), Match: matchOf(l.Match), Kind: wire.LimitKind(l.Kind), Rate: l.Rate, Burst: l.Burst, Debt: l.Debt,
-		Cost: l.Cost, Costs: costsOf(l.Costs), CostBy: wire.LimitCostBy(l.CostBy), Replaces: l.Replaces, Timezone: l.Timezone,
-		Mode: wire.LimitMode(l.Mode), OnBackendError: wire.OnBackendError(l.OnBackendError), RegionShare: l.RegionShare,
-		Counts: wire.LimitCounts(l.Counts), RouteKey: wire.LimitRouteKey(l.RouteKey), Normalize: normalizeOf(l.Normalize), IPPrefix: prefixOf(l.IPPrefix),
-		Ban: banOf(l.Ban),
-	}
-}
-
-// normalizeOf tells an empty list, which is nothing to normalize, from none.
-func normalizeOf(forms []string) *wire.LimitNormalize {
-	if forms == nil {
-		return nil
-	}
-	return &forms
-}
-
-func banOf(b catalog.Ban) wire.LimitBan {
-	return wire.LimitBan{After: b.After, Within: b.Within, For: b.For}
-}
-
-func prefixOf(p address.Prefix) wire.LimitIPPrefix {
-	return wire.LimitIPPrefix{V4: int64(p.V4), V6: int64(p.V6)}
-}
-
-func costsOf(costs []catalog.RouteCost) wire.LimitCosts {
-	if len(costs) == 0 {
-		return nil
-	}
-	return mapSlice(costs, func(c *catalog.RouteCost) wire.LimitCost { return wire.LimitCost{Route: c.Route, Cost: c.Cost} })
-}
-
-func perOf(per *string) wire.LimitPer { return wire.LimitPer(*per) }
 
 // putStatus returns the status of a PUT.
 func putStatus(created bool) int {
@@ -412,8 +326,4 @@ func putStatus(created bool) int {
 func (rc *request) catalogPage() (catalog.Page, error) {
 	limit, cursor := rc.query.page()
 	return catalog.Page{Limit: limit, Cursor: cursor, Tenant: rc.key.Tenant}, rc.query.err()
-}
-
-func matchOf(m catalog.Match) wire.LimitMatch {
-	return wire.LimitMatch{Method: m.Method, Route: m.Route, Meter: m.Meter, Plan: m.Plan, Tenant: m.Tenant}
 }

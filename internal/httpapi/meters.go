@@ -11,6 +11,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/catalogdoc"
 	"github.com/quotasvc/quotasvc/internal/feature"
 	"github.com/quotasvc/quotasvc/internal/gauge"
+	"github.com/quotasvc/quotasvc/internal/httpapi/answers"
 	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
 )
 
@@ -219,7 +220,7 @@ func (s *Server) listPlans(rc *request) error {
 
 func planOf(p *catalog.Plan) wire.Plan {
 	return wire.Plan{
-		Plan: p.ID, Version: p.Version, Allowances: mapSlice(p.Allowances, allowanceOf), Limits: mapSlice(p.Limits, planLimitOf),
+		Plan: p.ID, Version: p.Version, Allowances: mapSlice(p.Allowances, allowanceOf), Limits: mapSlice(p.Limits, answers.PlanLimit),
 		CreatedAt: p.CreatedAt, Features: featuresOf(p.Features),
 	}
 }

@@ -121,6 +121,15 @@ func (s *Server) routes() []route {
 		{method: http.MethodPost, path: "/v1/keys/:key_id/rotate", scope: access.Admin, reach: oneTenant, handler: s.rotateKey},
 		{method: http.MethodGet, path: "/v1/audit", query: []string{"tenant", "actor", "action", "from", "to", "limit", "cursor"}, scope: access.Admin, reach: ownTenant, handler: s.listAudit},
 		{method: http.MethodGet, path: "/v1/events", query: []string{"tenant", "type", "after", "limit", "cursor"}, scope: access.Read, reach: ownTenant, handler: s.listEvents},
+		{method: http.MethodGet, path: "/v1/webhooks", query: []string{"limit", "cursor"}, scope: access.Admin, reach: ownTenant, handler: s.listWebhooks},
+		{method: http.MethodPost, path: "/v1/webhooks", scope: access.Admin, reach: oneTenant, handler: s.createWebhook},
+		{method: http.MethodGet, path: "/v1/webhooks/:webhook_id", scope: access.Admin, reach: oneTenant, handler: s.getWebhook},
+		{method: http.MethodPatch, path: "/v1/webhooks/:webhook_id", scope: access.Admin, reach: oneTenant, handler: s.patchWebhook},
+		{method: http.MethodDelete, path: "/v1/webhooks/:webhook_id", scope: access.Admin, reach: oneTenant, handler: s.deleteWebhook},
+		{method: http.MethodPost, path: "/v1/webhooks/:webhook_id/test", scope: access.Admin, reach: oneTenant, handler: s.testWebhook},
+		{method: http.MethodPost, path: "/v1/webhooks/:webhook_id/rotate", scope: access.Admin, reach: oneTenant, handler: s.rotateWebhook},
+		{method: http.MethodPost, path: "/v1/webhooks/:webhook_id/replay", scope: access.Admin, reach: oneTenant, handler: s.replayWebhook},
+		{method: http.MethodGet, path: "/v1/webhooks/:webhook_id/deliveries", query: []string{"status", "limit", "cursor"}, scope: access.Admin, reach: oneTenant, handler: s.listDeliveries},
 	}, s.toolRoutes()...)
 }
 

@@ -36,7 +36,7 @@ func fullBodies() map[string]struct{ method, path, body string } {
 			"effective_at":"2026-01-01T00:00:00Z","expires_at":"2099-01-01T00:00:00+02:00","cost_basis":"0.01 EUR","reason":"sold","dry_run":false}`},
 		"putMeter": {"PUT", "/v1/meters/fresh", `{"unit":"call","description":"Calls","denial_replay":true,"dimensions":["model"]}`},
 		"putPlan": {"PUT", "/v1/plans/fresh", `{"allowances":[{"meter":"calls","amount":10,"every":"month","anchor":"tenant",
-			"rollover":{"min":1,"max":5},"overage":{"policy":"allow","cap":3,"at_period_end":"preserve"},"overflow":{"meter":"credits","price":2},"per_subject":4},
+			"rollover":{"min":1,"max":5},"overage":{"policy":"allow","cap":3,"at_period_end":"preserve"},"overflow":{"meter":"credits","price":2},"per_subject":4,"alert_at":[50,80]},
 			{"meter":"credits","amount":0,"every":"once","anchor":"calendar"}],"limits":[{"rule":"r",` + limit + `}]}`},
 		"putTenant":               {"PUT", "/v1/tenants/fresh", `{` + terms + `}`},
 		"patchTenant":             {"PATCH", "/v1/tenants/acme", `{` + terms + `,"apply":"now","prorate":true,"usage":"carry","reason":"sold","dry_run":false}`},
@@ -65,6 +65,10 @@ func fullBodies() map[string]struct{ method, path, body string } {
 		"startVerification": {"POST", "/v1/verifications", `{"tenant":"acme"}`},
 		"createKey":         {"POST", "/v1/keys", `{"name":"n","scopes":["use","read"],"tenant":"acme","expires_at":"2099-01-01T00:00:00Z"}`},
 		"rotateKey":         {"POST", "/v1/keys/to-rotate/rotate", `{"overlap_seconds":60}`},
+		"createWebhook":     {"POST", "/v1/webhooks", `{"url":"http://127.0.0.1:1/","types":["plan.changed"],"tenant":"acme","status":"paused"}`},
+		"patchWebhook":      {"PATCH", "/v1/webhooks/to-change", `{"url":"http://127.0.0.1:1/","types":["plan.changed"],"status":"active"}`},
+		"rotateWebhook":     {"POST", "/v1/webhooks/to-change/rotate", `{"overlap_seconds":60}`},
+		"replayWebhook":     {"POST", "/v1/webhooks/to-change/replay", `{"from":"2026-01-01T00:00:00Z","to":"2026-01-02T00:00:00Z"}`},
 		"advanceTestClock":  {"POST", "/v1/test/clock", `{"advance":"1s"}`},
 		"applyCatalog": {"POST", "/v1/catalog", `{"meters":{"fresh":{"unit":"call"}},"plans":{"fresh":{"allowances":[]}},"limits":{"fresh":{"per":["tenant"],"kind":"token_bucket","rate":"1/s"}},` +
 			`"tenants":{"fresh":{"plan":"fresh"}},"blocks":[{"kind":"subject","tenant":"acme","value":"u8","action":"block","expires_at":"2099-01-01T00:00:00Z","reason":"abuse"}],"dry_run":false,"prune":false}`},
@@ -82,6 +86,8 @@ func (s *service) materials() {
 	s.t.Helper()
 	s.catalogue()
 	_, err := s.pool.Exec(s.t.Context(), "INSERT INTO keys (key_id, name, scopes) VALUES ('to-rotate', 'n', '{use}')") // ids of keys are made here
+	s.check(err)
+	_, err = s.pool.Exec(s.t.Context(), "INSERT INTO webhooks (webhook_id, url, types, status) VALUES ('to-change', 'http://127.0.0.1:1/', '{plan.changed}', 'active')")
 	s.check(err)
 	s.call("PUT", "/v1/limits/exports", `{"per":["tenant"],"kind":"concurrency","burst":9}`).want(201)
 	s.eventually("the snapshot has exports", func() bool { return len(s.server.catalog.Snapshot().Limits) == 1 })
@@ -327,7 +333,7 @@ func TestBodies_NotJSONObject_400(t *testing.T) {
 				t.Errorf("%s: %q: %+v", operation, body, p)
 			}
 		}
-		if operation != "startRoll" && operation != "startVerification" && operation != "resetLimit" && operation != "rotateKey" { // where no body means now, or all
+		if operation != "startRoll" && operation != "startVerification" && operation != "resetLimit" && operation != "rotateKey" && operation != "rotateWebhook" { // where no body means now, or all
 			send("").refused("body")
 		}
 		send(big(bodyMax + 1)).refused("body")

@@ -26,6 +26,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/newcomer"
 	"github.com/quotasvc/quotasvc/internal/override"
 	"github.com/quotasvc/quotasvc/internal/testclock"
+	"github.com/quotasvc/quotasvc/internal/webhooks"
 )
 
 // DefaultRequestTimeout bounds a request: no caller waits longer than five seconds for a refusal. The rest is for what happens around the
@@ -58,6 +59,8 @@ type Config struct {
 
 	// Newcomers are those of the gate; nil: tenants must exist.
 	Newcomers *newcomer.Desk
+	// Webhooks tells events. Required where there are backends. The server neither starts nor stops it.
+	Webhooks *webhooks.Service
 
 	// TestClock moves the ledger's time; nil except in `quotasvc dev`.
 	TestClock *testclock.Clock
@@ -89,6 +92,7 @@ type Server struct {
 	keys      *access.Directory
 	overrides *override.Store
 	gauges    *gauge.Store
+	webhooks  *webhooks.Service
 	gateways  map[string]*forwarded.Gateway
 	proxies   *forwarded.Proxies
 	problems  map[ledger.Code]problemKind
@@ -110,7 +114,7 @@ func New(g *gate.Gate, l *pg.Ledger, h *history.Reader, c *catalog.Catalog, cfg 
 	}
 	s := &Server{
 		gate: g, admission: admission.New(g, c, cfg.Newcomers), ledger: l, history: h, catalog: c, store: c.Store, cfg: cfg, log: cfg.Log, now: time.Now, limits: &limitheaders.Writer{Legacy: cfg.LegacyHeaders},
-		keys: cfg.Keys, overrides: cfg.Overrides, gauges: cfg.Gauges, problems: problemKinds(), bodies: newBodies(), metrics: newMetrics(cfg.Registry),
+		keys: cfg.Keys, overrides: cfg.Overrides, gauges: cfg.Gauges, webhooks: cfg.Webhooks, problems: problemKinds(), bodies: newBodies(), metrics: newMetrics(cfg.Registry),
 		reference: reference.New(), gateways: forwarded.Gateways(), proxies: forwarded.NewProxies(cfg.TrustedProxies, cfg.Log),
 	}
 	s.pool.New = newRequest

@@ -38,6 +38,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/testclock"
 	"github.com/quotasvc/quotasvc/internal/testenv"
 	"github.com/quotasvc/quotasvc/internal/transport"
+	"github.com/quotasvc/quotasvc/internal/webhooks"
 )
 
 const (
@@ -61,6 +62,7 @@ type service struct {
 	measured  *prometheus.Registry // the limiter's metrics
 	testClock *testclock.Clock
 	newcomers *newcomer.Desk
+	webhooks  *webhooks.Service
 	owner     bool // it has the role that owns the tables, as in dev
 }
 
@@ -119,7 +121,7 @@ func (s *service) serve(g *gate.Gate, l *pg.Ledger, c *catalog.Catalog, change [
 	if s.keys == nil {
 		s.keys = bootstrapOnly(s.t)
 	}
-	cfg := Config{Keys: s.keys, Log: slog.New(slog.NewJSONHandler(s.log, nil)), Registry: prometheus.NewRegistry(), Verifier: s.verifier, TestClock: s.testClock, Newcomers: s.newcomers}
+	cfg := Config{Keys: s.keys, Log: slog.New(slog.NewJSONHandler(s.log, nil)), Registry: prometheus.NewRegistry(), Verifier: s.verifier, Webhooks: s.webhooks, TestClock: s.testClock, Newcomers: s.newcomers}
 	if l == nil {
 		cfg.TestClock = testclock.New(nil, nil, pg.NewClock(0, cfg.Log))
 	}
@@ -223,6 +225,8 @@ func (s *service) below(databaseURL string) (*gate.Gate, *pg.Ledger, *catalog.Ca
 	s.check(err)
 	s.onStop("denials", s.denials.Stop)
 	s.newcomers = newcomer.New(c, newcomer.Config{Plan: "signup", PerSecond: newcomersPerSecond, Clock: l}) // nobody where there is no such plan
+	s.webhooks, err = webhooks.New(webhooks.Config{Pool: pool, Catalog: store, AllowPrivate: true, Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry()})
+	s.check(err)
 	return gate.New(l, c, limiter, cache, gate.Config{Overrides: s.overrides, Newcomers: s.newcomers, Denials: s.denials, IDKey: []byte("key of tests")}), l, c
 }
 
@@ -431,6 +435,7 @@ func (s *service) state() string {
 			(SELECT count(*) FROM meters), (SELECT count(*) FROM plans), (SELECT count(*) FROM limits), (SELECT count(*) FROM rolls),
 			(SELECT count(*) FROM verifications), (SELECT count(*) FROM blocks),
 			(SELECT count(*) FROM keys), (SELECT count(*) FROM key_secrets), (SELECT count(revoked_at) FROM keys),
+			(SELECT md5(string_agg(w::text, ',' ORDER BY webhook_id)) FROM webhooks w), (SELECT count(*) FROM webhook_secrets),
 			(SELECT md5(string_agg(t::text, ',' ORDER BY tenant_id)) FROM tenants t), (SELECT count(*) FROM tenant_terms))`).Scan(&out))
 	return out
 }

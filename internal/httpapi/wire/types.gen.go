@@ -53,6 +53,14 @@ const (
 	CheckAnswerSourceLocal  CheckAnswerSource = "local"
 )
 
+// Defines values for DeliveryStatus.
+const (
+	DeliveryStatusDead      DeliveryStatus = "dead"
+	DeliveryStatusDelivered DeliveryStatus = "delivered"
+	DeliveryStatusPending   DeliveryStatus = "pending"
+	DeliveryStatusSkipped   DeliveryStatus = "skipped"
+)
+
 // Defines values for EventType.
 const (
 	EventTypeBalanceExhausted        EventType = "balance.exhausted"
@@ -235,6 +243,12 @@ const (
 	VerificationStatusDrift     VerificationStatus = "drift"
 	VerificationStatusFailed    VerificationStatus = "failed"
 	VerificationStatusRunning   VerificationStatus = "running"
+)
+
+// Defines values for WebhookStatus.
+const (
+	WebhookStatusActive WebhookStatus = "active"
+	WebhookStatusPaused WebhookStatus = "paused"
 )
 
 // Allowance What a plan grants of a meter per period.
@@ -769,6 +783,56 @@ type DebitedItem struct {
 	// Shortfall In the meter's smallest unit.
 	Shortfall Count `json:"shortfall"`
 }
+
+// Delivery One event for one webhook.
+type Delivery struct {
+	// AttemptedAt The newest attempt; null if there was none.
+	AttemptedAt *time.Time `json:"attempted_at"`
+
+	// Attempts Calls since it was queued last.
+	Attempts int64 `json:"attempts"`
+
+	// Error Why the newest attempt failed; absent if it did not.
+	Error string `json:"error,omitempty,omitzero"`
+
+	// EventID Names an event. Ids sort as their events happened to be listed.
+	//
+	// Examples: evt_1764104445123456
+	EventID EventID `json:"event_id"`
+
+	// LatencyMs How long the newest call took; absent if there was none.
+	LatencyMs *int64 `json:"latency_ms,omitempty"`
+
+	// NextAt When the next attempt is due; null if there is none.
+	NextAt *time.Time `json:"next_at"`
+
+	// QueuedAt When it was queued last.
+	QueuedAt time.Time `json:"queued_at"`
+
+	// Status `pending`: it waits for its next attempt. `delivered`: the receiver has accepted it. `dead`: it was tried for three days, in vain. `skipped`: the webhook was paused or deleted.
+	Status DeliveryStatus `json:"status"`
+
+	// StatusCode Of the newest answer; absent if there was none.
+	StatusCode *int `json:"status_code,omitempty"`
+
+	// Tenant The tenant of the event; null if it is about none.
+	Tenant *string `json:"tenant"`
+
+	// Type What an event tells.
+	Type EventType `json:"type"`
+}
+
+// DeliveryList A page of deliveries.
+type DeliveryList struct {
+	// Items The page.
+	Items []Delivery `json:"items"`
+
+	// NextCursor null on the last page.
+	NextCursor NextCursor `json:"next_cursor"`
+}
+
+// DeliveryStatus `pending`: it waits for its next attempt. `delivered`: the receiver has accepted it. `dead`: it was tried for three days, in vain. `skipped`: the webhook was paused or deleted.
+type DeliveryStatus string
 
 // Denial A refused request, and why.
 type Denial struct {
@@ -1829,6 +1893,33 @@ type NewKey struct {
 	Tenant *string `json:"tenant"`
 }
 
+// NewWebhookEndpoint A webhook with its secret, which is shown this once.
+type NewWebhookEndpoint struct {
+	// CreatedAt When it was made.
+	CreatedAt time.Time `json:"created_at"`
+
+	// Secret Verifies deliveries: `whsec_` and base64.
+	Secret string `json:"secret"`
+
+	// Status A paused webhook is told nothing.
+	Status WebhookStatus `json:"status"`
+
+	// Tenant The only tenant whose events are told; null for all.
+	Tenant *string `json:"tenant"`
+
+	// Types What is told.
+	Types []EventType `json:"types"`
+
+	// UpdatedAt When it was last changed.
+	UpdatedAt time.Time `json:"updated_at"`
+
+	// URL Where events are told.
+	URL string `json:"url"`
+
+	// WebhookID An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
+	WebhookID ID `json:"webhook_id"`
+}
+
 // NextCursor null on the last page.
 type NextCursor = *string
 
@@ -2644,4 +2735,67 @@ type VerifiedMeter struct {
 
 	// Used Units that were used.
 	Used int64 `json:"used"`
+}
+
+// WebhookEndpoint A webhook without its secret.
+type WebhookEndpoint struct {
+	// CreatedAt When it was made.
+	CreatedAt time.Time `json:"created_at"`
+
+	// Status A paused webhook is told nothing.
+	Status WebhookStatus `json:"status"`
+
+	// Tenant The only tenant whose events are told; null for all.
+	Tenant *string `json:"tenant"`
+
+	// Types What is told.
+	Types []EventType `json:"types"`
+
+	// UpdatedAt When it was last changed.
+	UpdatedAt time.Time `json:"updated_at"`
+
+	// URL Where events are told.
+	URL string `json:"url"`
+
+	// WebhookID An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
+	WebhookID ID `json:"webhook_id"`
+}
+
+// WebhookEndpointList A page of webhooks.
+type WebhookEndpointList struct {
+	// Items The page.
+	Items []WebhookEndpoint `json:"items"`
+
+	// NextCursor null on the last page.
+	NextCursor NextCursor `json:"next_cursor"`
+}
+
+// WebhookReplay What a replay has queued.
+type WebhookReplay struct {
+	// NextFrom Where to go on; absent if this was all.
+	NextFrom *time.Time `json:"next_from,omitempty"`
+
+	// Queued The number of events that are delivered again; those that were pending are not counted.
+	Queued int64 `json:"queued"`
+}
+
+// WebhookStatus A paused webhook is told nothing.
+type WebhookStatus string
+
+// WebhookTest How a test call went.
+type WebhookTest struct {
+	// Delivered Whether the receiver has accepted it.
+	Delivered bool `json:"delivered"`
+
+	// Error Why it failed; absent if it did not.
+	Error string `json:"error,omitempty,omitzero"`
+
+	// LatencyMs How long the call took.
+	LatencyMs int64 `json:"latency_ms"`
+
+	// MessageID The `webhook-id` of the call.
+	MessageID string `json:"message_id"`
+
+	// StatusCode Of its answer; absent if there was none.
+	StatusCode *int `json:"status_code,omitempty"`
 }

@@ -550,6 +550,28 @@ class Api:
             models.UsageList,
         )
 
+    def list_denials(
+        self,
+        *,
+        tenant: str,
+        from_: datetime | str | None = None,
+        to: datetime | str | None = None,
+        limit: int | None = None,
+    ) -> models.DenialList:
+        """Why requests were refused.
+
+        Refused debits, consumes, holds, captures, charges and authorizes of [from, to): how many there were in each minute, and
+        the last ones with their explanation. Checks and dry runs are not among them, nor are faults of a request (400) and
+        failures of the service (503). A denial is listed about a second after its answer. Counts are kept for 35 days at least,
+        and the last 100 explanations of a tenant. Not paged.
+
+        Scope: read.
+        """
+        return self._transport.call(
+            Call("GET", "/v1/tenants/{tenant}/denials", path={"tenant": tenant}, query={"from": from_, "to": to, "limit": limit}),
+            models.DenialList,
+        )
+
     def list_holds(
         self,
         *,
@@ -1712,6 +1734,46 @@ class Api:
                 return
             cursor = page.next_cursor
 
+    def list_events(
+        self,
+        *,
+        tenant: str | None = None,
+        type: params.EventType | None = None,
+        after: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> models.EventList:
+        """What happened, oldest first.
+
+        Events of the last 90 days. An event is written in the transaction of what it tells, and appears here within about a
+        second. Events appear in the order of their ids: whoever asks again with the last `event_id` as `after` misses none. A key
+        bound to a tenant sees the events of that tenant.
+
+        Scope: read.
+        """
+        return self._transport.call(
+            Call("GET", "/v1/events", query={"tenant": tenant, "type": type, "after": after, "limit": limit, "cursor": cursor}),
+            models.EventList,
+        )
+
+    def all_events(
+        self,
+        *,
+        tenant: str | None = None,
+        type: params.EventType | None = None,
+        after: str | None = None,
+        limit: int | None = None,
+    ) -> Iterator[models.Event]:
+        """What happened, oldest first. Asks for one page after the other; `limit` is the size of a page."""
+        cursor: str | None = None
+        while True:
+            page = self.list_events(tenant=tenant, type=type, after=after, limit=limit, cursor=cursor)
+            for item in page.items:
+                yield item
+            if not page.next_cursor or page.next_cursor == cursor:
+                return
+            cursor = page.next_cursor
+
     def export_catalog(
         self,
     ) -> models.Catalog:
@@ -1749,6 +1811,199 @@ class Api:
             Call("POST", "/v1/catalog", body={"meters": meters, "plans": plans, "limits": limits, "tenants": tenants, "blocks": blocks, "dry_run": dry_run, "prune": prune}),
             models.CatalogDiff,
         )
+
+    def create_webhook(
+        self,
+        *,
+        url: str,
+        types: Sequence[params.EventType],
+        tenant: str | None = None,
+        status: params.WebhookStatus | None = None,
+    ) -> models.NewWebhookEndpoint:
+        """Tell events to a receiver.
+
+        The answer has the secret with which deliveries are signed, as Standard Webhooks has it. It is shown this once. A retry
+        makes another webhook. At most 500.
+
+        Scope: admin.
+        """
+        return self._transport.call(
+            Call("POST", "/v1/webhooks", body={"url": url, "types": types, "tenant": tenant, "status": status}, repeatable=False),
+            models.NewWebhookEndpoint,
+        )
+
+    def list_webhooks(
+        self,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> models.WebhookEndpointList:
+        """The webhooks, without secrets.
+
+        A key bound to a tenant sees the webhooks of that tenant.
+
+        Scope: admin.
+        """
+        return self._transport.call(
+            Call("GET", "/v1/webhooks", query={"limit": limit, "cursor": cursor}),
+            models.WebhookEndpointList,
+        )
+
+    def all_webhooks(
+        self,
+        *,
+        limit: int | None = None,
+    ) -> Iterator[models.WebhookEndpoint]:
+        """The webhooks, without secrets. Asks for one page after the other; `limit` is the size of a page."""
+        cursor: str | None = None
+        while True:
+            page = self.list_webhooks(limit=limit, cursor=cursor)
+            for item in page.items:
+                yield item
+            if not page.next_cursor or page.next_cursor == cursor:
+                return
+            cursor = page.next_cursor
+
+    def get_webhook(
+        self,
+        *,
+        webhook_id: str,
+    ) -> models.WebhookEndpoint:
+        """One webhook.
+
+        Without its secret.
+
+        Scope: admin.
+        """
+        return self._transport.call(
+            Call("GET", "/v1/webhooks/{webhook_id}", path={"webhook_id": webhook_id}),
+            models.WebhookEndpoint,
+        )
+
+    def patch_webhook(
+        self,
+        *,
+        webhook_id: str,
+        url: str | None = None,
+        types: Sequence[params.EventType] | None = None,
+        status: params.WebhookStatus | None = None,
+    ) -> models.WebhookEndpoint:
+        """Change or pause a webhook.
+
+        A paused webhook is told nothing. What is pending when it is paused is skipped; a replay catches up.
+
+        Scope: admin.
+        """
+        return self._transport.call(
+            Call("PATCH", "/v1/webhooks/{webhook_id}", path={"webhook_id": webhook_id}, body={"url": url, "types": types, "status": status}, repeatable=False),
+            models.WebhookEndpoint,
+        )
+
+    def delete_webhook(
+        self,
+        *,
+        webhook_id: str,
+    ) -> None:
+        """Delete a webhook.
+
+        What is pending is skipped.
+
+        Scope: admin.
+        """
+        self._transport.call_empty(
+            Call("DELETE", "/v1/webhooks/{webhook_id}", path={"webhook_id": webhook_id}),
+        )
+
+    def test_webhook(
+        self,
+        *,
+        webhook_id: str,
+    ) -> models.WebhookTest:
+        """Call the receiver once.
+
+        It is called now, with an event of the type `webhook.test`, and the answer says how it went. Works on a paused webhook,
+        too.
+
+        Scope: admin.
+        """
+        return self._transport.call(
+            Call("POST", "/v1/webhooks/{webhook_id}/test", path={"webhook_id": webhook_id}, repeatable=False),
+            models.WebhookTest,
+        )
+
+    def rotate_webhook(
+        self,
+        *,
+        webhook_id: str,
+        overlap_seconds: int | None = None,
+    ) -> models.NewWebhookEndpoint:
+        """Give a webhook a new secret.
+
+        Deliveries carry a signature of each secret so far for `overlap_seconds` more, at once no longer by default. The answer
+        has the new secret, which is shown this once. A retry makes another one.
+
+        Scope: admin.
+        """
+        return self._transport.call(
+            Call("POST", "/v1/webhooks/{webhook_id}/rotate", path={"webhook_id": webhook_id}, body={"overlap_seconds": overlap_seconds}, repeatable=False),
+            models.NewWebhookEndpoint,
+        )
+
+    def replay_webhook(
+        self,
+        *,
+        webhook_id: str,
+        from_: datetime | str,
+        to: datetime | str | None = None,
+    ) -> models.WebhookReplay:
+        """Deliver events again.
+
+        Events of the types and the tenant of the webhook, also those that were delivered, are dead, or happened while it was
+        paused. The `webhook-id` of an event stays the same. At most 10,000 at once: `next_from` says where to go on. A paused
+        webhook is refused (409).
+
+        Scope: admin.
+        """
+        return self._transport.call(
+            Call("POST", "/v1/webhooks/{webhook_id}/replay", path={"webhook_id": webhook_id}, body={"from": from_, "to": to}, repeatable=False),
+            models.WebhookReplay,
+        )
+
+    def list_deliveries(
+        self,
+        *,
+        webhook_id: str,
+        status: params.DeliveryStatus | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> models.DeliveryList:
+        """Deliveries and how they went.
+
+        The newest event first. Kept as long as events.
+
+        Scope: admin.
+        """
+        return self._transport.call(
+            Call("GET", "/v1/webhooks/{webhook_id}/deliveries", path={"webhook_id": webhook_id}, query={"status": status, "limit": limit, "cursor": cursor}),
+            models.DeliveryList,
+        )
+
+    def all_deliveries(
+        self,
+        *,
+        webhook_id: str,
+        status: params.DeliveryStatus | None = None,
+        limit: int | None = None,
+    ) -> Iterator[models.Delivery]:
+        """Deliveries and how they went. Asks for one page after the other; `limit` is the size of a page."""
+        cursor: str | None = None
+        while True:
+            page = self.list_deliveries(webhook_id=webhook_id, status=status, limit=limit, cursor=cursor)
+            for item in page.items:
+                yield item
+            if not page.next_cursor or page.next_cursor == cursor:
+                return
+            cursor = page.next_cursor
 
     def get_test_clock(
         self,

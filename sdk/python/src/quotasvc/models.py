@@ -463,6 +463,40 @@ class UsageList(Answer):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Denial(Answer):
+    """A refused request, and why."""
+    at: datetime
+    code: ProblemCode
+    meter: str | None = None
+    rule: str | None = None
+    subject: str | None = None
+    route: str | None = None
+    required: int | None = None
+    available: int | None = None
+    request_id: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class DenialCount(Answer):
+    """How many requests were refused in a minute for one reason."""
+    minute: datetime
+    code: ProblemCode
+    meter: str | None = None
+    rule: str | None = None
+    n: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class DenialList(Answer):
+    """Why requests were refused."""
+    from_: datetime = renamed("from", True)
+    to: datetime
+    items: list[Denial]
+    counts: list[DenialCount]
+    counts_from: datetime | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class HoldPart(Answer):
     """What a hold has of a meter."""
     meter: str
@@ -580,12 +614,19 @@ class Overage(Answer):
 
 
 @dataclass(frozen=True, kw_only=True)
+class PriceRatio(Answer):
+    """A price that is no whole number. Answers have an integer if `per` is 1."""
+    units: int
+    per: int
+
+
+@dataclass(frozen=True, kw_only=True)
 class Overflow(Answer):
     """The meter that pays after this one is used up, before overage. It must be a different meter of which this plan has an
     allowance, of 0 if only grants pay, without an overflow.
     """
     meter: str
-    price: int
+    price: int | PriceRatio
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -600,6 +641,7 @@ class Allowance(Answer):
     overflow: Overflow | None = None
     per_subject: int | None = None
     expires_in_days: int | None = None
+    alert_at: list[int] | None = None
 
 
 LimitPer = Literal["tenant", "subject", "route", "ip", "global"]
@@ -1103,6 +1145,28 @@ class AuditList(Answer):
     next_cursor: str | None
 
 
+EventType = Literal["balance.threshold_reached", "balance.exhausted", "grant.created", "grant.expiring", "grant.expired", "hold.expired", "period.opened", "plan.changed", "tenant.suspended", "limit.rejections_high", "verify.drift"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Event(Answer):
+    """Something that happened."""
+    event_id: str
+    type: EventType
+    at: datetime
+    tenant: str | None
+    meter: str | None = None
+    subject: str | None = None
+    data: dict[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class EventList(Answer):
+    """A page of events."""
+    items: list[Event]
+    next_cursor: str | None
+
+
 @dataclass(frozen=True, kw_only=True)
 class Catalog(Answer):
     """The catalogue, without tenants."""
@@ -1148,6 +1212,84 @@ class CatalogDiff(Answer):
     warnings: list[str]
     more_tenants: bool
     more_blocks: bool
+
+
+WebhookStatus = Literal["active", "paused"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class NewWebhookEndpoint(Answer):
+    """A webhook with its secret, which is shown this once."""
+    webhook_id: str
+    url: str
+    types: list[EventType]
+    tenant: str | None
+    status: WebhookStatus
+    secret: str
+    created_at: datetime
+    updated_at: datetime
+
+
+@dataclass(frozen=True, kw_only=True)
+class WebhookEndpoint(Answer):
+    """A webhook without its secret."""
+    webhook_id: str
+    url: str
+    types: list[EventType]
+    tenant: str | None
+    status: WebhookStatus
+    created_at: datetime
+    updated_at: datetime
+
+
+@dataclass(frozen=True, kw_only=True)
+class WebhookEndpointList(Answer):
+    """A page of webhooks."""
+    items: list[WebhookEndpoint]
+    next_cursor: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class WebhookTest(Answer):
+    """How a test call went."""
+    message_id: str
+    delivered: bool
+    status_code: int | None = None
+    latency_ms: int
+    error: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class WebhookReplay(Answer):
+    """What a replay has queued."""
+    queued: int
+    next_from: datetime | None = None
+
+
+DeliveryStatus = Literal["pending", "delivered", "dead", "skipped"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Delivery(Answer):
+    """One event for one webhook."""
+    event_id: str
+    type: EventType
+    tenant: str | None
+    status: DeliveryStatus
+    attempts: int
+    queued_at: datetime
+    next_at: datetime | None
+    attempted_at: datetime | None
+    status_code: int | None = None
+    latency_ms: int | None = None
+    error: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeliveryList(Answer):
+    """A page of deliveries."""
+    items: list[Delivery]
+    next_cursor: str | None
 
 
 @dataclass(frozen=True, kw_only=True)

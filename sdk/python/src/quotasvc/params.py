@@ -63,12 +63,18 @@ class Overage(TypedDict):
     at_period_end: NotRequired[Literal["forgive", "preserve"]]
 
 
+class PriceRatio(TypedDict):
+    """A price that is no whole number. Answers have an integer if `per` is 1."""
+    units: int
+    per: int
+
+
 class Overflow(TypedDict):
     """The meter that pays after this one is used up, before overage. It must be a different meter of which this plan has an
     allowance, of 0 if only grants pay, without an overflow.
     """
     meter: str
-    price: int
+    price: int | PriceRatio
 
 
 class Allowance(TypedDict):
@@ -82,6 +88,7 @@ class Allowance(TypedDict):
     overflow: NotRequired[Overflow]
     per_subject: NotRequired[int]
     expires_in_days: NotRequired[int]
+    alert_at: NotRequired[Sequence[int]]
 
 
 LimitPer = Literal["tenant", "subject", "route", "ip", "global"]
@@ -165,6 +172,9 @@ BlockAction = Literal["block", "allow"]
 KeyScope = Literal["use", "read", "admin"]
 
 
+EventType = Literal["balance.threshold_reached", "balance.exhausted", "grant.created", "grant.expiring", "grant.expired", "hold.expired", "period.opened", "plan.changed", "tenant.suspended", "limit.rejections_high", "verify.drift"]
+
+
 class MeterRequest(TypedDict):
     """What is counted."""
     unit: str
@@ -219,3 +229,9 @@ class CatalogBlock(TypedDict):
     action: NotRequired[BlockAction]
     expires_at: NotRequired[datetime | str]
     reason: NotRequired[str]
+
+
+WebhookStatus = Literal["active", "paused"]
+
+
+DeliveryStatus = Literal["pending", "delivered", "dead", "skipped"]
