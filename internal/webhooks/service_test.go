@@ -43,7 +43,7 @@ func TestDelivery_AcceptedByTheLibraryOfTheStandard(t *testing.T) {
 	}
 	b.eventually("it is recorded", func() bool { return len(b.deliveries(w.ID, StatusDelivered)) == 1 })
 	d := b.deliveries(w.ID, "")[0]
-	if d.EventID() != call.id() || d.Attempts != 1 || d.StatusCode != 204 || d.Error != "" || d.AttemptedAt.IsZero() || !d.NextAt.IsZero() || d.Latency < 0 {
+	if d.EventID() != call.id() || d.Attempts != 1 || d.StatusCode != http.StatusNoContent || d.Error != "" || d.AttemptedAt.IsZero() || !d.NextAt.IsZero() || d.Latency < 0 {
 		t.Errorf("%+v", d)
 	}
 	if n := testutil.ToFloat64(b.metrics.attempts.WithLabelValues("delivered")); n != 1 {
@@ -85,12 +85,12 @@ func TestDelivery_HostileReceivers_DelayNobodyElse(t *testing.T) {
 	elsewhere := newReceiver(t, nil)
 	hostile := map[string]*receiver{
 		"never answers": newReceiver(t, hang),
-		"500":           newReceiver(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500) }),
+		"500":           newReceiver(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) }),
 		"redirects": newReceiver(t, func(w http.ResponseWriter, q *http.Request) {
 			http.Redirect(w, q, elsewhere.URL, http.StatusTemporaryRedirect)
 		}),
 		"drips": newReceiver(t, func(w http.ResponseWriter, q *http.Request) {
-			w.WriteHeader(200)
+			w.WriteHeader(http.StatusOK)
 			for range 100_000 {
 				if _, err := w.Write([]byte("x")); err != nil {
 					return
@@ -113,7 +113,7 @@ func TestDelivery_HostileReceivers_DelayNobodyElse(t *testing.T) {
 		}),
 		"huge headers": newReceiver(t, func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("X-Big", strings.Repeat("x", 1<<20))
-			w.WriteHeader(200)
+			w.WriteHeader(http.StatusOK)
 		}),
 	}
 	for _, r := range hostile {
@@ -166,7 +166,7 @@ func TestDelivery_Fails_TriedAgainWithTheSameID(t *testing.T) {
 	b.tell("acme")
 	b.eventually("the first attempt failed", func() bool { d := b.deliveries(w.ID, StatusPending); return len(d) == 1 && d[0].Attempts == 1 })
 	d := b.deliveries(w.ID, "")[0]
-	if pause := d.NextAt.Sub(d.AttemptedAt); d.StatusCode != 503 || d.Error != "status 503" || pause < 5*time.Second || pause > 6*time.Second {
+	if pause := d.NextAt.Sub(d.AttemptedAt); d.StatusCode != http.StatusServiceUnavailable || d.Error != "status 503" || pause < 5*time.Second || pause > 6*time.Second {
 		t.Errorf("next attempt after %s: %+v", pause, d)
 	}
 	b.eventually("the second attempt succeeds", func() bool { return len(b.deliveries(w.ID, StatusDelivered)) == 1 })
@@ -193,7 +193,7 @@ func TestDelivery_ThreeDaysInVain_DeadAndListed_ReplayTriesAgain(t *testing.T) {
 	var mended atomic.Bool
 	r := newReceiver(t, func(w http.ResponseWriter, _ *http.Request) {
 		if !mended.Load() {
-			w.WriteHeader(500)
+			w.WriteHeader(http.StatusInternalServerError)
 		}
 	})
 	w, _ := b.webhook(r.URL)
@@ -204,7 +204,7 @@ func TestDelivery_ThreeDaysInVain_DeadAndListed_ReplayTriesAgain(t *testing.T) {
 	b.exec("UPDATE webhook_deliveries SET queued_at = queued_at - interval '73 hours', attempts = 15")
 	b.start()
 	b.eventually("it is dead", func() bool { return len(b.deliveries(w.ID, StatusDead)) == 1 })
-	if d := b.deliveries(w.ID, StatusDead)[0]; d.Attempts != 16 || !d.NextAt.IsZero() || d.StatusCode != 500 {
+	if d := b.deliveries(w.ID, StatusDead)[0]; d.Attempts != 16 || !d.NextAt.IsZero() || d.StatusCode != http.StatusInternalServerError {
 		t.Errorf("%+v", d)
 	}
 	mended.Store(true)
@@ -261,7 +261,7 @@ func keys(m map[string]int) map[string]bool {
 func TestWebhook_PausedOrDeleted_PendingSkipped(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
-	r := newReceiver(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500) })
+	r := newReceiver(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) })
 	first, _ := b.webhook(r.URL + "/a")
 	second, _ := b.webhook(r.URL + "/b")
 	b.tell("acme")
