@@ -1,0 +1,78 @@
+package main
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// A delivery that was under way when its process was killed is tried again within a minute, by the process that comes next.
+func TestWebhooks_KilledAmidACall_ToldAgainWithinAMinute(t *testing.T) {
+	t.Parallel()
+	env := append(backends(t), "QUOTASVC_WEBHOOK_ALLOW_PRIVATE=true")
+	called := make(chan string, 10)
+	var restarted atomic.Bool
+	receiver := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		called <- r.Header.Get("Webhook-Id")
+		if !restarted.Load() {
+			<-r.Context().Done() // the process dies first
+		}
+	}))
+	t.Cleanup(receiver.Close)
+	t.Cleanup(receiver.CloseClientConnections)
+	in := serve(t, env)
+	in.setUp(t, 10)
+	in.do(t, http.StatusCreated, "POST", "/v1/webhooks", "", object{"url": receiver.URL, "types": []string{"balance.exhausted"}})
+	in.do(t, http.StatusOK, "POST", "/v1/debits", "k", debitOf("acme", "api_calls", 10))
+	var id string
+	select {
+	case id = <-called:
+	case <-time.After(soon):
+		t.Fatal("the receiver was not called")
+	}
+	in.signal(syscall.SIGKILL)
+	<-in.ended
+	killed := time.Now()
+	restarted.Store(true)
+	next := serve(t, env)
+	select {
+	case again := <-called:
+		if again != id {
+			t.Errorf("event %s is told as %s", id, again)
+		}
+		t.Logf("told again after %s", time.Since(killed))
+	case <-time.After(time.Minute):
+		t.Fatal("not told again within a minute")
+	}
+	eventually(t, "it counts as delivered", func() bool {
+		return strings.Contains(next.metrics(t), `quotasvc_webhook_deliveries_total{status="delivered"} 1`)
+	})
+}
+
+// What ends on a tenant that nobody uses is told within a minute by a running service.
+func TestEvents_HoldOfIdleTenant_ToldByItself(t *testing.T) {
+	t.Parallel()
+	env := backends(t)
+	in := serve(t, env)
+	in.setUp(t, 10)
+	in.do(t, http.StatusCreated, "POST", "/v1/holds", "h", object{"tenant": "acme", "hold_id": "h1", "items": []object{{"meter": "api_calls", "amount": 1}}, "ttl_seconds": 1})
+	end := time.Now().Add(61 * time.Second)
+	for {
+		var list struct {
+			Items []struct{ Type string }
+		}
+		a := in.do(t, http.StatusOK, "GET", "/v1/events?type=hold.expired", "", nil)
+		a.into(t, &list)
+		if len(list.Items) == 1 {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("not told within a minute: %s", a.body)
+		}
+		time.Sleep(200 * time.Millisecond)
+	}
+}
