@@ -53,12 +53,14 @@ func runPage(t *testing.T, page string, env ...string) {
 	dev := launchDev(t, filepath.Join(dir, ".quotasvc"))
 	const prelude = `set -eu -o pipefail
 KEY=$(cat .quotasvc/admin.key)
+export QUOTASVC_URL=$API QUOTASVC_KEY=$KEY
+quotasvc() { env ` + asProgram + `=1 "$PROGRAM" "$@"; }
 api() { curl -sS -m 20 -X "$1" "$API$2" -H "Authorization: Bearer $KEY" -H 'Content-Type: application/json' "${@:3}"; echo; }
 `
 	for _, block := range blocksOf(t, page) {
 		ctx, cancel := context.WithTimeout(t.Context(), soon)
 		command := exec.CommandContext(ctx, "bash", "-c", prelude+strings.ReplaceAll(block.script, "http://127.0.0.1:8080", dev.api))
-		command.Dir, command.Env = dir, append(append(os.Environ(), "API="+dev.api), env...)
+		command.Dir, command.Env = dir, append(append(os.Environ(), "API="+dev.api, "PROGRAM="+os.Args[0]), env...)
 		out, err := command.CombinedOutput()
 		cancel()
 		if err != nil || strings.Contains(string(out), `"status":4`) {
@@ -72,6 +74,11 @@ api() { curl -sS -m 20 -X "$1" "$API$2" -H "Authorization: Bearer $KEY" -H 'Cont
 	}
 	dev.signal(syscall.SIGINT)
 	dev.wait()
+}
+
+func TestPages_CommandLine_BlocksDoWhatTheySay(t *testing.T) {
+	t.Parallel()
+	runPage(t, "cli.md")
 }
 
 func TestPages_MonthEnd_BlocksDoWhatTheySay(t *testing.T) {

@@ -22,6 +22,12 @@ var mayImport = map[string][]string{
 	"client":                         {}, // other programs import it, so it imports nothing of ours
 	"client/quotahttp":               {"client"},
 	"client/quotaecho":               {"client", "client/quotahttp"},
+	"client/examples/nethttp":        {"client", "client/quotahttp"},
+	"client/examples/echo":           {"client", "client/quotaecho", "client/quotahttp"},
+	"client/examples/stream":         {"client"},
+	"client/examples/hotpath":        {"client"},
+	"client/examples/errors":         {"client"},
+	"client/examples/webhook":        {"client"},
 	"internal/clientgen":             {}, // reads the contract as a file
 	"internal/archtest":              {},
 	"internal/bound":                 {},
@@ -146,7 +152,7 @@ var outsideTheOrder = []string{"internal/localstack", "internal/namedsql", "depl
 // onlyIn lists the packages whose code may import a library. Tests may import any
 // library, for example to read a server's data, except those in notEvenInTests.
 var onlyIn = map[string][]string{
-	"github.com/labstack/echo":                    {"internal/httpapi", "internal/bench", "client/quotaecho"},
+	"github.com/labstack/echo":                    {"internal/httpapi", "internal/bench", "client/quotaecho", "client/examples/echo"},
 	"google.golang.org/grpc":                      {"internal/envoyrls"},
 	"github.com/envoyproxy/go-control-plane":      {"internal/envoyrls"},
 	"github.com/jackc/pgx":                        {"internal/citus", "internal/pgpool", "internal/bench", "internal/bench/past", "internal/drill", "internal/ledger/pg", "internal/ledger/history", "internal/ledger/audit", "internal/ledger/journal", "internal/ledger/archive", "internal/ledger/verifier", "internal/catalog", "internal/access", "internal/denial", "internal/override", "internal/trail", "internal/testclock", "internal/localstack", "internal/testenv", "cmd/quotasvc", "internal/events", "internal/gauge", "internal/webhooks"},

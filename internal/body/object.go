@@ -3,8 +3,10 @@ package body
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -48,7 +50,7 @@ func (d *Document) JSON(text []byte, into Checked, o Options) error {
 	if err := d.begin(text); err != nil {
 		return err
 	}
-	r := objectReader{Document: d, Options: o, given: map[string]bool{}, vague: map[string]bool{}}
+	r := objectReader{Document: d, Options: o, given: map[string]bool{}, vague: map[string]bool{}, hints: map[string]string{}}
 	isObject := r.object(reflect.ValueOf(into).Elem(), o.Without)
 	d.end()
 	if isObject && !d.broken {
@@ -87,8 +89,9 @@ type objectReader struct {
 	*Document
 	Options
 
-	given map[string]bool // paths of the fields that the document has
-	vague map[string]bool // paths at fault, of which Check has a better sentence: it knows the bounds
+	given map[string]bool   // paths of the fields that the document has
+	vague map[string]bool   // paths at fault, of which Check has a better sentence: it knows the bounds
+	hints map[string]string // by path: what is added to the sentence
 }
 
 // object reads an object into the struct v. It returns false for another value.
@@ -106,7 +109,8 @@ func (r *objectReader) object(v reflect.Value, without []string) bool {
 		i := slices.IndexFunc(fields, func(f Field) bool { return f.Name == string(name) })
 		switch {
 		case i < 0:
-			r.refuseField()
+			r.fault("is an unknown field" + Similar(string(name), namesOf(fields)))
+			r.skip()
 		case r.absent(v.Field(fields[i].index)):
 		default:
 			seen[i] = true
@@ -121,6 +125,14 @@ func (r *objectReader) object(v reflect.Value, without []string) bool {
 		}
 	}
 	return true
+}
+
+func namesOf(fields []Field) []string {
+	names := make([]string, len(fields))
+	for i, f := range fields {
+		names[i] = f.Name
+	}
+	return names
 }
 
 // absent skips a null that stands for an absent field. Raw JSON has nulls of its own.
@@ -169,11 +181,7 @@ func (r *objectReader) read(v reflect.Value) {
 			r.refuseText()
 		}
 	case v.CanInt():
-		before := len(r.faults)
-		v.SetInt(r.Integer(0, bound.MaxAmount))
-		if len(r.faults) > before {
-			r.vague[r.path()] = true
-		}
+		r.integer(v)
 	default:
 		panic(fmt.Sprintf("body: no way to read a %s", v.Type()))
 	}
@@ -187,6 +195,39 @@ func (r *objectReader) own(v json.Unmarshaler) {
 	}
 	if err := v.UnmarshalJSON(raw); err != nil {
 		r.fault(err.Error())
+	}
+}
+
+// integer reads an integer into v. What is none gets a sentence about how to write one; the bounds are Check's.
+func (r *objectReader) integer(v reflect.Value) {
+	raw, ok := r.value()
+	if !ok {
+		return
+	}
+	if n, ok := ParseInteger(raw); ok && n <= bound.MaxAmount {
+		v.SetInt(n)
+		return
+	}
+	path := r.path()
+	r.fault(bound.MustBeInteger(0, bound.MaxAmount))
+	r.vague[path], r.hints[path] = true, integerHint(raw)
+}
+
+// integerHint says how to write what raw may mean; empty: nothing is known.
+func integerHint(raw jsontext.Value) string {
+	text := strings.ToLower(strings.Trim(string(raw), `"`)) // YAML reads 1e6 as text
+	if slices.Contains([]string{"unlimited", "infinite", "infinity", "inf", ".inf", "none", "no limit"}, text) {
+		return "; nothing is unlimited: leave an optional field out, choose a large amount, or allow overage"
+	}
+	f, err := strconv.ParseFloat(strings.ReplaceAll(strings.ReplaceAll(text, "_", ""), ",", ""), 64)
+	_, digits := ParseInteger(text)
+	switch {
+	case err != nil || !(f >= 0 && f <= bound.MaxAmount) || digits && raw.Kind() == '0':
+		return ""
+	case f == math.Trunc(f):
+		return fmt.Sprintf("; write %d", int64(f))
+	default:
+		return "; there are no fractions: count in a smaller unit"
 	}
 }
 
@@ -257,5 +298,8 @@ func (r *objectReader) merge(checked []Fault) {
 			r.faults[i].Message = f.Message
 			delete(r.vague, f.Field)
 		}
+	}
+	for i := range r.faults[:read] {
+		r.faults[i].Message += r.hints[r.faults[i].Field]
 	}
 }

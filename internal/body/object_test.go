@@ -88,7 +88,7 @@ func TestJSON_ListsAllFaultsByPath(t *testing.T) {
 		`{}`:                               {"order is required", "price is required", "parts is required"},
 		`{"order":5,"price":1,"parts":[]}`: {"order " + bound.MustBeID},
 		`{"order":"o","price":1,"parts":[],"size":0}`:          {"size must be an integer from 1 to 10"},
-		`{"order":"o","price":1,"parts":[],"size":1.5}`:        {"size must be an integer from 1 to 10"},
+		`{"order":"o","price":1,"parts":[],"size":1.5}`:        {"size must be an integer from 1 to 10; there are no fractions: count in a smaller unit"},
 		`{"order":"o","price":1,"parts":[],"size":null}`:       {"size must be an integer from 1 to 10"},
 		`{"order":"o","price":-1,"parts":[],"cap":null}`:       {"price must be an integer from 0 to 9007199254740991", "cap must be an integer from 0 to 9007199254740991"},
 		`{"order":"o","price":1,"parts":{},"extra":null}`:      {"parts must be an array", "extra must be an object"},

@@ -88,7 +88,7 @@ func (f *File) readSection(r *yamldoc.Reader, name string, pair *ast.MappingValu
 	case "blocks":
 		f.Blocks = readBlocks(r, pair.Value)
 	default:
-		r.Problems.Add(yamldoc.LineOf(pair.Key), name, "is an unknown section; the sections are meters, plans, limits, tenants, blocks")
+		r.Problems.Add(yamldoc.LineOf(pair.Key), name, "is an unknown section; the sections are meters, plans, limits, tenants, blocks"+body.Similar(name, []string{"meters", "plans", "limits", "tenants", "blocks"}))
 	}
 }
 

@@ -1,6 +1,7 @@
 package yamldoc
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"regexp"
@@ -73,7 +74,7 @@ func (r *Reader) Parse(data []byte) ast.Node {
 				line = token.Position.Line
 			}
 		}
-		r.Problems.Add(line, "", message)
+		r.Problems.Add(line, "", explain(message, data, line))
 		return nil
 	}
 	var root ast.Node
@@ -87,6 +88,23 @@ func (r *Reader) Parse(data []byte) ast.Node {
 		}
 	}
 	return root
+}
+
+// unmatched matches what the parser says about a bracket that another one closes.
+var unmatched = regexp.MustCompile(`could not find '.' character corresponding to '(.)'`)
+
+// explain returns the parser's message about a line, in better words where it misleads.
+func explain(message string, data []byte, line int) string {
+	lines := bytes.Split(data, []byte("\n"))
+	text := lines[min(max(line, 1), len(lines))-1]
+	indent := text[:len(text)-len(bytes.TrimLeft(text, " \t"))]
+	if bytes.IndexByte(indent, '\t') >= 0 {
+		return "is indented with a TAB; YAML takes blanks only"
+	}
+	if m := unmatched.FindStringSubmatch(message); m != nil {
+		return fmt.Sprintf("has a %q that closes no bracket of its kind: look at the brackets that are open there", m[1])
+	}
+	return message
 }
 
 // LineOf returns the line of n.

@@ -1,0 +1,36 @@
+// Command webhook receives the service's events. Deliveries that are not genuine are refused.
+package main
+
+import (
+	"errors"
+	"log"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+
+	"github.com/quotasvc/quotasvc/client"
+)
+
+func main() {
+	webhook, err := client.NewWebhook(strings.Fields(os.Getenv("WEBHOOK_SECRET"))...) // two during a rotation
+	if err != nil {
+		log.Fatal(err)
+	}
+	var seen sync.Map // in your program: a unique column, in the transaction that handles the event
+	http.HandleFunc("POST /hooks", func(w http.ResponseWriter, r *http.Request) {
+		event, err := webhook.VerifyRequest(r)
+		if _, forged := errors.AsType[*client.WebhookError](err); forged {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		if err != nil {
+			http.Error(w, "try again", http.StatusInternalServerError)
+			return
+		}
+		if _, again := seen.LoadOrStore(event.ID, true); !again {
+			log.Printf("%s %s", event.Type, event.Data)
+		}
+	})
+	log.Fatal(http.ListenAndServe(os.Getenv("LISTEN"), nil))
+}
