@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -191,4 +192,23 @@ func fetch(t *testing.T, url string) answer {
 		t.Fatal(err)
 	}
 	return answer{resp.StatusCode, resp.Header, body}
+}
+
+// The page shows programs that run.
+func TestSDKExamples_OnThePage_AreTheFiles(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../docs/integrate/go.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks := regexp.MustCompile("(?ms)^```go example=(\\w+)\n(.*?)^```$").FindAllStringSubmatch(string(page), -1)
+	if len(blocks) < 4 || len(blocks) != strings.Count(string(page), "```go") {
+		t.Errorf("%d blocks are examples", len(blocks))
+	}
+	for _, b := range blocks {
+		text, err := os.ReadFile(filepath.Join("../../client/examples", b[1], "main.go"))
+		if err != nil || string(text) != b[2] {
+			t.Errorf("the block %s differs from the example: %v", b[1], err)
+		}
+	}
 }
