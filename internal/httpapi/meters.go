@@ -275,6 +275,9 @@ func (s *Server) applyCatalog(rc *request) error {
 	if err := decode(rc, &r, s.bodies.catalog); err != nil {
 		return err
 	}
+	if _, err := rc.idempotencyKey(); err != nil {
+		return err // a document takes effect once by itself; but an Idempotency-Key must be valid
+	}
 	f, err := r.File()
 	if err != nil {
 		return err
