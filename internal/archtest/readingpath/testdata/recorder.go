@@ -87,7 +87,7 @@ func record(dir string) (err error) {
 		if err := migrateUp(ctx, string(cfg.DatabaseURL), log); err != nil {
 			return err
 		}
-		_, err := applyText(ctx, string(cfg.DatabaseURL), cfg.clock(log), []byte(recordCatalog), false)
+		_, err := applyText(ctx, string(cfg.DatabaseURL), cfg.clock(log), []byte(recordCatalog), false, false)
 		return err
 	}
 	options, err := redis.ParseURL(string(cfg.RedisURL))
