@@ -59,7 +59,7 @@ func (e *examples) serve(name string, env ...string) (string, *logBuffer) {
 		_ = cmd.Wait()
 	})
 	eventually(e.t, name+" answers", func() bool {
-		resp, err := http.Get("http://" + address + "/healthz") //nolint:noctx // a test's own server
+		resp, err := http.Get("http://" + address + "/healthz")
 		if err != nil {
 			return false
 		}
