@@ -293,14 +293,14 @@ func (a *application) blocks(ctx context.Context) error {
 	}
 	named := byID(a.file.Blocks, id)
 	others := slices.DeleteFunc(column(stored, id), func(id string) bool { return named[id] != nil })
-	if a.prune {
-		return a.pruneBlocks(ctx, known, others)
-	}
-	if len(others) > maxUnlisted {
+	if !a.prune && len(others) > maxUnlisted {
 		others, a.diff.MoreBlocks = others[:maxUnlisted], true
 	}
 	a.diff.AddUnlisted(kindBlock, others, nil)
-	return nil
+	if !a.prune {
+		return nil
+	}
+	return a.deleteUnlisted(kindBlock, func(id string) error { return a.tx.deleteBlock(ctx, known[id]) })
 }
 
 // versioned returns a plan with its version as a field; nil for nil.

@@ -5,58 +5,45 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/quotasvc/quotasvc/internal/catalog/block"
 	"github.com/quotasvc/quotasvc/internal/catalog/diff"
 )
 
-// pruneLimits deletes the stored limits that the file does not name. Whether another limit replaces one of them is checked with the other
-// rules, at the end.
-func (a *application) pruneLimits(ctx context.Context, stored []Limit) error {
-	if !a.prune || a.file.Limits == nil {
-		return nil
-	}
-	known := byID(stored, func(l *Limit) string { return l.Rule })
-	for _, rule := range a.diff.Of(kindLimit, diff.Unlisted) {
-		if err := a.tx.deleteLimit(ctx, known[rule]); err != nil {
-			return err
-		}
-		if err := a.tx.deleteOrphans(ctx, []string{rule}); err != nil {
-			return err
-		}
-		a.diff.Delete(kindLimit, rule)
-	}
-	return nil
-}
-
-// pruneBlocks deletes the blocks that the file, which has the section, does not name.
-func (a *application) pruneBlocks(ctx context.Context, known map[string]*block.Block, others []string) error {
-	a.diff.AddUnlisted(kindBlock, others, nil)
-	for _, id := range others {
-		if err := a.tx.deleteBlock(ctx, known[id]); err != nil {
-			return err
-		}
-		a.diff.Delete(kindBlock, id)
-	}
-	return nil
-}
-
-// pruneMeters deletes the unused meters that the file does not name. It comes last: the file may take the last use of a meter away.
-func (a *application) pruneMeters(ctx context.Context) error {
-	if !a.prune || a.file.Meters == nil || a.faults != nil {
-		return nil
-	}
-	for _, id := range a.diff.Of(kindMeter, diff.Unlisted) {
-		err := a.tx.deleteMeter(ctx, id)
+// deleteUnlisted deletes the stored objects of a kind that the file does not name. One in use stays, with a warning.
+func (a *application) deleteUnlisted(kind string, do func(id string) error) error {
+	for _, id := range a.diff.Of(kind, diff.Unlisted) {
+		err := do(id)
 		if e, ok := errors.AsType[*Error](err); ok && e.Code == CodeConflict {
-			a.diff.Warnings = append(a.diff.Warnings, fmt.Sprintf("meter %s stays: %s", id, e.Detail))
+			a.diff.Warnings = append(a.diff.Warnings, fmt.Sprintf("%s %s stays: %s", kind, id, e.Detail))
 			continue
 		}
 		if err != nil {
 			return err
 		}
-		a.diff.Delete(kindMeter, id)
+		a.diff.Delete(kind, id)
 	}
 	return nil
+}
+
+// pruneLimits is deleteUnlisted for limits. Whether another limit replaces one of them is checked with the other rules, at the end.
+func (a *application) pruneLimits(ctx context.Context, stored []Limit) error {
+	if !a.prune || a.file.Limits == nil {
+		return nil
+	}
+	known := byID(stored, func(l *Limit) string { return l.Rule })
+	return a.deleteUnlisted(kindLimit, func(rule string) error {
+		if err := a.tx.deleteLimit(ctx, known[rule]); err != nil {
+			return err
+		}
+		return a.tx.deleteOrphans(ctx, []string{rule})
+	})
+}
+
+// pruneMeters is deleteUnlisted for meters. It comes last: the file may take the last use of a meter away.
+func (a *application) pruneMeters(ctx context.Context) error {
+	if !a.prune || a.file.Meters == nil || a.faults != nil {
+		return nil
+	}
+	return a.deleteUnlisted(kindMeter, func(id string) error { return a.tx.deleteMeter(ctx, id) })
 }
 
 // Export returns the catalogue as a file: what Apply needs to make it again. Tenants are left out; there may be millions.
