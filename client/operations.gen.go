@@ -1213,11 +1213,13 @@ func (a *API) AllStatements(ctx context.Context, tenant string, q ListStatements
 
 // ListTenantsQuery are the parameters of ListTenants. Zero values are not sent.
 type ListTenantsQuery struct {
+	Prefix string // Only tenants whose ids begin with it, as in `acme`. Capital and small letters differ.
 	Limit  int64  // The largest number of items in the page.
 	Cursor string // The `next_cursor` of the page before. Opaque; valid only with the same filters.
 }
 
 func (q *ListTenantsQuery) add(to query) {
+	to.set("prefix", q.Prefix)
 	to.set("limit", q.Limit)
 	to.set("cursor", q.Cursor)
 }

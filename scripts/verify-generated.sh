@@ -6,7 +6,7 @@ set -eu
 cd "$(dirname "$0")/.."
 
 sums() {
-	find . \( -name '*.gen.go' -o -path ./docs/sdks.md \) -not -path './.git/*' -exec cksum {} + | sort -k 3
+	find . \( -name '*.gen.go' -o -name '*_templ.go' -o -path ./docs/sdks.md \) -not -path './.git/*' -exec cksum {} + | sort -k 3
 }
 
 before=$(sums)

@@ -28,6 +28,9 @@ const (
 	// devOnly begins keys that are in this repository, for trials.
 	devOnly = "dev-only"
 
+	// consoleOff as the console's address means that there is none.
+	consoleOff = "off"
+
 	defaultListen    = "127.0.0.1:8080"
 	defaultOpsListen = "127.0.0.1:9090"
 )
@@ -80,6 +83,8 @@ type serviceConfig struct {
 	OpsListen string `env:"QUOTASVC_OPS_LISTEN" default:"${ops_listen}" placeholder:"ADDR" group:"Listeners" help:"Address of /livez, /readyz, /metrics, /log-level and pprof. Keep it private."`
 
 	EnvoyRLSListen string `env:"QUOTASVC_ENVOY_RLS_LISTEN" placeholder:"ADDR" group:"Listeners" help:"Address of Envoy's rate limit service (gRPC, envoy.service.ratelimit.v3), with the API's keys and certificate. Default: none, it is off."`
+
+	ConsoleListen string `env:"QUOTASVC_CONSOLE_LISTEN" placeholder:"ADDR" group:"Listeners" help:"Address of the console, with the API's certificate: pages for people, at /console/. off: no console. Default: the API's address."`
 
 	AdminKeyFile string `env:"QUOTASVC_ADMIN_KEY_FILE" placeholder:"FILE" group:"Listeners" help:"File with the bootstrap key, instead of --admin-key. serve reads this file, and those of the URLs, again at SIGHUP."`
 	AdminKey     secret `env:"QUOTASVC_ADMIN_KEY" placeholder:"KEY" group:"Listeners" help:"Bootstrap key with every scope, at least 32 characters."`
@@ -161,6 +166,11 @@ func (c *serviceConfig) validate() error {
 		checkListen(&check, "envoy-rls-listen", at)
 		samePort = (at == c.Listen || at == c.OpsListen) && !strings.HasSuffix(at, ":0")
 		check.require(!samePort, settingName("envoy-rls-listen"), "is the address of another listener: %s", at)
+	}
+	if at := c.ConsoleListen; at != "" && at != consoleOff {
+		checkListen(&check, "console-listen", at)
+		samePort = (at == c.Listen || at == c.OpsListen || at == c.EnvoyRLSListen) && !strings.HasSuffix(at, ":0")
+		check.require(!samePort, settingName("console-listen"), "is the address of another listener: %s. Leave it empty for the API's address", at)
 	}
 	readSecret(&check, "admin-key", &c.AdminKey, c.AdminKeyFile)
 	readSecret(&check, "report-database-url", &c.ReportDatabaseURL, c.ReportDatabaseURLFile)

@@ -5,6 +5,7 @@ import (
 	"net"
 	"syscall"
 
+	"github.com/quotasvc/quotasvc/internal/console"
 	"github.com/quotasvc/quotasvc/internal/transport"
 )
 
@@ -15,6 +16,9 @@ const (
 
 	// envoyConnectionsMax bounds the connections of Envoys: each worker of each of them has one.
 	envoyConnectionsMax = 512
+
+	// consoleConnectionsMax bounds the connections of browsers, which open six each.
+	consoleConnectionsMax = 512
 
 	// lanesReserved are the files of the ledger's writers where their number is not set: as many as there may be on Citus.
 	lanesReserved = 32
@@ -33,6 +37,7 @@ func (c *serviceConfig) connectionsMax(log *slog.Logger) int {
 	limit := int(min(files.Cur, 1<<30))
 	room := max(limit-filesReserved-c.Readers-max(c.LedgerLanes, lanesReserved), limit/2)
 	room -= c.envoyConnections(room)
+	room -= c.consoleConnections(room)
 	switch {
 	case c.ConnectionsMax == 0:
 		return min(room, connectionsDefaultMax)
@@ -51,6 +56,14 @@ func (c *serviceConfig) envoyConnections(room int) int {
 	return min(envoyConnectionsMax, room/4)
 }
 
+// consoleConnections returns how many of room connections are for browsers, if the console has an address of its own.
+func (c *serviceConfig) consoleConnections(room int) int {
+	if c.ConsoleListen == "" || c.ConsoleListen == consoleOff {
+		return 0
+	}
+	return min(consoleConnectionsMax, room/4)
+}
+
 // certificates reads the certificate of the API. nil: plain HTTP.
 func (c *serviceConfig) certificates(log *slog.Logger) (*transport.Certificates, error) {
 	if c.TLSCertFile == "" {
@@ -60,12 +73,18 @@ func (c *serviceConfig) certificates(log *slog.Logger) (*transport.Certificates,
 }
 
 // addresses returns the URLs of the listeners. rls may be nil.
-func (c *serviceConfig) addresses(api, ops, rls net.Listener) addresses {
+func (c *serviceConfig) addresses(api, ops, rls, pages net.Listener) addresses {
 	scheme := "http://"
 	if c.TLSCertFile != "" {
 		scheme = "https://"
 	}
 	at := addresses{api: scheme + api.Addr().String(), ops: "http://" + ops.Addr().String()}
+	switch {
+	case pages != nil:
+		at.console = scheme + pages.Addr().String() + console.Prefix
+	case c.ConsoleListen == "":
+		at.console = at.api + console.Prefix
+	}
 	if rls != nil {
 		at.rls = rls.Addr().String()
 	}

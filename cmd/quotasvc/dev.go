@@ -164,6 +164,6 @@ func printDevText(out io.Writer, a addresses, key, database string) error {
 		return err
 	}
 	return text.Execute(out, map[string]string{
-		"API": a.api, "Ops": a.ops, "Key": key, "Database": database, "Run": hex.EncodeToString(run),
+		"API": a.api, "Console": a.console, "Ops": a.ops, "Key": key, "Database": database, "Run": hex.EncodeToString(run),
 	})
 }

@@ -43,9 +43,9 @@ func run(ctx context.Context, cfg *serviceConfig, lst *listeners, log *slog.Logg
 		stopServing()
 	}()
 	s, err := startWhenPossible(serving, secrets, endpoints, log, before)
-	var api, rls net.Listener
+	var api, rls, pages net.Listener
 	if err == nil {
-		if api, rls, err = lst.openClients(ctx); err != nil {
+		if api, rls, pages, err = lst.openClients(ctx); err != nil {
 			err = errors.Join(err, s.stopWithin(ctx, cfg.StopTimeout))
 		}
 	}
@@ -62,11 +62,14 @@ func run(ctx context.Context, cfg *serviceConfig, lst *listeners, log *slog.Logg
 	if rls != nil {
 		conns.ServePart(envoyPart(s.envoy, cfg.envoyConnections(most)), rls)
 	}
+	if pages != nil {
+		conns.ServePages("console", s.console, pages, cfg.consoleConnections(most))
+	}
 	conns.ServeAPI(s.api, api)
 	if certificates != nil {
 		go certificates.Watch(serving)
 	}
-	at := cfg.addresses(api, lst.ops, rls)
+	at := cfg.addresses(api, lst.ops, rls, pages)
 	log.Info("serving", "version", versionText(), "api", at.api, "ops", at.ops,
 		"database", cfg.DatabaseURL, "redis", cfg.RedisURL, "local_mode", cfg.RedisURL == "")
 	ready(at)

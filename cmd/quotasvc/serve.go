@@ -56,6 +56,11 @@ func listen(ctx context.Context, cfg *serviceConfig) (*listeners, error) {
 			return nil, err
 		}
 	}
+	if at := cfg.ConsoleListen; at != "" && at != consoleOff {
+		if err := explainListen(bind(at), "console-listen", at); err != nil {
+			return nil, err
+		}
+	}
 	ops, err := listenOn(ctx, "ops-listen", cfg.OpsListen)
 	if err != nil {
 		return nil, err
@@ -89,15 +94,30 @@ func bind(address string) error {
 	return nil
 }
 
-// openClients opens the listeners for clients: the API's, and Envoy's rate limit service's, nil if it is off.
-func (l *listeners) openClients(ctx context.Context) (api, rls net.Listener, err error) {
-	if api, err = listenOn(ctx, "listen", l.cfg.Listen); err != nil || l.cfg.EnvoyRLSListen == "" {
-		return api, nil, err
+// openClients opens the listeners for clients: the API's, Envoy's rate limit service's, nil if it is off, and the console's, nil unless it has an
+// address of its own.
+func (l *listeners) openClients(ctx context.Context) (api, rls, pages net.Listener, err error) {
+	defer func() {
+		if err != nil {
+			for _, opened := range []net.Listener{api, rls} {
+				if opened != nil {
+					_ = opened.Close()
+				}
+			}
+		}
+	}()
+	if api, err = listenOn(ctx, "listen", l.cfg.Listen); err != nil {
+		return nil, nil, nil, err
 	}
-	if rls, err = listenOn(ctx, "envoy-rls-listen", l.cfg.EnvoyRLSListen); err != nil {
-		_ = api.Close()
+	if l.cfg.EnvoyRLSListen != "" {
+		if rls, err = listenOn(ctx, "envoy-rls-listen", l.cfg.EnvoyRLSListen); err != nil {
+			return api, nil, nil, err
+		}
 	}
-	return api, rls, err
+	if at := l.cfg.ConsoleListen; at != "" && at != consoleOff {
+		pages, err = listenOn(ctx, "console-listen", at)
+	}
+	return api, rls, pages, err
 }
 
 func listenOn(ctx context.Context, flag, address string) (net.Listener, error) {
@@ -126,11 +146,14 @@ func explainListen(err error, flag, address string) error {
 func (l *listeners) close() { _ = l.ops.Close() }
 
 // addresses are the URLs that the service listens on, and host:port of Envoy's rate limit service; empty: it is off.
-type addresses struct{ api, ops, rls string }
+type addresses struct{ api, ops, rls, console string }
 
 // print writes the addresses for users and for scripts that start the service on port 0.
 func (a addresses) print(out io.Writer) {
 	fmt.Fprintf(out, "API %s\nops %s\n", a.api, a.ops)
+	if a.console != "" {
+		fmt.Fprintf(out, "console %s\n", a.console)
+	}
 	if a.rls != "" {
 		fmt.Fprintf(out, "envoy-rls %s\n", a.rls)
 	}

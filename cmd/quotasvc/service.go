@@ -49,6 +49,7 @@ type service struct {
 	secrets  *rotation
 	target   namedsql.Target // whether the tables are distributed over a Citus cluster
 	api      http.Handler
+	console  http.Handler       // nil: off, or beside the API
 	envoy    *envoyrls.Server   // nil: off
 	adminKey func(string) error // replaces the admin key
 	shown    ops.Service
@@ -198,6 +199,9 @@ func start(ctx context.Context, secrets *rotation, log *slog.Logger) (_ *service
 		return nil, fmt.Errorf("make the server: %w", err)
 	}
 	s.api, s.adminKey = m.traces.Handler(api.Handler()), keys.SetBootstrap
+	if err := s.openConsole(cfg, cat.Store, keys, proxies); err != nil {
+		return nil, err
+	}
 	if cfg.EnvoyRLSListen != "" {
 		s.envoy = envoyrls.New(g, envoyrls.Config{
 			Keys: keys, RequestTimeout: httpapi.DefaultRequestTimeout, LegacyHeaders: cfg.legacyHeaders(), Tracer: m.traces.Tracer(),

@@ -21,6 +21,7 @@ const mustBeCursor = "is an unknown cursor; it must be the next_cursor of the pa
 type Page struct {
 	Limit  int    // 1..MaxPage
 	Cursor string // empty for the first page, then the NextCursor of the page before
+	Prefix string // only tenants whose ids begin with it; other listings ignore it
 	Tenant string // only what is about this tenant: itself, or blocks of it and of its subjects; empty: all
 }
 

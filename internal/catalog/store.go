@@ -266,7 +266,7 @@ func (c *Transaction) Now(ctx context.Context) (time.Time, error) { return c.now
 // LimitOf returns the limit of this name that a tenant has: its plan's, or else the general one. It fails with CodeTenantNotFound and
 // CodeNotFound.
 func (c *Transaction) LimitOf(ctx context.Context, rule, tenant string) (*Limit, error) {
-	tenants, err := c.tenants(ctx, []string{tenant}, "", 1)
+	tenants, err := c.tenants(ctx, []string{tenant}, "", "", 1)
 	t, err := one(tenants, err, notFound(kindTenant, tenant))
 	if err != nil {
 		return nil, err

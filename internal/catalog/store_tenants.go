@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -130,14 +131,14 @@ func (s *Store) MakeTenant(ctx context.Context, id, plan string) error {
 // Tenant returns the tenant id from PostgreSQL. Catalog.Tenant reads memory.
 func (s *Store) Tenant(ctx context.Context, id string) (t Tenant, err error) {
 	err = s.read(ctx, "read tenant", func(ctx context.Context, tx *txn) error {
-		items, err := tx.tenants(ctx, []string{id}, "", 1)
+		items, err := tx.tenants(ctx, []string{id}, "", "", 1)
 		t, err = one(items, err, notFound(kindTenant, id))
 		return err
 	})
 	return t, err
 }
 
-// ListTenants returns a page of all tenants.
+// ListTenants returns a page of the tenants whose ids begin with p.Prefix.
 func (s *Store) ListTenants(ctx context.Context, p Page) (list List[Tenant], err error) {
 	after, err := p.After()
 	if err != nil {
@@ -147,8 +148,11 @@ func (s *Store) ListTenants(ctx context.Context, p Page) (list List[Tenant], err
 		var ids []string // nil: all
 		if p.Tenant != "" {
 			ids = []string{p.Tenant}
+			if !strings.HasPrefix(p.Tenant, p.Prefix) {
+				return nil
+			}
 		}
-		items, err := tx.tenants(ctx, ids, after, p.Limit+1)
+		items, err := tx.tenants(ctx, ids, after, p.Prefix, p.Limit+1)
 		list = Listed(items, p, func(t *Tenant) string { return t.ID })
 		return err
 	})
@@ -176,8 +180,8 @@ func (tx *txn) requirePlan(ctx context.Context, plan string) error {
 }
 
 // tenants reads the tenants ids that follow after, or, if ids is nil, the first limit of all.
-func (tx *txn) tenants(ctx context.Context, ids []string, after string, limit int) ([]Tenant, error) {
-	statement, args := "SelectTenants", []any{after, limit}
+func (tx *txn) tenants(ctx context.Context, ids []string, after, prefix string, limit int) ([]Tenant, error) {
+	statement, args := "SelectTenants", []any{after, limit, prefix}
 	if ids != nil {
 		statement, args = "NamedTenants", []any{ids, after}
 	}

@@ -47,7 +47,7 @@ func (s *Store) ListTerms(ctx context.Context, tenant string, p Page) (list List
 			return wrap("select terms", err)
 		}
 		if len(items) == 0 { // every tenant has its first terms
-			known, err := tx.tenants(ctx, []string{tenant}, "", 1)
+			known, err := tx.tenants(ctx, []string{tenant}, "", "", 1)
 			if _, err = one(known, err, notFound(kindTenant, tenant)); err != nil {
 				return err
 			}

@@ -64,6 +64,7 @@ func Tables() []TableIn {
 		{"river_migration", Local},
 		{"river_notification", Local},
 		{"river_queue", Local},
+		{"console_sessions", Local},
 		{"rolls", Local},
 		{"verifications", Local},
 		{"full_pass", Local},

@@ -78,7 +78,7 @@ func (s *Server) routes() []route {
 		{method: http.MethodGet, path: "/v1/plans", query: []string{"limit", "cursor"}, scope: access.Read, reach: noTenant, handler: s.listPlans},
 		{method: http.MethodPut, path: "/v1/plans/:plan", scope: access.Admin, handler: s.putPlan},
 		{method: http.MethodGet, path: "/v1/plans/:plan", scope: access.Read, reach: noTenant, handler: s.getPlan},
-		{method: http.MethodGet, path: "/v1/tenants", query: []string{"limit", "cursor"}, scope: access.Read, reach: ownTenant, handler: s.listTenants},
+		{method: http.MethodGet, path: "/v1/tenants", query: []string{"prefix", "limit", "cursor"}, scope: access.Read, reach: ownTenant, handler: s.listTenants},
 		{method: http.MethodPut, path: "/v1/tenants/:tenant", scope: access.Admin, reach: oneTenant, handler: s.putTenant},
 		{method: http.MethodPatch, path: "/v1/tenants/:tenant", scope: access.Admin, reach: oneTenant, handler: s.patchTenant},
 		{method: http.MethodGet, path: "/v1/tenants/:tenant", scope: access.Read, reach: oneTenant, handler: s.getTenant},

@@ -104,6 +104,10 @@ func (s *Server) listTenants(rc *request) error {
 	if err != nil {
 		return err
 	}
+	page.Prefix = rc.query.id("prefix")
+	if err := rc.query.err(); err != nil {
+		return err
+	}
 	list, err := s.store.ListTenants(rc.ctx, page)
 	if err != nil {
 		return err

@@ -236,3 +236,38 @@ func TestListTerms_WhatWhenWhy(t *testing.T) {
 	})
 	s.patch(`{"plan":"basic","reason":"` + strings.Repeat("é", 250) + `"}`).want(200)
 }
+
+// TestListTenants_Prefix: the ids that begin with it, page by page, up to the last possible character; a bound key sees its own.
+func TestListTenants_Prefix(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.catalogue() // acme
+	plan := s.readTenant("acme").Plan
+	for _, id := range []string{"Acme", "acm", "acme-1", "acme.z", "acmezz:zz", "acmf", "z"} {
+		s.call("PUT", "/v1/tenants/"+id, `{"plan":"`+plan+`"}`).want(201)
+	}
+	list := func(query string) (ids []string) {
+		for cursor := ""; ; {
+			var page wire.TenantList
+			s.call("GET", "/v1/tenants?limit=2"+query+cursor, "").want(200).into(&page)
+			for i := range page.Items {
+				ids = append(ids, page.Items[i].Tenant)
+			}
+			if page.NextCursor == nil {
+				return ids
+			}
+			cursor = "&cursor=" + *page.NextCursor
+		}
+	}
+	for query, want := range map[string][]string{
+		"&prefix=acme": {"acme", "acme-1", "acme.z", "acmezz:zz"}, "&prefix=acmezz:zz": {"acmezz:zz"}, "&prefix=A": {"Acme"}, "&prefix=z": {"z"}, "&prefix=none": nil,
+		"": {"Acme", "acm", "acme", "acme-1", "acme.z", "acmezz:zz", "acmf", "z"},
+	} {
+		if got := list(query); !reflect.DeepEqual(got, want) {
+			t.Errorf("%q: %v, want %v", query, got, want)
+		}
+	}
+	for _, bad := range []string{"", "a%20b", "-a", strings.Repeat("x", 129), "a%25"} {
+		s.call("GET", "/v1/tenants?prefix="+bad, "").problem(400, "invalid_argument")
+	}
+}

@@ -1,11 +1,11 @@
-// Package transport holds the connections of the service: two HTTP servers on two listeners, perhaps a part on a third, certificates, how long and
+// Package transport holds the connections of the service: two HTTP servers on two listeners, perhaps parts on others, certificates, how long and
 // how many connections there are, and how they stop. It knows no route and no body.
 //
 // # Terms
 //
 //   - API: the handler for clients, and its listener.
 //   - ops: the handler for operators (package ops), and its listener.
-//   - part: one more listener whose protocol is not HTTP/1.1. Another package speaks it.
+//   - part: one more listener: of a protocol that another package speaks, or of pages for browsers.
 //   - drain: the time between the order to stop and the end of listening. Load balancers notice meanwhile.
 //
 // # Invariants

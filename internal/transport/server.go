@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -74,15 +75,21 @@ type Part struct {
 	Stop           func(context.Context) error // finishes requests in progress, and cuts them off when its context ends
 }
 
-// Server serves the API on one listener, the operators' endpoints on another, and perhaps a Part on a third.
+// besideAPI is a part with its listener.
+type besideAPI struct {
+	*Part
+
+	listener net.Listener
+}
+
+// Server serves the API on one listener, the operators' endpoints on another, and perhaps parts on others.
 type Server struct {
 	cfg      Config
 	api      *http.Server
 	ops      *http.Server
 	metrics  *metrics
-	listener net.Listener         // of the API
-	part     atomic.Pointer[Part] // nil: none
-	beside   net.Listener         // of the part
+	listener net.Listener                // of the API
+	parts    atomic.Pointer[[]besideAPI] // nil: none
 	serving  errgroup.Group
 	stopping atomic.Bool
 }
@@ -136,15 +143,38 @@ func (s *Server) ServeAPI(h http.Handler, l net.Listener) {
 	s.serving.Go(func() error { return s.served(s.api.Serve(accepting), "serve the API") })
 }
 
-// ServePart serves p on l until Shutdown, with the API's certificate if there is one. It returns at once. There is one part at most.
+// ServePart serves p on l until Shutdown, with the API's certificate if there is one. It returns at once. Parts are added one after the other.
 func (s *Server) ServePart(p *Part, l net.Listener) {
 	var accepting net.Listener = tracked{newCapped(l, p.ConnectionsMax, s.metrics, p.Name)}
 	if s.cfg.TLS != nil {
 		accepting = tls.NewListener(accepting, s.cfg.TLS.config(p.Protocol))
 	}
-	s.beside = accepting
-	s.part.Store(p)
+	all := append(slices.Clone(s.beside()), besideAPI{p, accepting})
+	s.parts.Store(&all)
 	s.serving.Go(func() error { return s.served(p.Serve(accepting), "serve "+p.Name) })
+}
+
+// beside returns the parts.
+func (s *Server) beside() []besideAPI {
+	if all := s.parts.Load(); all != nil {
+		return *all
+	}
+	return nil
+}
+
+// ServePages serves h on l until Shutdown, for browsers, as a part with this name.
+func (s *Server) ServePages(name string, h http.Handler, l net.Listener, most int) {
+	server := newServer(&s.cfg)
+	server.Handler, server.WriteTimeout = s.guarded(h), s.api.WriteTimeout
+	s.ServePart(&Part{
+		Name: name, Protocol: "http/1.1", ConnectionsMax: most, Serve: server.Serve, Drain: func() {},
+		Stop: func(ctx context.Context) error {
+			if err := server.Shutdown(ctx); err != nil {
+				return errors.Join(fmt.Errorf("finish pages: %w", err), server.Close())
+			}
+			return nil
+		},
+	}, l)
 }
 
 // guarded returns h with what all answers of the API share.
@@ -180,7 +210,7 @@ func (s *Server) served(err error, what string) error {
 // cut closes all listeners and connections.
 func (s *Server) cut() error {
 	err := errors.Join(s.api.Close(), s.ops.Close())
-	if p := s.part.Load(); p != nil {
+	for _, p := range s.beside() {
 		now, cancel := context.WithCancel(context.Background())
 		cancel()
 		_ = p.Stop(now) // it reports that it was cut off
@@ -203,20 +233,20 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	if s.stopping.Swap(true) {
 		return nil
 	}
-	p := s.part.Load()
-	if p != nil {
+	parts := s.beside()
+	for _, p := range parts {
 		p.Drain()
 	}
 	if s.cfg.DrainDelay > 0 {
 		pause(ctx, s.cfg.DrainDelay)
 		_ = s.listener.Close() // it is closed again, and reported, below
-		if p != nil {
-			_ = s.beside.Close()
+		for _, p := range parts {
+			_ = p.listener.Close()
 		}
 		pause(ctx, min(settle, s.cfg.DrainDelay))
 	}
 	var part errgroup.Group
-	if p != nil {
+	for _, p := range parts {
 		part.Go(func() error { return p.Stop(ctx) })
 	}
 	err := s.api.Shutdown(ctx)

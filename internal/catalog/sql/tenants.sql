@@ -3,10 +3,10 @@
 SELECT clock_timestamp();
 
 -- name: SelectTenants
--- Tenants after $1, at most $2, in order.
+-- Tenants after $1 whose ids begin with $3, at most $2, in order. No id has a character above z, after which comes {.
 SELECT t.tenant_id, t.plan, t.anchor, t.timezone, t.status, t.metadata, t.overrides, t.features, t.version, t.created_at, t.updated_at
 FROM tenants t
-WHERE t.tenant_id > $1
+WHERE t.tenant_id > $1 AND t.tenant_id >= $3 AND t.tenant_id < $3 || '{'
 ORDER BY t.tenant_id
 LIMIT $2;
 

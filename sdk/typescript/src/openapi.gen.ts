@@ -6081,6 +6081,8 @@ export interface operations {
     listTenants: {
         parameters: {
             query?: {
+                /** @description Only tenants whose ids begin with it, as in `acme`. Capital and small letters differ. */
+                prefix?: components["schemas"]["Id"];
                 /** @description The largest number of items in the page. */
                 limit?: components["parameters"]["PageLimit"];
                 /** @description The `next_cursor` of the page before. Opaque; valid only with the same filters. */

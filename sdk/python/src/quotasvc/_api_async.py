@@ -888,6 +888,7 @@ class AsyncApi:
     async def list_tenants(
         self,
         *,
+        prefix: str | None = None,
         limit: int | None = None,
         cursor: str | None = None,
     ) -> models.TenantList:
@@ -898,19 +899,20 @@ class AsyncApi:
         Scope: read.
         """
         return await self._transport.call(
-            Call("GET", "/v1/tenants", query={"limit": limit, "cursor": cursor}),
+            Call("GET", "/v1/tenants", query={"prefix": prefix, "limit": limit, "cursor": cursor}),
             models.TenantList,
         )
 
     async def all_tenants(
         self,
         *,
+        prefix: str | None = None,
         limit: int | None = None,
     ) -> AsyncIterator[models.Tenant]:
         """All tenants. Asks for one page after the other; `limit` is the size of a page."""
         cursor: str | None = None
         while True:
-            page = await self.list_tenants(limit=limit, cursor=cursor)
+            page = await self.list_tenants(prefix=prefix, limit=limit, cursor=cursor)
             for item in page.items:
                 yield item
             if not page.next_cursor or page.next_cursor == cursor:

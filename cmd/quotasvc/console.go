@@ -1,0 +1,31 @@
+package main
+
+import (
+	"net/netip"
+
+	"github.com/quotasvc/quotasvc/internal/access"
+	"github.com/quotasvc/quotasvc/internal/catalog"
+	"github.com/quotasvc/quotasvc/internal/console"
+	"github.com/quotasvc/quotasvc/internal/console/session"
+	"github.com/quotasvc/quotasvc/internal/httpapi/forwarded"
+)
+
+// openConsole makes the console, unless it is off. Without an address of its own it is served beside the API.
+func (s *service) openConsole(cfg *serviceConfig, c *catalog.Store, keys *access.Directory, proxies []netip.Prefix) error {
+	if cfg.ConsoleListen == consoleOff {
+		return nil
+	}
+	sessions, err := session.NewStore(c)
+	if err != nil {
+		return err
+	}
+	pages := console.New(console.Config{
+		API: s.api, Keys: keys, Sessions: sessions, Client: forwarded.NewProxies(proxies, s.log).Client, Log: s.log,
+	})
+	if cfg.ConsoleListen == "" {
+		s.api = pages.Beside(s.api)
+		return nil
+	}
+	s.console = pages
+	return nil
+}

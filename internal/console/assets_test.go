@@ -1,0 +1,68 @@
+package console
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"encoding/hex"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// sizeMax bounds what a browser loads besides the pages, compressed.
+const sizeMax = 100_000
+
+// TestAssets_OfOthers_AreAsPublished: nobody has changed a file of others, and every one is listed.
+func TestAssets_OfOthers_AreAsPublished(t *testing.T) {
+	t.Parallel()
+	list, err := os.ReadFile("assets/VENDORED.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	listed := map[string]bool{"console.css": true, "console.js": true}
+	for line := range strings.Lines(string(list)) {
+		if strings.HasPrefix(line, "#") {
+			continue
+		}
+		fields := strings.Split(strings.TrimSpace(line), "\t")
+		if len(fields) != 6 {
+			t.Fatalf("%q has %d fields", line, len(fields))
+		}
+		listed[fields[0]] = true
+		text, err := os.ReadFile(filepath.Join("assets", fields[0]))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.HasSuffix(fields[0], ".gz") {
+			r, err := gzip.NewReader(bytes.NewReader(text))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if text, err = io.ReadAll(r); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if sum := sha256.Sum256(text); hex.EncodeToString(sum[:]) != fields[5] {
+			t.Errorf("%s is not that of %s %s", fields[0], fields[1], fields[2])
+		}
+	}
+	for name := range newAssets().paths {
+		if !listed[name] {
+			t.Errorf("%s is not listed", name)
+		}
+	}
+}
+
+func TestAssets_SmallTogether(t *testing.T) {
+	t.Parallel()
+	total := 0
+	for _, a := range newAssets().byName {
+		total += len(a.zipped())
+	}
+	if total > sizeMax {
+		t.Errorf("scripts and styles have %d bytes compressed, want at most %d", total, sizeMax)
+	}
+}

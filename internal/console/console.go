@@ -1,0 +1,249 @@
+package console
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/netip"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/a-h/templ"
+
+	"github.com/quotasvc/quotasvc/client"
+	"github.com/quotasvc/quotasvc/internal/access"
+	"github.com/quotasvc/quotasvc/internal/console/session"
+)
+
+// Prefix is the path below which everything is.
+const Prefix = "/console/"
+
+const (
+	// formMax bounds the body of a form: the longest field is a reason of 500 bytes.
+	formMax = 64 << 10
+
+	// policy lets a page load what this program serves, send its forms here, and be framed by nobody.
+	policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+
+// Config configures a Console. Every field is required.
+type Config struct {
+	// API answers the calls of the pages.
+	API http.Handler
+
+	// Keys authenticates those who sign in, as the API does.
+	Keys *access.Directory
+
+	// Sessions keeps who is signed in.
+	Sessions *session.Store
+
+	// Client returns the address of a request's sender.
+	Client func(*http.Request) netip.Addr
+
+	// Log gets one line per page.
+	Log *slog.Logger
+}
+
+// Console serves the pages.
+type Console struct {
+	cfg     Config
+	assets  *assets
+	handler http.Handler
+	now     func() time.Time
+}
+
+// New returns a console. It starts nothing.
+func New(cfg Config) *Console {
+	c := &Console{cfg: cfg, assets: newAssets(), now: time.Now}
+	mux := http.NewServeMux()
+	for pattern, page := range c.pages() {
+		mux.HandleFunc(pattern, c.serve(page))
+	}
+	mux.HandleFunc("GET "+Prefix+"assets/{name}", c.assets.serve)
+	var origin http.CrossOriginProtection
+	origin.SetDenyHandler(c.serve(page{public: true, show: func(call *call) error {
+		return &failure{status: http.StatusForbidden, title: "The form came from another site", detail: "Nothing was changed. Open the console in a window of its own and send the form there."}
+	}}))
+	c.handler = origin.Handler(mux)
+	return c
+}
+
+// Beside returns a handler that serves the console below Prefix, and everything else by others.
+func (c *Console) Beside(others http.Handler) http.Handler {
+	bare := strings.TrimSuffix(Prefix, "/")
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasPrefix(r.URL.Path, Prefix) || r.URL.Path == bare {
+			c.ServeHTTP(w, r)
+			return
+		}
+		others.ServeHTTP(w, r)
+	})
+}
+
+// ServeHTTP serves a request for a page.
+func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	h.Set("Content-Security-Policy", policy)
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Referrer-Policy", "same-origin")
+	h.Set("Cross-Origin-Opener-Policy", "same-origin")
+	h.Set("Permissions-Policy", "camera=(), geolocation=(), microphone=()")
+	h.Set("Cache-Control", "no-store")
+	if !strings.HasPrefix(r.URL.Path, Prefix) {
+		http.Redirect(w, r, Prefix, http.StatusSeeOther)
+		return
+	}
+	c.handler.ServeHTTP(w, r)
+}
+
+// page is what is shown at a path.
+type page struct {
+	show   func(*call) error
+	public bool // needs no session
+	admin  bool // needs a key with the scope admin
+}
+
+// pages returns the pages by their patterns.
+func (c *Console) pages() map[string]page {
+	const tenant = Prefix + "tenants/{tenant}"
+	return map[string]page{
+		"GET " + Prefix + "login":                            {show: showLogin, public: true},
+		"POST " + Prefix + "login":                           {show: signIn, public: true},
+		"POST " + Prefix + "logout":                          {show: signOut},
+		"GET " + Prefix + "{$}":                              {show: showStart},
+		"GET " + Prefix + "tenants":                          {show: showTenants},
+		"GET " + tenant:                                      {show: showTenant},
+		"GET " + tenant + "/balances":                        {show: showBalances},
+		"GET " + tenant + "/journal":                         {show: showJournal},
+		"GET " + tenant + "/journal.csv":                     {show: sendJournal},
+		"GET " + tenant + "/usage.csv":                       {show: sendUsage},
+		"GET " + tenant + "/statements/{meter}":              {show: showStatements},
+		"GET " + tenant + "/statements/{meter}/{period}":     {show: showStatement},
+		"GET " + tenant + "/statements/{meter}/{period}/csv": {show: sendStatement},
+		"GET " + Prefix + "explain":                          {show: showExplain},
+		Prefix:                                               {show: showNowhere},
+	}
+}
+
+// call is one request for a page.
+type call struct {
+	*client.API // with the session's key; nil without a session
+
+	console *Console
+	w       http.ResponseWriter
+	r       *http.Request
+	ctx     context.Context //nolint:containedctx // the request's: a call is its request
+	session *session.Session
+	key     *access.Key // of the session
+	kept    form        // the fields of a kept form, on the page that shows them again
+	status  int
+}
+
+// serve returns the handler of a page.
+func (c *Console) serve(p page) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		started := c.now()
+		call := &call{console: c, w: w, r: r, ctx: r.Context(), status: http.StatusOK}
+		c.answer(call, p)
+		attrs := []slog.Attr{
+			slog.String("method", r.Method), slog.String("route", r.Pattern), slog.Int("status", call.status),
+			slog.Int64("duration_us", c.now().Sub(started).Microseconds()), slog.String("remote_addr", r.RemoteAddr),
+		}
+		if call.key != nil {
+			attrs = append(attrs, slog.String("key", call.key.ID))
+		}
+		if tenant := r.PathValue("tenant"); tenant != "" {
+			attrs = append(attrs, slog.String("tenant", tenant))
+		}
+		c.cfg.Log.LogAttrs(call.ctx, slog.LevelInfo, "console page", attrs...)
+	}
+}
+
+// answer runs a page, and shows its error.
+func (c *Console) answer(call *call, p page) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			if cause == http.ErrAbortHandler { //nolint:errorlint // net/http compares the same way: it is a panic value
+				panic(cause)
+			}
+			c.cfg.Log.LogAttrs(call.ctx, slog.LevelError, "console page failed", slog.Any("error", cause), slog.String("stack", string(debug.Stack())))
+			call.fail(errors.New("panic"))
+		}
+	}()
+	if err := call.run(p); err != nil {
+		call.fail(err)
+	}
+}
+
+// run opens the session, and shows the page if the session may see it.
+func (c *call) run(p page) error {
+	c.r.Body = http.MaxBytesReader(c.w, c.r.Body, formMax)
+	if p.public {
+		return p.show(c)
+	}
+	if err := c.enter(); err != nil {
+		return err
+	}
+	if c.session == nil {
+		return c.askToSignIn()
+	}
+	if c.r.Method == http.MethodPost {
+		if err := c.r.ParseForm(); err != nil {
+			return badForm(err)
+		}
+	}
+	if c.r.Method == http.MethodPost && !c.session.IsToken(c.r.PostFormValue("token")) {
+		return &failure{status: http.StatusForbidden, title: "The form is not from this session", detail: "Nothing was changed. Open the page again and send its form."}
+	}
+	if p.admin && !c.mayChange() {
+		return &failure{status: http.StatusForbidden, title: "This key may not change anything", detail: "Nothing was changed. Corrections need a key with the scope admin; this one has " + c.key.Scopes.String() + "."}
+	}
+	return p.show(c)
+}
+
+// mayChange reports whether the key may make corrections.
+func (c *call) mayChange() bool { return c.key != nil && c.key.Scopes.Has(access.Admin) }
+
+// render sends a page. Nothing is sent if it cannot be made.
+func (c *call) render(status int, content templ.Component) error {
+	var out bytes.Buffer
+	if err := content.Render(c.ctx, &out); err != nil {
+		return err
+	}
+	h := c.w.Header()
+	h.Set("Content-Type", "text/html; charset=utf-8")
+	c.status = status
+	c.w.WriteHeader(status)
+	_, _ = c.w.Write(out.Bytes()) // who left does not read it
+	return nil
+}
+
+// redirect sends the browser to a path of the console.
+func (c *call) redirect(path string) error {
+	c.status = http.StatusSeeOther
+	if c.partial() {
+		c.w.Header().Set("Hx-Redirect", path)
+		c.status = http.StatusOK
+		c.w.WriteHeader(c.status)
+		return nil
+	}
+	http.Redirect(c.w, c.r, path, c.status)
+	return nil
+}
+
+// partial reports whether htmx asks for a part of a page.
+func (c *call) partial() bool { return c.r.Header.Get("Hx-Request") == "true" }
+
+// token is what a form of this session carries.
+func (c *call) token() string {
+	if c.session == nil {
+		return ""
+	}
+	return c.session.Token()
+}
+
+// asset returns the path of an asset.
+func (c *call) asset(name string) string { return c.console.assets.path(name) }

@@ -1,0 +1,222 @@
+package console
+
+import (
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/quotasvc/quotasvc/client"
+	"github.com/quotasvc/quotasvc/internal/access"
+)
+
+// explainView is what would happen if a tenant used an amount now.
+type explainView struct {
+	tenant, meter, amount, subject, route string
+
+	asked   bool // the form was complete
+	mayAsk  bool // the key has the scope use, which checks need
+	problem *failure
+	unit    string
+	zone    *time.Location
+	answer  *client.CheckAnswer
+	draws   *client.DebitAnswer // what a debit would draw; nil if it would be refused
+	steps   []step
+}
+
+// step is one step of the waterfall.
+type step struct {
+	title, text string
+	outcome     outcome
+	meter       string // whose units it takes
+	amount      int64  // that it takes
+}
+
+// outcome says how a step ends.
+type outcome string
+
+const (
+	passes outcome = "passes"
+	takes  outcome = "takes"
+	denies outcome = "denies"
+	notes  outcome = "notes" // decides nothing
+)
+
+// showExplain shows what would happen if a tenant used an amount of a meter.
+func showExplain(c *call) error {
+	q := c.r.URL.Query()
+	v := &explainView{
+		tenant: strings.TrimSpace(q.Get("tenant")), meter: strings.TrimSpace(q.Get("meter")), amount: strings.TrimSpace(q.Get("amount")),
+		subject: strings.TrimSpace(q.Get("subject")), route: strings.TrimSpace(q.Get("route")), mayAsk: c.key.Scopes.Has(access.Use), zone: time.UTC,
+	}
+	if v.tenant == "" && c.key.Tenant != "" {
+		v.tenant = c.key.Tenant
+	}
+	if v.meter != "" && v.amount != "" && v.tenant != "" && v.mayAsk {
+		v.asked = true
+		if err := v.ask(c); err != nil {
+			v.problem = explain(err)
+		}
+	}
+	return c.render(http.StatusOK, explainPage(c, v))
+}
+
+// ask checks, and then tries a debit that changes nothing, whose draws are those of the real one.
+func (v *explainView) ask(c *call) error {
+	amount, err := strconv.ParseInt(strings.ReplaceAll(v.amount, ",", ""), 10, 64)
+	if err != nil {
+		return &failure{status: http.StatusBadRequest, title: "The amount is not a whole number", detail: "Enter the amount in the meter's smallest unit, such as 250."}
+	}
+	v.unit = "units"
+	if m, err := c.GetMeter(c.ctx, v.meter); err == nil {
+		v.unit = m.Unit
+	}
+	if t, err := c.GetTenant(c.ctx, v.tenant); err == nil {
+		v.zone = zoneOf(t.Timezone)
+	}
+	items := client.Items{{Meter: v.meter, Amount: amount}}
+	v.answer, err = c.Check(c.ctx, client.CheckRequest{Tenant: v.tenant, Items: items, Subject: v.subject, Route: v.route})
+	if err != nil {
+		return err
+	}
+	tried, err := c.Debit(c.ctx, client.DebitRequest{Tenant: v.tenant, Items: items, Subject: v.subject, DryRun: true})
+	if err == nil {
+		v.draws = tried
+	} else if e := client.AsError(err); e == nil || e.Status >= http.StatusInternalServerError {
+		return err
+	}
+	v.steps = v.waterfall()
+	return nil
+}
+
+// waterfall returns the steps in the order in which the service takes them.
+func (v *explainView) waterfall() []step {
+	steps := []step{v.blockStep()}
+	for i := range v.answer.Limits {
+		steps = append(steps, v.limitStep(&v.answer.Limits[i]))
+	}
+	if len(v.answer.Limits) == 0 {
+		steps = append(steps, step{title: "Rate limits", text: "No rate limit applies to this request.", outcome: passes})
+	}
+	for i := range v.answer.Items {
+		steps = append(steps, v.itemSteps(&v.answer.Items[i])...)
+	}
+	return steps
+}
+
+func (v *explainView) blockStep() step {
+	b := v.answer.Blocked
+	if b == nil {
+		return step{title: "Blocks", text: "Nothing blocks the tenant" + ofSubject(v.subject) + ".", outcome: passes}
+	}
+	text := fmt.Sprintf("The %s %s is blocked", b.Kind, b.Value)
+	if !b.ExpiresAt.IsZero() {
+		text += " until " + stamp(b.ExpiresAt, v.zone)
+	}
+	if b.Reason != "" {
+		text += ": " + b.Reason
+	}
+	return step{title: "Blocks", text: sentence(text), outcome: denies}
+}
+
+func ofSubject(subject string) string {
+	if subject == "" {
+		return ""
+	}
+	return " or the subject " + subject
+}
+
+func (v *explainView) limitStep(l *client.LimitVerdict) step {
+	s := step{title: "Rate limit " + l.Rule, outcome: passes}
+	s.text = fmt.Sprintf("%s of %s requests are left (%s).", num(l.Remaining), num(l.Limit), words(l.Kind))
+	switch {
+	case l.Shadow && l.WouldDeny != nil && *l.WouldDeny:
+		s.outcome = notes
+		s.text = "In shadow mode: it would deny this, and denies nobody. " + s.text
+	case l.Shadow:
+		s.outcome = notes
+		s.text = "In shadow mode: it denies nobody. " + s.text
+	case !l.Allowed:
+		s.outcome = denies
+		if l.RetryAfterMs != nil {
+			s.text += " It lets this pass after " + (time.Duration(*l.RetryAfterMs) * time.Millisecond).String() + "."
+		} else {
+			s.text += " Waiting does not help: the request costs more than the limit ever holds."
+		}
+	}
+	if l.Degraded {
+		s.text += " Redis is away, so this is decided from what this instance knows."
+	}
+	return s
+}
+
+// itemSteps says which grants would pay an item, or what is missing.
+func (v *explainView) itemSteps(item *client.CheckedItem) []step {
+	if v.draws == nil {
+		text := fmt.Sprintf("%s %s are needed and %s are left of %s.", num(item.Required), v.unit, num(item.Remaining), num(item.Limit))
+		switch {
+		case item.Code == client.ProblemCodeMeterNotInPlan:
+			text = "The tenant's plan does not have this meter."
+		case v.answer.Code == client.ProblemCodeTenantSuspended:
+			text = "The tenant is suspended."
+		case !item.WouldSucceedAt.IsZero():
+			text += " It would succeed at " + stamp(item.WouldSucceedAt, v.zone) + ", when the next period opens."
+		default:
+			text += fmt.Sprintf(" At most %s %s would be allowed now.", num(item.MaxAllowedNow), v.unit)
+		}
+		return []step{{title: "Balance of " + item.Meter, text: text, outcome: denies}}
+	}
+	var steps []step
+	for _, d := range v.draws.Items {
+		for n, draw := range d.Draws {
+			s := step{title: ordinal(n) + " grant", outcome: takes, amount: draw.Amount, meter: draw.Meter}
+			switch {
+			case draw.Source == client.SourceOverage:
+				s.title, s.text = "Overage", "Nothing is left, and the plan permits overage: this is used without a grant."
+			case draw.Meter != d.Meter:
+				s.title, s.text = "Overflow to "+draw.Meter, fmt.Sprintf("%s is used up, and its plan lets %s pay, from grant %s (%s).", d.Meter, draw.Meter, draw.Grant, sourceText(draw.Source))
+			default:
+				s.text = fmt.Sprintf("From grant %s (%s).", draw.Grant, sourceText(draw.Source))
+			}
+			steps = append(steps, s)
+		}
+		steps = append(steps, step{title: "Afterwards", text: fmt.Sprintf("%s %s of %s would remain.", num(d.Remaining), v.unit, d.Meter), outcome: notes})
+	}
+	return steps
+}
+
+// ordinal names the position of a grant in the burn order.
+func ordinal(n int) string {
+	switch n {
+	case 0:
+		return "First"
+	case 1:
+		return "Second"
+	case 2:
+		return "Third"
+	default:
+		return strconv.Itoa(n+1) + "th"
+	}
+}
+
+// verdict says in one sentence what would happen.
+func (v *explainView) verdict() string {
+	what := fmt.Sprintf("%s %s of %s", v.amount, v.unit, v.meter)
+	switch {
+	case v.answer.Allowed:
+		return "Allowed: " + v.tenant + " could use " + what + " now."
+	case v.answer.Code == client.ProblemCodeRateLimited:
+		return "Denied: a rate limit refuses the request now (429 rate_limited). The balance was not the reason."
+	case v.answer.Code == client.ProblemCodeCreditsExhausted:
+		return "Denied: there are not enough units of " + v.meter + " (402 credits_exhausted). A top-up helps; waiting does not."
+	case v.answer.Code == client.ProblemCodeQuotaExceeded:
+		return "Denied: the allowance of " + v.meter + " is used up (429 quota_exceeded). It comes back with the next period."
+	case v.answer.Code == client.ProblemCodeTenantSuspended:
+		return "Denied: the tenant is suspended (403 tenant_suspended)."
+	case v.answer.Blocked != nil:
+		return "Denied: a block forbids it (403 " + string(v.answer.Code) + ")."
+	default:
+		return "Denied: " + string(v.answer.Code) + "."
+	}
+}

@@ -1,0 +1,101 @@
+package console
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/quotasvc/quotasvc/client"
+	"github.com/quotasvc/quotasvc/internal/access"
+)
+
+// failure is an error that a person is shown.
+type failure struct {
+	status int
+	title  string // what happened
+	detail string // what was not done, and what to do
+	fields []client.FieldError
+	id     string // of the request, for the log
+}
+
+// Error is for logs.
+func (f *failure) Error() string { return f.title + ": " + f.detail }
+
+// badForm is for a body that is no form, or one that is too large.
+func badForm(err error) error {
+	if _, large := errors.AsType[*http.MaxBytesError](err); large {
+		return &failure{status: http.StatusRequestEntityTooLarge, title: "The form is too large", detail: "Nothing was changed. A form may have 64 KiB."}
+	}
+	return &failure{status: http.StatusBadRequest, title: "The form cannot be read", detail: "Nothing was changed. Open the page again and send its form."}
+}
+
+// explain returns what a person is shown about an error.
+func explain(err error) *failure {
+	if f, ok := errors.AsType[*failure](err); ok {
+		return f
+	}
+	if r, ok := errors.AsType[*access.Refusal](err); ok && r.Reason != access.Unknown {
+		return &failure{status: http.StatusServiceUnavailable, title: "The key cannot be checked now", detail: "Nothing was changed. Try again in a moment."}
+	}
+	if e := client.AsError(err); e != nil {
+		return ofAPI(e)
+	}
+	return &failure{status: http.StatusServiceUnavailable, title: "PostgreSQL does not answer", detail: "Sessions are kept there, so no page can be shown. Nothing was changed. Try again in a moment."}
+}
+
+// titles says what a code means.
+var titles = map[client.ProblemCode]string{
+	client.ProblemCodeInvalidArgument: "The API does not take this", client.ProblemCodeForbidden: "This key may not do that",
+	client.ProblemCodeUnauthenticated: "The key does not work any more", client.ProblemCodeTenantNotFound: "There is no such tenant",
+	client.ProblemCodeNotFound: "There is nothing with this id", client.ProblemCodeGrantNotFound: "There is no such grant",
+	client.ProblemCodeOperationNotFound: "There is no such operation", client.ProblemCodeMeterNotInPlan: "The tenant's plan does not have this meter",
+	client.ProblemCodeTenantSuspended: "The tenant is suspended", client.ProblemCodePreconditionFailed: "It was changed meanwhile",
+	client.ProblemCodeRefundExceedsDebit: "More than the operation used cannot be refunded", client.ProblemCodeArchived: "This was archived",
+	client.ProblemCodeReportTooSlow: "This report takes too long", client.ProblemCodeQueueFull: "Too many requests wait",
+	client.ProblemCodeUnavailable: "The service cannot decide now", client.ProblemCodeOutcomeUnknown: "It is not known whether this was done",
+	client.ProblemCodeCreditsExhausted: "There is not enough", client.ProblemCodeQuotaExceeded: "There is not enough",
+	client.ProblemCodeIdempotencyKeyReused: "This form was sent before with other values",
+}
+
+// ofAPI explains an error of the API.
+func ofAPI(e *client.Error) *failure {
+	f := &failure{status: e.Status, title: titles[e.Code], detail: sentence(e.Detail), id: e.RequestID}
+	if f.title == "" {
+		f.title = "The API refuses this (" + string(e.Code) + ")"
+	}
+	if f.status == 0 {
+		f.status = http.StatusServiceUnavailable
+	}
+	if e.Problem != nil {
+		f.fields = e.Problem.Errors
+	}
+	if e.OutcomeUnknown {
+		f.detail += " Send the same form again: it carries its idempotency key, so it takes effect once."
+	}
+	return f
+}
+
+// fail shows an error.
+func (c *call) fail(err error) {
+	f := explain(err)
+	if f.status >= http.StatusInternalServerError {
+		c.console.cfg.Log.LogAttrs(c.ctx, slog.LevelWarn, "console page not shown", slog.String("error", err.Error()), slog.String("route", c.r.Pattern))
+	}
+	if failed := c.render(f.status, failurePage(c, f)); failed != nil {
+		c.console.cfg.Log.LogAttrs(c.ctx, slog.LevelError, "console page not made", slog.String("error", failed.Error()))
+		c.status = http.StatusInternalServerError
+		http.Error(c.w, "The page could not be made. Nothing was changed.", c.status)
+	}
+}
+
+// seconds returns a wait in whole seconds, rounded up.
+func seconds(d time.Duration) string { return strconv.Itoa(max(1, int(math.Ceil(d.Seconds())))) }
+
+// showNowhere answers for a path without a page.
+func showNowhere(c *call) error {
+	return &failure{status: http.StatusNotFound, title: "There is no such page", detail: fmt.Sprintf("%s is not a page of the console.", c.r.URL.Path)}
+}

@@ -1,0 +1,27 @@
+package console
+
+import (
+	"maps"
+	"net/url"
+	"slices"
+)
+
+// form is the fields of a form.
+type form map[string][]string
+
+// get returns the first value of a field.
+func (f form) get(name string) string { return url.Values(f).Get(name) }
+
+// without returns the form without some fields.
+func (f form) without(names ...string) form {
+	rest := form{}
+	for name, values := range f {
+		if !slices.Contains(names, name) {
+			rest[name] = values
+		}
+	}
+	return rest
+}
+
+// names returns the names of the fields in order.
+func (f form) names() []string { return slices.Sorted(maps.Keys(f)) }

@@ -1,0 +1,195 @@
+package console
+
+import (
+	"encoding/csv"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/quotasvc/quotasvc/client"
+)
+
+const (
+	entriesPerPage = 100
+
+	// csvRowsMax bounds a file of journal lines. The file says in its last row if it is cut.
+	csvRowsMax = 50_000
+)
+
+// kinds are the kinds of entries by which the journal can be filtered.
+func kinds() []client.EntryKind {
+	return []client.EntryKind{
+		client.EntryKindDebit, client.EntryKindGrant, client.EntryKindRefund, client.EntryKindHold, client.EntryKindCapture, client.EntryKindRelease,
+		client.EntryKindOverage, client.EntryKindAdjustUp, client.EntryKindAdjustDown, client.EntryKindVoid, client.EntryKindExpire,
+		client.EntryKindRolloverIn, client.EntryKindRolloverOut, client.EntryKindDenial,
+	}
+}
+
+// journalView is a page of the journal.
+type journalView struct {
+	*tenantView
+
+	filter   client.ListEntriesQuery
+	from, to string // as they were entered, in the tenant's zone
+	page     *client.EntryList
+	csv      string
+}
+
+// dayIn reads a day or a local time in a zone. Empty is zero.
+func dayIn(field, text string, zone *time.Location) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	for _, layout := range []string{"2006-01-02", "2006-01-02T15:04", "2006-01-02T15:04:05", time.RFC3339} {
+		if t, err := time.ParseInLocation(layout, text, zone); err == nil {
+			return t, nil
+		}
+	}
+	return time.Time{}, &failure{
+		status: http.StatusBadRequest, title: "This is not a time", detail: "Enter a day such as 2026-11-25, or a time such as 2026-11-25T14:05.",
+		fields: []client.FieldError{{Field: field, Message: "is not a day or a time: " + clip(text)}},
+	}
+}
+
+// clip shortens what somebody entered.
+func clip(s string) string {
+	const most = 60
+	if runes := []rune(s); len(runes) > most {
+		return string(runes[:most]) + "\u2026"
+	}
+	return s
+}
+
+// entriesQuery reads the filters of the journal.
+func (v *journalView) entriesQuery(c *call) error {
+	q := c.r.URL.Query()
+	v.from, v.to = q.Get("from"), q.Get("to")
+	v.filter = client.ListEntriesQuery{
+		Meter: q.Get("meter"), Subject: q.Get("subject"), Kind: q.Get("kind"), Order: q.Get("order"), Limit: entriesPerPage, Cursor: q.Get("cursor"),
+	}
+	if v.filter.Order == "" {
+		v.filter.Order = "desc"
+	}
+	var err error
+	if v.filter.From, err = dayIn("from", v.from, v.zone); err != nil {
+		return err
+	}
+	v.filter.To, err = dayIn("to", v.to, v.zone)
+	return err
+}
+
+// link returns the path of the journal with the same filters, from a cursor on.
+func (v *journalView) link(file, cursor string) string {
+	f := v.filter
+	return with(path("tenants", v.Tenant.Tenant, file), "meter", f.Meter, "subject", f.Subject, "kind", f.Kind, "order", f.Order, "from", v.from, "to", v.to, "cursor", cursor)
+}
+
+// showJournal shows a page of the journal.
+func showJournal(c *call) error {
+	t, err := c.readTenant()
+	if err != nil {
+		return err
+	}
+	v := &journalView{tenantView: t}
+	if err := v.entriesQuery(c); err != nil {
+		return err
+	}
+	if v.page, err = c.ListEntries(c.ctx, t.Tenant.Tenant, v.filter); err != nil {
+		return err
+	}
+	return c.render(http.StatusOK, journalPage(c, v))
+}
+
+// sheet begins a CSV file. Cells that a spreadsheet would run as formulas begin with an apostrophe.
+func (c *call) sheet(name string) *csv.Writer {
+	h := c.w.Header()
+	h.Set("Content-Type", "text/csv; charset=utf-8")
+	h.Set("Content-Disposition", `attachment; filename="`+cleanName(name)+`"`)
+	return csv.NewWriter(c.w)
+}
+
+// cleanName makes a name of a file out of ids.
+func cleanName(name string) string { return strings.Map(inFileName, name) }
+
+func inFileName(r rune) rune {
+	if r < ' ' || r > '~' || strings.ContainsRune(`"\/:*?<>|`, r) {
+		return '_'
+	}
+	return r
+}
+
+// cell makes text harmless for spreadsheets.
+func cell(s string) string {
+	if s != "" && strings.ContainsRune("=+-@\t\r", rune(s[0])) {
+		return "'" + s
+	}
+	return s
+}
+
+// sendJournal sends the journal with the filters of the page as CSV.
+func sendJournal(c *call) error {
+	t, err := c.readTenant()
+	if err != nil {
+		return err
+	}
+	v := &journalView{tenantView: t}
+	if err := v.entriesQuery(c); err != nil {
+		return err
+	}
+	v.filter.Limit, v.filter.Cursor = 500, ""
+	page, err := c.ListEntries(c.ctx, t.Tenant.Tenant, v.filter) // before the first byte: its error is shown as a page
+	if err != nil {
+		return err
+	}
+	w := c.sheet(t.Tenant.Tenant + "-journal.csv")
+	_ = w.Write([]string{"seq", "created_at", "kind", "meter", "unit", "amount", "remaining_after", "grant", "source", "subject", "operation_id", "actor", "metadata"})
+	for rows := 0; ; {
+		for i := range page.Items {
+			e := &page.Items[i]
+			_ = w.Write([]string{
+				strconv.FormatInt(e.Seq, 10), machine(e.CreatedAt), string(e.Kind), e.Meter, cell(t.unit(e.Meter)), strconv.FormatInt(e.Amount, 10),
+				strconv.FormatInt(e.RemainingAfter, 10), cell(e.Grant), e.Source, cell(e.Subject), cell(e.OperationID), e.Actor, cell(compact(e.Metadata)),
+			})
+		}
+		rows += len(page.Items)
+		if page.NextCursor == nil {
+			break
+		}
+		if rows >= csvRowsMax {
+			_ = w.Write([]string{"cut here: narrow the filters to get the rest"})
+			break
+		}
+		v.filter.Cursor = *page.NextCursor
+		if page, err = c.ListEntries(c.ctx, t.Tenant.Tenant, v.filter); err != nil {
+			_ = w.Write([]string{"cut here: " + explain(err).title})
+			break
+		}
+	}
+	w.Flush()
+	return nil
+}
+
+// sendUsage sends the use by day as CSV.
+func sendUsage(c *call) error {
+	t, err := c.readTenant()
+	if err != nil {
+		return err
+	}
+	t.readBalances(c)
+	list, err := c.ListUsage(c.ctx, t.Tenant.Tenant, client.ListUsageQuery{Meter: t.meter, From: t.from, To: t.to, By: "day", Timezone: t.Timezone})
+	if err != nil {
+		return err
+	}
+	t.usage = part[*client.UsageList]{value: list}
+	w := c.sheet(t.Tenant.Tenant + "-" + t.meter + "-use.csv")
+	_ = w.Write([]string{"day", "timezone", "meter", "unit", "used", "overage", "refunded", "operations"})
+	for _, d := range t.days() {
+		_ = w.Write([]string{
+			d.day, t.Timezone, t.meter, cell(t.unit(t.meter)), strconv.FormatInt(d.use.Used, 10), strconv.FormatInt(d.use.Overage, 10),
+			strconv.FormatInt(d.use.Refunded, 10), strconv.FormatInt(d.use.Operations, 10),
+		})
+	}
+	w.Flush()
+	return nil
+}

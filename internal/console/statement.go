@@ -1,0 +1,92 @@
+package console
+
+import (
+	"net/http"
+
+	"github.com/quotasvc/quotasvc/client"
+)
+
+// statementsView lists the periods of a meter.
+type statementsView struct {
+	*tenantView
+
+	page *client.StatementList
+}
+
+// showStatements lists the statements of a meter, the newest first.
+func showStatements(c *call) error {
+	t, err := c.readTenant()
+	if err != nil {
+		return err
+	}
+	v := &statementsView{tenantView: t}
+	v.meter = c.r.PathValue("meter")
+	v.page, err = c.ListStatements(c.ctx, t.Tenant.Tenant, client.ListStatementsQuery{Meter: v.meter, Cursor: c.r.URL.Query().Get("cursor"), Limit: 50})
+	if err != nil {
+		return err
+	}
+	return c.render(http.StatusOK, statementsPage(c, v))
+}
+
+// statementView is the statement of one period.
+type statementView struct {
+	*tenantView
+
+	s *client.Statement
+}
+
+// showStatement shows the statement of a period, for paper too.
+func showStatement(c *call) error {
+	t, err := c.readTenant()
+	if err != nil {
+		return err
+	}
+	v := &statementView{tenantView: t}
+	v.meter = c.r.PathValue("meter")
+	v.s, err = c.GetStatement(c.ctx, t.Tenant.Tenant, v.meter, c.r.PathValue("period"), client.GetStatementQuery{Subject: c.r.URL.Query().Get("subject")})
+	if err != nil {
+		return err
+	}
+	return c.render(http.StatusOK, statementPage(c, v))
+}
+
+// sum is one step from the opening to the closing of a period.
+type sum struct {
+	name, note string
+	amount     int64
+}
+
+// sums returns the steps. Overage is not among them: no grant paid it.
+func (v *statementView) sums() []sum {
+	s := v.s
+	return []sum{
+		{"Granted", "by the plan, top-ups and promos", s.Granted},
+		{"Refunded", "given back by refunds", s.Refunded},
+		{"Adjusted", "corrections by people", s.Adjusted},
+		{"Used", "paid by grants", -s.Used},
+		{"Expired", "not used in time", -s.Expired},
+	}
+}
+
+// foots reports whether opening and steps give the closing.
+func (v *statementView) foots() bool {
+	total := v.s.Opening
+	for _, s := range v.sums() {
+		total += s.amount
+	}
+	return total == v.s.Closing
+}
+
+// sendStatement sends the API's CSV of a statement.
+func sendStatement(c *call) error {
+	tenant, meter, period := c.r.PathValue("tenant"), c.r.PathValue("meter"), c.r.PathValue("period")
+	text, err := c.GetStatementCSV(c.ctx, tenant, meter, period, client.GetStatementQuery{Subject: c.r.URL.Query().Get("subject")})
+	if err != nil {
+		return err
+	}
+	h := c.w.Header()
+	h.Set("Content-Type", "text/csv; charset=utf-8")
+	h.Set("Content-Disposition", `attachment; filename="`+cleanName(tenant+"-"+meter+"-statement.csv")+`"`)
+	_, _ = c.w.Write(text)
+	return nil
+}

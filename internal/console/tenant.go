@@ -1,0 +1,256 @@
+package console
+
+import (
+	"cmp"
+	"math"
+	"net/http"
+	"slices"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/quotasvc/quotasvc/client"
+)
+
+const (
+	chartDays   = 31 // a month of use
+	periodsNext = 12
+	entriesHere = 12 // on the tenant's page; the journal has all
+	holdsHere   = 50
+	termsHere   = 50
+
+	// atOnce bounds the questions that one page asks at a time: reports have three connections.
+	atOnce = 3
+)
+
+// part is a piece of a page with what went wrong in place of it.
+type part[T any] struct {
+	value T
+	err   *failure
+}
+
+// take keeps the answer to one question of a page.
+func take[T any](v *T, err error) part[*T] {
+	if err != nil {
+		return part[*T]{err: explain(err)}
+	}
+	return part[*T]{value: v}
+}
+
+// tenantView is a tenant's page.
+type tenantView struct {
+	*client.Tenant
+
+	zone    *time.Location
+	units   map[string]string // of meters
+	meter   string            // whose chart, periods and subjects are shown; empty: there is none
+	from    time.Time         // of the chart
+	to      time.Time
+	now     time.Time
+	balance part[*client.BalanceList]
+	usage   part[*client.UsageList]
+	users   part[*client.UsageList] // by subject
+	periods part[*client.PeriodList]
+	holds   part[*client.HoldList]
+	entries part[*client.EntryList]
+	terms   part[*client.TermsList]
+}
+
+// unit returns the unit of a meter.
+func (v *tenantView) unit(meter string) string { return cmp.Or(v.units[meter], "units") }
+
+// readUnits returns the units of all meters.
+func (c *call) readUnits() map[string]string {
+	units := map[string]string{}
+	for m, err := range c.AllMeters(c.ctx, client.ListMetersQuery{Limit: 500}) {
+		if err != nil {
+			break // units are then called units
+		}
+		units[m.Meter] = m.Unit
+	}
+	return units
+}
+
+// readTenant reads the tenant of the path.
+func (c *call) readTenant() (*tenantView, error) {
+	t, err := c.GetTenant(c.ctx, c.r.PathValue("tenant"))
+	if err != nil {
+		return nil, err
+	}
+	return &tenantView{Tenant: t, zone: zoneOf(t.Timezone), units: c.readUnits(), now: c.console.now()}, nil
+}
+
+// readBalances reads the balances, and chooses the meter of the page.
+func (v *tenantView) readBalances(c *call) {
+	v.balance = take(c.ListBalances(c.ctx, v.Tenant.Tenant, client.ListBalancesQuery{}))
+	v.meter = c.r.URL.Query().Get("meter")
+	if v.balance.err != nil {
+		return
+	}
+	items := v.balance.value.Items
+	if !slices.ContainsFunc(items, func(b client.Balance) bool { return b.Meter == v.meter }) {
+		v.meter = ""
+		if len(items) > 0 {
+			v.meter = items[0].Meter
+		}
+	}
+	if len(items) > 0 {
+		v.now = items[0].AsOf // the ledger's time, which a test clock may have moved
+	}
+	local := v.now.In(v.zone)
+	v.to = v.now
+	v.from = time.Date(local.Year(), local.Month(), local.Day()-chartDays+1, 0, 0, 0, 0, v.zone)
+}
+
+// showTenant shows a tenant.
+func showTenant(c *call) error {
+	v, err := c.readTenant()
+	if err != nil {
+		return err
+	}
+	v.readBalances(c)
+	id := v.Tenant.Tenant
+	var g errgroup.Group
+	g.SetLimit(atOnce)
+	ask := func(question func()) { g.Go(func() error { question(); return nil }) }
+	ask(func() {
+		v.entries = take(c.ListEntries(c.ctx, id, client.ListEntriesQuery{Meter: v.meter, Order: "desc", Limit: entriesHere}))
+	})
+	if v.meter != "" {
+		ask(func() {
+			v.usage = take(c.ListUsage(c.ctx, id, client.ListUsageQuery{Meter: v.meter, From: v.from, To: v.to, By: "day", Timezone: v.Timezone}))
+		})
+		ask(func() {
+			v.users = take(c.ListUsage(c.ctx, id, client.ListUsageQuery{Meter: v.meter, From: v.from, To: v.to, By: "month", GroupBy: "subject", Timezone: v.Timezone}))
+		})
+		ask(func() {
+			v.periods = take(c.ListPeriods(c.ctx, id, client.ListPeriodsQuery{Meter: v.meter, Next: periodsNext}))
+		})
+	}
+	ask(func() {
+		v.holds = take(c.ListHolds(c.ctx, id, client.ListHoldsQuery{Status: string(client.HoldStatusActive), Limit: holdsHere}))
+	})
+	ask(func() { v.terms = take(c.ListTerms(c.ctx, id, client.ListTermsQuery{Limit: termsHere})) })
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	return c.render(http.StatusOK, tenantPage(c, v))
+}
+
+// showBalances sends the meters of a tenant, which a page exchanges while it is open.
+func showBalances(c *call) error {
+	v, err := c.readTenant()
+	if err != nil {
+		return err
+	}
+	v.readBalances(c)
+	return c.render(http.StatusOK, meters(c, v))
+}
+
+// stripe is a part of a bar, in thousandths of its width.
+type stripe struct {
+	class       string
+	from, width string
+}
+
+// stripes divides a bar: what was used, what is held, what remains, and beyond it what was used although nothing was left.
+func stripes(b *client.Balance) []stripe {
+	whole := float64(b.Used) + float64(b.Held) + float64(b.Remaining) + float64(b.Overage)
+	if whole <= 0 {
+		return nil
+	}
+	var out []stripe
+	at := 0.0
+	for _, s := range []struct {
+		class  string
+		amount int64
+	}{{"used", b.Used}, {"held", b.Held}, {"left", b.Remaining}, {"over", b.Overage}} {
+		if s.amount <= 0 {
+			continue
+		}
+		width := float64(s.amount) / whole * 100
+		out = append(out, stripe{s.class, percent(at), percent(width)})
+		at += width
+	}
+	return out
+}
+
+// grantStripes divides a bar by the grants that have something left, in burn order.
+func grantStripes(b *client.Balance) []stripe {
+	var whole, at float64
+	for i := range b.Grants {
+		whole += float64(b.Grants[i].Remaining)
+	}
+	if whole <= 0 {
+		return nil
+	}
+	var out []stripe
+	for i := range b.Grants {
+		if width := float64(b.Grants[i].Remaining) / whole * 100; width > 0 {
+			out = append(out, stripe{"grant g" + string(rune('0'+i%6)), percent(at), percent(width)})
+			at += width
+		}
+	}
+	return out
+}
+
+// percent writes a share of a width.
+func percent(p float64) string { return formatFloat(math.Round(p*100)/100) + "%" }
+
+// share says how much of what there was is used, in percent, rounded down so that 100 means all.
+func share(b *client.Balance) string {
+	whole := b.Used + b.Held + b.Remaining
+	if whole <= 0 {
+		return ""
+	}
+	return num(int64(math.Floor(float64(b.Used)/float64(whole)*100))) + " %"
+}
+
+// dayUse is the use of one day.
+type dayUse struct {
+	day  string
+	unix int64
+	use  client.Usage
+}
+
+// days returns the use of each day of the chart, also of those without any.
+func (v *tenantView) days() []dayUse {
+	if v.usage.value == nil {
+		return nil
+	}
+	found := map[int64]client.Usage{}
+	for _, u := range v.usage.value.Items {
+		found[u.Start.Unix()] = u
+	}
+	var out []dayUse
+	for day := v.from; day.Before(v.to); day = time.Date(day.Year(), day.Month(), day.Day()+1, 0, 0, 0, 0, v.zone) {
+		out = append(out, dayUse{day.Format("2006-01-02"), day.Unix(), found[day.Unix()]})
+	}
+	return out
+}
+
+// subjects returns the use of each subject over the days of the chart, the largest first.
+func (v *tenantView) subjects() []client.Usage {
+	if v.users.value == nil {
+		return nil
+	}
+	sums := map[string]client.Usage{}
+	for _, u := range v.users.value.Items {
+		who := u.Group["subject"]
+		sum := sums[who]
+		sum.Used, sum.Operations, sum.Refunded = sum.Used+u.Used, sum.Operations+u.Operations, sum.Refunded+u.Refunded
+		sum.Group = map[string]string{"subject": who}
+		sums[who] = sum
+	}
+	list := make([]client.Usage, 0, len(sums))
+	for _, sum := range sums {
+		list = append(list, sum)
+	}
+	slices.SortFunc(list, func(a, b client.Usage) int {
+		return cmp.Or(cmp.Compare(b.Used, a.Used), cmp.Compare(a.Group["subject"], b.Group["subject"]))
+	})
+	return list[:min(len(list), subjectsHere)]
+}
+
+// subjectsHere bounds the subjects on the page.
+const subjectsHere = 20

@@ -1,0 +1,177 @@
+package console
+
+import (
+	"encoding/json"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/quotasvc/quotasvc/client"
+)
+
+// num writes a number with its thousands apart.
+func num(n int64) string {
+	digits := strconv.FormatInt(n, 10)
+	sign := ""
+	if digits[0] == '-' {
+		sign, digits = "\u2212", digits[1:]
+	}
+	for at := len(digits) - 3; at > 0; at -= 3 {
+		digits = digits[:at] + "," + digits[at:]
+	}
+	return sign + digits
+}
+
+// signed is num with a plus.
+func signed(n int64) string {
+	if n > 0 {
+		return "+" + num(n)
+	}
+	return num(n)
+}
+
+// count writes a number with a noun.
+func count(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return num(int64(n)) + " " + many
+}
+
+// stamp writes an instant in a zone, to the second, and says the zone.
+func stamp(t time.Time, in *time.Location) string { return t.In(in).Format("2006-01-02 15:04:05 MST") }
+
+// short writes an instant to the minute, or as its day if that begins then.
+func short(t time.Time, in *time.Location) string {
+	local := t.In(in)
+	if h, m, s := local.Clock(); h == 0 && m == 0 && s == 0 {
+		return local.Format("2006-01-02")
+	}
+	return local.Format("2006-01-02 15:04")
+}
+
+// machine writes an instant for programs.
+func machine(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
+
+// zoneOf returns the zone with an IANA name, and UTC if this machine does not know it.
+func zoneOf(name string) *time.Location {
+	zone, err := time.LoadLocation(name)
+	if err != nil {
+		return time.UTC
+	}
+	return zone
+}
+
+// path joins segments below the console's prefix. Each may have any characters.
+func path(segments ...string) string {
+	for i, s := range segments {
+		segments[i] = url.PathEscape(s)
+	}
+	return Prefix + strings.Join(segments, "/")
+}
+
+// with adds a query of names and values to a path. Empty values are left out.
+func with(path string, pairs ...string) string {
+	q := url.Values{}
+	for i := 0; i+1 < len(pairs); i += 2 {
+		if pairs[i+1] != "" {
+			q.Set(pairs[i], pairs[i+1])
+		}
+	}
+	if len(q) == 0 {
+		return path
+	}
+	return path + "?" + q.Encode()
+}
+
+// sentence writes a detail of the API as a sentence.
+func sentence(s string) string {
+	if s == "" {
+		return ""
+	}
+	first, size := utf8.DecodeRuneInString(s)
+	s = string(unicode.ToUpper(first)) + s[size:]
+	if !strings.HasSuffix(s, ".") {
+		s += "."
+	}
+	return s
+}
+
+// words writes a name of the API in words: rollover_in becomes rollover in.
+func words[T ~string](name T) string { return strings.ReplaceAll(string(name), "_", " ") }
+
+// pretty writes JSON for people; empty for none.
+func pretty(raw any) string {
+	switch v := raw.(type) {
+	case json.RawMessage:
+		if len(v) == 0 || string(v) == "null" {
+			return ""
+		}
+		var any any
+		if json.Unmarshal(v, &any) != nil {
+			return string(v)
+		}
+		raw = any
+	case map[string]any:
+		if len(v) == 0 {
+			return ""
+		}
+	}
+	text, err := json.MarshalIndent(raw, "", "  ")
+	if err != nil {
+		return ""
+	}
+	return string(text)
+}
+
+// compact writes metadata on one line; empty for none.
+func compact(m client.Metadata) string {
+	if len(m) == 0 {
+		return ""
+	}
+	text, err := json.Marshal(m)
+	if err != nil {
+		return ""
+	}
+	return string(text)
+}
+
+// formatFloat writes a number without an exponent.
+func formatFloat(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
+
+// periodText writes a period in a zone.
+func periodText(start, end *time.Time, in *time.Location) string {
+	switch {
+	case start == nil:
+		return "no period"
+	case end == nil:
+		return "from " + short(*start, in) + ", no end"
+	default:
+		return short(*start, in) + " to " + short(*end, in)
+	}
+}
+
+// sourceText says where units come from.
+func sourceText(s client.Source) string {
+	switch s {
+	case client.SourceAllowance:
+		return "the plan's allowance"
+	case client.SourceTopup:
+		return "top-up"
+	case client.SourcePromo:
+		return "promo"
+	case client.SourceRollover:
+		return "rolled over"
+	case client.SourceAdjustment:
+		return "adjustment"
+	case client.SourceRefund:
+		return "refund"
+	case client.SourceOverage:
+		return "overage"
+	default:
+		return string(s)
+	}
+}
