@@ -3296,7 +3296,7 @@ type TenantList struct {
 	NextCursor NextCursor `json:"next_cursor"`
 }
 
-// TenantPatch `apply`, `prorate` and `reason` require `plan`, `anchor`, `timezone` or `overrides`, which together are the terms of the tenant.
+// TenantPatch `apply` and `prorate` require `plan`, `anchor`, `timezone` or `overrides`, which together are the terms of the tenant. `reason` requires one of them, or `status`.
 type TenantPatch struct {
 	// Anchor The start of tenant-anchored periods.
 	Anchor time.Time `json:"anchor,omitempty,omitzero"`

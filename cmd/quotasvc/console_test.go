@@ -46,17 +46,19 @@ func (c *consoled) key(t testing.TB, tenant string, scopes ...string) (secret, i
 	if tenant != "" {
 		body["tenant"] = tenant
 	}
-	var made struct{ Secret, Key_id string } //nolint:revive // the name in JSON
+	var made struct {
+		Secret string
+		KeyID  string `json:"key_id"`
+	}
 	c.do(t, 201, "POST", "/v1/keys", "", body).into(t, &made)
-	return made.Secret, made.Key_id
+	return made.Secret, made.KeyID
 }
 
 // browser sends requests as a browser does, without its scripts.
 type browser struct {
-	t       testing.TB
-	at      string
-	client  *http.Client
-	address string // X-Forwarded-For
+	t      testing.TB
+	at     string
+	client *http.Client
 }
 
 func (c *consoled) browser(t testing.TB) *browser {
@@ -125,12 +127,17 @@ var (
 	blanks = regexp.MustCompile(`\s+`)
 	tokens = regexp.MustCompile(`name="token" value="([^"]+)"`)
 	onces  = regexp.MustCompile(`name="once" value="([^"]+)"`)
+
+	versions   = regexp.MustCompile(`name="version" value="([^"]+)"`)
+	keptFields = regexp.MustCompile(`name="(kept\.[^"]+)" value="([^"]*)"`)
 )
 
 // plain returns what a person reads of a page.
 func plain(page string) string {
 	return strings.TrimSpace(blanks.ReplaceAllString(html.UnescapeString(tags.ReplaceAllString(page, " ")), " "))
 }
+
+func unescaped(text string) string { return html.UnescapeString(text) }
 
 // signIn signs in, and fails the test unless that works.
 func (b *browser) signIn(key string) {
@@ -204,6 +211,17 @@ func (b *browser) eventually(status int, path string) {
 		}
 	}
 	b.t.Fatalf("%s does not get %d", path, status)
+}
+
+// showsSoon fails the test unless a page shows a text soon.
+func (b *browser) showsSoon(path, text string) {
+	b.t.Helper()
+	for end := time.Now().Add(soon); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		if strings.Contains(plain(b.get(200, path)), text) {
+			return
+		}
+	}
+	b.t.Fatalf("%s does not show %q", path, text)
 }
 
 func TestConsole_WrongKeys_LimitedWithThoseOfTheAPI(t *testing.T) {
@@ -360,6 +378,10 @@ func TestConsole_Tenants_FoundByTheirBeginning(t *testing.T) {
 	if strings.Contains(part, "<html") || !strings.Contains(part, "acme-eu") {
 		t.Errorf("htmx gets %s", part)
 	}
+	part = string(b.send("GET", "/console/tenants?q=a%20b", nil, "Hx-Request", "true").body)
+	if strings.Contains(part, "<html") || !strings.Contains(part, "The API does not take this") {
+		t.Errorf("htmx gets %s", part)
+	}
 }
 
 func TestConsole_Tenant_ShowsWhatTheAPIKnows(t *testing.T) {
@@ -398,11 +420,12 @@ func TestConsole_Explain_SaysWhichStepLimits(t *testing.T) {
 	ask("meter=credits&amount=580", "Allowed", "Overage", "20 credits")
 	ask("meter=credits&amount=900", "Denied", "900 credits are needed and 560 are left")
 	ask("meter=api_calls&amount=8000", "429 quota_exceeded", "It would succeed at", "CE")
+	b.showsSoon("/console/explain?tenant=acme&meter=api_calls&amount=1&route=search", "Rate limit burst") // the instance has read the limit
 	ask("meter=api_calls&amount=1&route=search", "Rate limit burst", "of 5 requests are left (token bucket)")
 	ask("meter=none&amount=1", "There is nothing with this id", "does not exist")
 	ask("meter=credits&amount=many", "The amount is not a whole number")
 	c.do(t, 200, "PATCH", "/v1/tenants/acme", "", object{"status": "suspended"})
-	ask("meter=credits&amount=1", "403 tenant_suspended")
+	b.showsSoon("/console/explain?tenant=acme&meter=credits&amount=1", "403 tenant_suspended")
 
 	read, _ := c.key(t, "", "read")
 	b.signIn(read)

@@ -101,7 +101,7 @@ func (p *TenantPatch) checkApply(c *check.Checker) {
 	terms := p.namesTerms()
 	c.Require(p.Apply == "" || terms, "apply", "requires plan, anchor, timezone or overrides")
 	if c.Has("reason", p.Reason != "") {
-		c.Require(terms, "reason", "requires plan, anchor, timezone or overrides")
+		c.Require(terms || p.Status != nil, "reason", "requires plan, anchor, timezone, overrides or status")
 		c.Text("reason", p.Reason, 1, MaxReason)
 	}
 }

@@ -64,7 +64,7 @@ func New(cfg Config) *Console {
 	}
 	mux.HandleFunc("GET "+Prefix+"assets/{name}", c.assets.serve)
 	var origin http.CrossOriginProtection
-	origin.SetDenyHandler(c.serve(page{public: true, show: func(call *call) error {
+	origin.SetDenyHandler(c.serve(page{public: true, show: func(*call) error {
 		return &failure{status: http.StatusForbidden, title: "The form came from another site", detail: "Nothing was changed. Open the console in a window of its own and send the form there."}
 	}}))
 	c.handler = origin.Handler(mux)
@@ -123,6 +123,8 @@ func (c *Console) pages() map[string]page {
 		"GET " + tenant + "/statements/{meter}":              {show: showStatements},
 		"GET " + tenant + "/statements/{meter}/{period}":     {show: showStatement},
 		"GET " + tenant + "/statements/{meter}/{period}/csv": {show: sendStatement},
+		"GET " + tenant + "/correct/{what}":                  {show: showCorrection, admin: true},
+		"POST " + tenant + "/correct/{what}":                 {show: sendCorrection, admin: true},
 		"GET " + Prefix + "explain":                          {show: showExplain},
 		Prefix:                                               {show: showNowhere},
 	}

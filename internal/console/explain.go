@@ -161,7 +161,7 @@ func (v *explainView) itemSteps(item *client.CheckedItem) []step {
 		case v.answer.Code == client.ProblemCodeTenantSuspended:
 			text = "The tenant is suspended."
 		case !item.WouldSucceedAt.IsZero():
-			text += " It would succeed at " + stamp(item.WouldSucceedAt, v.zone) + ", when the next period opens."
+			text += " It would succeed at " + stamp(item.WouldSucceedAt, v.zone) + " if nothing else is used until then."
 		default:
 			text += fmt.Sprintf(" At most %s %s would be allowed now.", num(item.MaxAllowedNow), v.unit)
 		}
@@ -211,7 +211,7 @@ func (v *explainView) verdict() string {
 	case v.answer.Code == client.ProblemCodeCreditsExhausted:
 		return "Denied: there are not enough units of " + v.meter + " (402 credits_exhausted). A top-up helps; waiting does not."
 	case v.answer.Code == client.ProblemCodeQuotaExceeded:
-		return "Denied: the allowance of " + v.meter + " is used up (429 quota_exceeded). It comes back with the next period."
+		return "Denied: there are not enough units of " + v.meter + " now (429 quota_exceeded). Waiting helps, and so does a top-up."
 	case v.answer.Code == client.ProblemCodeTenantSuspended:
 		return "Denied: the tenant is suspended (403 tenant_suspended)."
 	case v.answer.Blocked != nil:

@@ -85,7 +85,11 @@ func (c *call) fail(err error) {
 	if f.status >= http.StatusInternalServerError {
 		c.console.cfg.Log.LogAttrs(c.ctx, slog.LevelWarn, "console page not shown", slog.String("error", err.Error()), slog.String("route", c.r.Pattern))
 	}
-	if failed := c.render(f.status, failurePage(c, f)); failed != nil {
+	content := failurePage(c, f)
+	if c.partial() {
+		content = problem(f)
+	}
+	if failed := c.render(f.status, content); failed != nil {
 		c.console.cfg.Log.LogAttrs(c.ctx, slog.LevelError, "console page not made", slog.String("error", failed.Error()))
 		c.status = http.StatusInternalServerError
 		http.Error(c.w, "The page could not be made. Nothing was changed.", c.status)

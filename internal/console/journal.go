@@ -33,7 +33,6 @@ type journalView struct {
 	filter   client.ListEntriesQuery
 	from, to string // as they were entered, in the tenant's zone
 	page     *client.EntryList
-	csv      string
 }
 
 // dayIn reads a day or a local time in a zone. Empty is zero.
@@ -95,6 +94,7 @@ func showJournal(c *call) error {
 	if err := v.entriesQuery(c); err != nil {
 		return err
 	}
+	v.meter = v.filter.Meter
 	if v.page, err = c.ListEntries(c.ctx, t.Tenant.Tenant, v.filter); err != nil {
 		return err
 	}

@@ -257,7 +257,7 @@ func journalPage(c *call, v *journalView) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = entryTable(v.tenantView, v.page.Items).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = entryTable(c, v.tenantView, v.page.Items).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -14,7 +14,7 @@ import (
 )
 
 // htmxConfig: no evaluation of strings, no inline styles, no requests to other hosts, nothing kept in the browser's storage.
-const htmxConfig = `{"includeIndicatorStyles":false,"allowEval":false,"allowScriptTags":false,"selfRequestsOnly":true,"historyCacheSize":0,"refreshOnHistoryMiss":true}`
+const htmxConfig = `{"includeIndicatorStyles":false,"allowEval":false,"allowScriptTags":false,"selfRequestsOnly":true,"historyCacheSize":0,"refreshOnHistoryMiss":true,"responseHandling":[{"code":"204","swap":false},{"code":"...","swap":true}]}`
 
 // layout is the frame of every page. at is the entry of the navigation that the page belongs to.
 func layout(c *call, title, at string) templ.Component {

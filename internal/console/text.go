@@ -110,11 +110,11 @@ func pretty(raw any) string {
 		if len(v) == 0 || string(v) == "null" {
 			return ""
 		}
-		var any any
-		if json.Unmarshal(v, &any) != nil {
+		var value any
+		if json.Unmarshal(v, &value) != nil {
 			return string(v)
 		}
-		raw = any
+		raw = value
 	case map[string]any:
 		if len(v) == 0 {
 			return ""

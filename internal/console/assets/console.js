@@ -10,7 +10,7 @@
 		const rows = [...table.tBodies[0].rows];
 		const days = rows.map((r) => r.dataset.day);
 		if (!days.length) return;
-		const data = [days.map((_, i) => i), rows.map((r) => Number(r.dataset.used)), rows.map((r) => Number(r.dataset.over))];
+		const data = [days.map((_, i) => i), rows.map((r) => Number(r.dataset.used) || null), rows.map((r) => Number(r.dataset.over) || null)];
 		const whole = new Intl.NumberFormat("en-US", { maximumFractionDigits: 0 });
 		const axis = { stroke: css("--dim"), grid: { stroke: css("--line"), width: 1 }, ticks: { stroke: css("--line") }, font: "12px " + css("--sans") };
 		const bars = uPlot.paths.bars({ size: [0.7, 60] });

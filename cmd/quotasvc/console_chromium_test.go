@@ -1,0 +1,351 @@
+package main
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+)
+
+// tab is a tab of a real browser. It notes what its pages complain about.
+type tab struct {
+	t   testing.TB
+	ctx context.Context //nolint:containedctx // that is how chromedp names a tab
+	at  string
+
+	mu    sync.Mutex
+	wrong []string
+}
+
+// newChromium starts a browser, and returns its first tab.
+func newChromium(t *testing.T, c *consoled) *tab {
+	t.Helper()
+	options := append(chromedp.DefaultExecAllocatorOptions[:],
+		chromedp.ExecPath(programOf(t, "chromium")), chromedp.NoSandbox, chromedp.Headless, chromedp.UserDataDir(t.TempDir()),
+		chromedp.WindowSize(1280, 900), chromedp.Flag("force-color-profile", "srgb"),
+	)
+	browsers, stop := chromedp.NewExecAllocator(context.Background(), options...)
+	t.Cleanup(stop)
+	return newTab(browsers, t, strings.TrimSuffix(c.console, "/console/"))
+}
+
+// newTab opens a tab, of the same browser if parent is one.
+func newTab(parent context.Context, t testing.TB, at string) *tab {
+	t.Helper()
+	ctx, stop := chromedp.NewContext(parent)
+	t.Cleanup(stop)
+	b := &tab{t: t, ctx: ctx, at: at}
+	err := chromedp.Listen(ctx, func(event any) {
+		switch e := event.(type) {
+		case *runtime.EventExceptionThrown:
+			raw, _ := json.Marshal(e.ExceptionDetails)
+			b.note("exception: %s", raw)
+		case *runtime.EventConsoleAPICalled:
+			if kind := string(e.Type); kind == "error" || kind == "warning" {
+				raw, _ := json.Marshal(e.Args)
+				b.note("console: %s", raw)
+			}
+		case *log.EventEntryAdded:
+			if e.Entry.Level == log.EntryLevelError || e.Entry.Level == log.EntryLevelWarning {
+				b.note("%s: %s %s", e.Entry.Source, e.Entry.Text, e.Entry.URL)
+			}
+		}
+	})
+	if err == nil {
+		_, err = chromedp.Call(ctx, log.Enable, cdp.Empty{})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// another opens another tab of the same browser.
+func (b *tab) another() *tab { return newTab(b.ctx, b.t, b.at) }
+
+func (b *tab) note(format string, args ...any) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.wrong = append(b.wrong, fmt.Sprintf(format, args...))
+}
+
+// clean fails the test if a page complained: about its policy, a script, or a file.
+func (b *tab) clean() {
+	b.t.Helper()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, w := range b.wrong {
+		b.t.Error(w)
+	}
+	b.wrong = nil
+}
+
+func (b *tab) do(steps ...chromedp.Action[chromedp.Void]) {
+	b.t.Helper()
+	ctx, stop := context.WithTimeout(b.ctx, soon)
+	defer stop()
+	if err := chromedp.Do(ctx, steps...); err != nil {
+		b.failed(err)
+	}
+}
+
+// failed ends the test, and shows what the page says.
+func (b *tab) failed(err error) {
+	b.t.Helper()
+	ctx, stop := context.WithTimeout(b.ctx, time.Second)
+	defer stop()
+	text, _ := chromedp.Run(ctx, chromedp.Evaluate[string]("document.body.innerText"))
+	b.t.Fatalf("%v; the page says: %s", err, blanks.ReplaceAllString(text, " "))
+}
+
+// result runs an action that has one.
+func result[T any](b *tab, action chromedp.Action[T]) T {
+	b.t.Helper()
+	ctx, stop := context.WithTimeout(b.ctx, soon)
+	defer stop()
+	got, err := chromedp.Run(ctx, action)
+	if err != nil {
+		b.failed(err)
+	}
+	return got
+}
+
+// until waits until a script's expression is true, across pages.
+func (b *tab) until(expression string) {
+	b.t.Helper()
+	ctx, stop := context.WithTimeout(b.ctx, soon)
+	defer stop()
+	for {
+		is, err := chromedp.Run(ctx, chromedp.Evaluate[bool]("(() => { try { return Boolean("+expression+") } catch { return false } })()"))
+		if err == nil && is {
+			return
+		}
+		if ctx.Err() != nil {
+			b.failed(fmt.Errorf("not true within %s: %s (%w)", soon, expression, errors.Join(err, ctx.Err())))
+		}
+		time.Sleep(50 * time.Millisecond) // the page may be another one by then: nothing else can be waited for
+	}
+}
+
+func (b *tab) open(path string) {
+	b.t.Helper()
+	b.do(chromedp.Navigate(b.at+path), chromedp.WaitVisible(chromedp.CSS("main")))
+}
+
+// shows waits until the page shows a text.
+func (b *tab) shows(text string) {
+	b.t.Helper()
+	quoted, _ := json.Marshal(text)
+	b.until(`document.body && document.body.innerText.replace(/\s+/g, " ").includes(` + string(quoted) + `)`)
+}
+
+// click presses the button or follows the link with a text.
+func (b *tab) click(text string) {
+	b.t.Helper()
+	b.do(chromedp.Click(fmt.Sprintf(`//main//*[self::a or self::button or self::summary][normalize-space()=%q]`, text)))
+}
+
+// fill enters a value into a field.
+func (b *tab) fill(name, value string) {
+	b.t.Helper()
+	selector := fmt.Sprintf(`main [name=%q]:not([type=hidden])`, name)
+	b.until(fmt.Sprintf("document.readyState === \"complete\" && document.querySelector(%q)", selector))
+	result(b, chromedp.Evaluate[bool](fmt.Sprintf("document.querySelector(%q).value = \"\"; true", selector)))
+	b.do(chromedp.SendKeys(chromedp.CSS(selector), value))
+}
+
+func (b *tab) signIn(key string) {
+	b.t.Helper()
+	b.open("/console/login")
+	b.fill("key", key)
+	b.click("Sign in")
+	b.do(chromedp.WaitVisible(chromedp.CSS("header.top")))
+}
+
+// axe returns the script that looks for barriers.
+func axe(t testing.TB) string {
+	t.Helper()
+	zipped, err := os.ReadFile("../../internal/console/testdata/axe.min.js.gz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := gzip.NewReader(bytes.NewReader(zipped))
+	if err != nil {
+		t.Fatal(err)
+	}
+	script, err := io.ReadAll(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(script)
+}
+
+// accessible fails the test if the page has a serious barrier.
+func (b *tab) accessible(script string) {
+	b.t.Helper()
+	type violation struct {
+		ID, Impact, Help string
+		Nodes            []struct{ HTML, FailureSummary string }
+	}
+	const ask = `axe.run(document, {resultTypes: ["violations"]}).then((r) => JSON.stringify(r.violations.filter((v) => ["serious", "critical"].includes(v.impact))))`
+	result(b, chromedp.Evaluate[bool](script+"; true"))
+	var found []violation
+	if err := json.Unmarshal([]byte(result(b, chromedp.Evaluate[string](ask, chromedp.EvalAwaitPromise))), &found); err != nil {
+		b.t.Fatal(err)
+	}
+	at := result(b, chromedp.Location())
+	for _, v := range found {
+		for _, n := range v.Nodes {
+			b.t.Errorf("%s: %s (%s): %s: %s", at, v.ID, v.Help, n.HTML, n.FailureSummary)
+		}
+	}
+}
+
+// dark shows pages as at night.
+func (b *tab) dark(scheme string) {
+	b.t.Helper()
+	ctx, stop := context.WithTimeout(b.ctx, soon)
+	defer stop()
+	if _, err := chromedp.Call(ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}}); err != nil {
+		b.failed(err)
+	}
+}
+
+func TestConsole_InChromium_FindReadExplain(t *testing.T) {
+	t.Parallel()
+	c := newConsole(t)
+	b := newChromium(t, c)
+	b.open("/console/login")
+	b.signIn(testKey)
+	b.shows("globex")
+	b.do(chromedp.KeyEvent("/"))
+	b.until(`document.activeElement.id === "q"`)
+	b.fill("q", "acme-")
+	b.until(`!document.querySelector("#tenants").innerText.includes("globex")`)
+	b.do(chromedp.KeyEvent(kb.Escape), chromedp.KeyEvent("j"), chromedp.KeyEvent(kb.Enter))
+	b.shows("Next periods of")
+	b.open("/console/tenants/acme?meter=api_calls")
+	b.do(chromedp.WaitVisible(chromedp.CSS(".chart canvas"))) // uPlot has drawn
+	b.click("Explain")
+	b.fill("amount", "8000")
+	b.click("Explain")
+	b.shows("Waiting helps, and so does a top-up.")
+	b.clean()
+}
+
+// TestConsole_InChromium_TopUp: with a preview, and the bar of another tab moves by itself.
+func TestConsole_InChromium_TopUp(t *testing.T) {
+	t.Parallel()
+	c := newConsole(t)
+	b := newChromium(t, c)
+	b.signIn(testKey)
+	b.open("/console/tenants/acme?meter=credits")
+	watching := b.another()
+	watching.open("/console/tenants/acme?meter=credits")
+	const remaining = `document.querySelector("[data-remaining=credits]").innerText`
+	watching.until(remaining + ` === "560"`)
+	b.click("Top up")
+	b.fill("amount", "500")
+	b.fill("reason", "goodwill until Friday")
+	b.click("Preview")
+	b.shows("560 credits 1,060 credits")
+	b.click("Top up")
+	b.shows("Done.")
+	b.shows("goodwill until Friday")
+	watching.until(remaining + ` === "1,060"`)
+	b.clean()
+	watching.clean()
+}
+
+func TestConsole_InChromium_NoBarriers(t *testing.T) {
+	t.Parallel()
+	c := newConsole(t)
+	b := newChromium(t, c)
+	script := axe(t)
+	b.open("/console/login")
+	b.accessible(script)
+	b.signIn(testKey)
+	for _, path := range consolePages() {
+		for _, scheme := range []string{"light", "dark"} {
+			b.dark(scheme)
+			b.open(path)
+			b.accessible(script)
+		}
+	}
+	b.clean()
+}
+
+// consolePages are the pages of the console, with something to see.
+func consolePages() []string {
+	return []string{
+		"/console/tenants", "/console/tenants?q=none", "/console/tenants/acme?meter=credits", "/console/tenants/acme/journal?meter=api_calls",
+		"/console/tenants/acme/statements/api_calls", "/console/tenants/acme/statements/api_calls/current",
+		"/console/explain", "/console/explain?tenant=acme&meter=credits&amount=150", "/console/explain?tenant=acme&meter=credits&amount=900",
+		"/console/tenants/acme/correct/top-up?meter=credits", "/console/tenants/acme/correct/plan", "/console/tenants/acme/correct/block",
+	}
+}
+
+// TestConsole_Screenshots writes the pictures of docs/console.md, if asked: make console-pictures.
+func TestConsole_Screenshots(t *testing.T) {
+	dir := os.Getenv("QUOTASVC_CONSOLE_PICTURES")
+	if dir == "" {
+		t.Skip("pictures are made by make console-pictures")
+	}
+	c := newConsole(t)
+	c.month(t)
+	b := newChromium(t, c)
+	take := func(name, path string, width, height int64) {
+		t.Helper()
+		b.do(chromedp.EmulateViewport(width, height))
+		if path != "" {
+			b.open(path)
+		}
+		time.Sleep(300 * time.Millisecond) // fonts and charts
+		picture := result(b, chromedp.CaptureScreenshot())
+		if err := os.WriteFile(filepath.Join(dir, "console-"+name+".png"), picture, 0o644); err != nil { //nolint:gosec // for everybody
+			t.Fatal(err)
+		}
+	}
+	take("login", "/console/login", 900, 520)
+	b.signIn(testKey)
+	take("tenants", "/console/tenants", 1200, 560)
+	take("tenant", "/console/tenants/acme?meter=api_calls", 1200, 1500)
+	take("journal", "/console/tenants/acme/journal?meter=credits", 1200, 760)
+	take("statement", "/console/tenants/acme/statements/credits/current", 900, 860)
+	take("explain", "/console/explain?tenant=acme&meter=credits&amount=580", 1100, 760)
+	fields := "/console/tenants/acme/correct/top-up?meter=credits"
+	b.open(fields)
+	b.fill("amount", "500")
+	b.fill("reason", "goodwill, ticket 4711")
+	b.click("Preview")
+	b.shows("Nothing was changed yet")
+	take("topup", "", 1000, 640)
+	take("phone", "/console/tenants/acme?meter=credits", 390, 844)
+	b.dark("dark")
+	take("dark", "/console/tenants/acme?meter=credits", 1200, 900)
+}
+
+// month gives acme a history.
+func (c *consoled) month(t testing.TB) {
+	t.Helper()
+	c.do(t, 201, "POST", "/v1/tenants/acme/grants", "promo-1", object{"meter": "credits", "amount": 50, "source": "promo", "grant_id": "launch-gift", "expires_at": time.Now().AddDate(0, 0, 20).UTC().Format(time.RFC3339), "reason": "launch"})
+	for i, n := range []int{35, 60, 12, 4} {
+		c.do(t, 200, "POST", "/v1/debits", fmt.Sprintf("render-%d", i), object{"tenant": "acme", "subject": fmt.Sprintf("user-%d", i%3+1), "items": []object{{"meter": "credits", "amount": n}}, "metadata": object{"model": "large"}})
+	}
+}

@@ -1,0 +1,187 @@
+package console
+
+import (
+	"crypto/rand"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/quotasvc/quotasvc/client"
+)
+
+// correction is something that an administrator changes.
+type correction struct {
+	name   string // in paths
+	title  string
+	help   string
+	verb   string // on the button of the last step
+	danger bool
+	fields []field
+	// fill suggests values for a form that is opened: of the thing that is corrected.
+	fill func(*call, *correctionView) error
+	// try says what the form would change, and changes nothing.
+	try func(*call, *correctionView) error
+	// do changes it, and describes what was changed.
+	do func(*call, *correctionView) error
+}
+
+// field is a field of a form.
+type field struct {
+	name, label, help string
+	kind              string // of the input: text, number, time, area, choice; hidden
+	choices           []string
+	required          bool
+}
+
+// difference is one figure before and after.
+type difference struct{ what, before, after string }
+
+// correctionView is a correction of a tenant at one of its steps.
+type correctionView struct {
+	*tenantView
+
+	what    *correction
+	given   form
+	once    string // the idempotency key of the form
+	problem *failure
+
+	tried bool // the differences below are those of a dry run
+	done  bool // the differences below happened
+	// replayed says that the form was sent before, and did nothing this time.
+	replayed bool
+	changes  []difference
+	audit    *auditPreview
+	notes    []string
+}
+
+// auditPreview is the line that a correction leaves in the audit log.
+type auditPreview struct {
+	action, kind, id, reason string
+	line                     *client.AuditLine // as it was written; nil before
+}
+
+// get returns a field without blanks around it.
+func (v *correctionView) get(name string) string { return strings.TrimSpace(v.given.get(name)) }
+
+// corrections returns all corrections in the order in which menus show them.
+func corrections() []*correction {
+	return []*correction{topUp(), adjust(), voidGrant(), refund(), changePlan(), suspend(), resume(), blockTenant()}
+}
+
+// correctionNamed returns a correction; nil if there is none.
+func correctionNamed(name string) *correction {
+	all := corrections()
+	if i := slices.IndexFunc(all, func(c *correction) bool { return c.name == name }); i >= 0 {
+		return all[i]
+	}
+	return nil
+}
+
+// openCorrection returns the form of the path.
+func (c *call) openCorrection(given form) (*correctionView, error) {
+	what := correctionNamed(c.r.PathValue("what"))
+	if what == nil {
+		return nil, &failure{status: http.StatusNotFound, title: "There is no such correction", detail: "Open the tenant's page, and choose one there."}
+	}
+	t, err := c.readTenant()
+	if err != nil {
+		return nil, err
+	}
+	v := &correctionView{tenantView: t, what: what, given: given}
+	if v.once = given.get("once"); v.once == "" {
+		v.once = "console-" + rand.Text()
+	}
+	t.meter = given.get("meter")
+	return v, nil
+}
+
+// showCorrection shows the form of a correction, with the fields of the path's query or of a kept form.
+func showCorrection(c *call) error {
+	given := form(c.r.URL.Query())
+	kept := c.kept != nil
+	if kept {
+		given = c.kept
+	}
+	v, err := c.openCorrection(given)
+	if err != nil {
+		return err
+	}
+	if !kept {
+		v.once = "console-" + rand.Text() // never one of a link
+		if v.what.fill != nil {
+			if err := v.what.fill(c, v); err != nil {
+				return err
+			}
+		}
+	} else {
+		v.notes = append(v.notes, "Your session had ended. Nothing was changed, and what you entered is here again.")
+	}
+	return c.render(http.StatusOK, correctionPage(c, v))
+}
+
+// sendCorrection previews a correction, or makes it.
+func sendCorrection(c *call) error {
+	v, err := c.openCorrection(form(c.r.PostForm))
+	if err != nil {
+		return err
+	}
+	step := c.r.PostForm.Get("step")
+	if step == "edit" {
+		return c.render(http.StatusOK, correctionPage(c, v))
+	}
+	act := v.what.try
+	if step == "apply" {
+		act = v.what.do
+	}
+	status := http.StatusOK
+	if err := act(c, v); err != nil {
+		f := explain(err)
+		v.problem, v.changes, v.audit, status = f, nil, nil, f.status
+	} else {
+		v.tried, v.done = step != "apply", step == "apply"
+	}
+	return c.render(status, correctionPage(c, v))
+}
+
+// integer reads a field that is a whole number. Thousands may be apart.
+func (v *correctionView) integer(name string) (int64, error) {
+	text := strings.NewReplacer(",", "", " ", "", "\u2212", "-").Replace(v.get(name))
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		return 0, &failure{
+			status: http.StatusBadRequest, title: "The amount is not a whole number", detail: "Nothing was changed. Enter it in the meter's smallest unit, such as 250.",
+			fields: []client.FieldError{{Field: name, Message: "is " + strconv.Quote(clip(text))}},
+		}
+	}
+	return n, nil
+}
+
+// instant reads a field that is a time in the tenant's zone.
+func (v *correctionView) instant(name string) (time.Time, error) {
+	return dayIn(name, v.get(name), v.zone)
+}
+
+// written finds the line that the answered request left in the audit log. Without it, the page says what line was left.
+func (v *correctionView) written(c *call, m *client.Meta) {
+	v.replayed = v.replayed || m.Replayed
+	if v.audit == nil || m.Replayed {
+		return
+	}
+	list, err := c.ListAudit(c.ctx, client.ListAuditQuery{Tenant: v.Tenant.Tenant, Action: v.audit.action, Limit: 10})
+	if err != nil {
+		return
+	}
+	for i := range list.Items {
+		if list.Items[i].RequestID == m.RequestID {
+			v.audit.line = &list.Items[i]
+		}
+	}
+}
+
+// amountChange is a difference of an amount of a meter.
+func (v *correctionView) amountChange(what, meter string, before, after int64) difference {
+	unit := " " + v.unit(meter)
+	return difference{what, num(before) + unit, num(after) + unit}
+}
