@@ -18,7 +18,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/quotasvc/quotasvc/internal/balances"
-	"github.com/quotasvc/quotasvc/internal/httpapi"
+	"github.com/quotasvc/quotasvc/internal/httpapi/answers"
 	"github.com/quotasvc/quotasvc/internal/ledger/audit"
 	"github.com/quotasvc/quotasvc/internal/ledger/audit/seal"
 	"github.com/quotasvc/quotasvc/internal/ledger/verifier"
@@ -132,7 +132,7 @@ func verifyProgress() (progress func(audit.Report), finish func()) {
 func printJSON(out io.Writer, tenant string, r *audit.Report, began time.Time) error {
 	v := verifier.Verification{Tenant: tenant, Report: *r, StartedAt: began, FinishedAt: began.Add(r.Elapsed)}
 	v.Status, v.Error = verifier.Outcome(r)
-	text, err := json.MarshalIndent(httpapi.VerificationOf(&v), "", "  ")
+	text, err := json.MarshalIndent(answers.Verification(&v), "", "  ")
 	if err != nil {
 		return fmt.Errorf("encode the report: %w", err)
 	}

@@ -45,9 +45,10 @@ var mayImport = map[string][]string{
 	"internal/admission":             {"internal/catalog", "internal/feature", "internal/gate", "internal/ledger", "internal/newcomer"},
 	"internal/catalog/check":         {"internal/body", "internal/bound", "internal/period"},        // pure
 	"internal/catalog/block":         {"internal/body", "internal/bound", "internal/catalog/check"}, // pure
-	"internal/catalog":               {"internal/address", "internal/catalog/block", "internal/catalog/check", "internal/catalog/diff", "internal/body", "internal/bound", "internal/clock", "internal/lane", "internal/namedsql", "internal/parts", "internal/period", "internal/price", "internal/recent", "internal/route", "internal/trail", "internal/yamldoc", "internal/backoff", "internal/events", "internal/feature"},
+	"internal/catalog":               {"internal/address", "internal/catalog/block", "internal/catalog/check", "internal/catalog/diff", "internal/body", "internal/bound", "internal/clock", "internal/lane", "internal/listener", "internal/namedsql", "internal/parts", "internal/period", "internal/price", "internal/recent", "internal/route", "internal/trail", "internal/yamldoc", "internal/backoff", "internal/events", "internal/feature"},
 	"internal/catalogdoc":            {"internal/body", "internal/catalog", "internal/catalog/diff", "internal/httpapi/wire", "internal/yamldoc"},
 	"internal/backoff":               {},
+	"internal/listener":              {"internal/backoff"},
 	"internal/events":                {"internal/namedsql"},
 	"internal/webhooks":              {"internal/address", "internal/body", "internal/bound", "internal/catalog", "internal/events", "internal/namedsql", "internal/trail"},
 	"internal/ledger/notice":         {"internal/events", "internal/ledger", "internal/period"}, // pure: what changes tell
@@ -88,7 +89,7 @@ var mayImport = map[string][]string{
 	"internal/route":                {"internal/bound", "internal/parts"}, // pure: patterns and spellings of routes
 	"internal/testclock":            {"internal/body", "internal/catalog", "internal/clock", "internal/ledger/pg", "internal/trail"},
 	"internal/httpapi/wire":         {},
-	"internal/httpapi/answers":      {"internal/address", "internal/catalog", "internal/events", "internal/gate", "internal/ratelimit/rule", "internal/httpapi/wire", "internal/override", "internal/webhooks"},
+	"internal/httpapi/answers":      {"internal/access", "internal/address", "internal/catalog", "internal/catalog/block", "internal/events", "internal/feature", "internal/gate", "internal/gauge", "internal/ledger", "internal/ledger/audit", "internal/ledger/history", "internal/ledger/pg", "internal/ledger/verifier", "internal/ratelimit/rule", "internal/httpapi/wire", "internal/override", "internal/testclock", "internal/trail", "internal/webhooks"},
 	"internal/httpapi/reference":    {"internal/httpapi/wire"},
 	"internal/httpapi/forwarded":    {"internal/body", "internal/bound", "internal/route"},
 	"internal/httpapi/limitheaders": {"internal/gate"},
@@ -130,6 +131,7 @@ var mayImport = map[string][]string{
 		"internal/gauge",
 		"internal/console", "internal/console/session", "internal/httpapi/forwarded",
 		"internal/bound", "internal/namedsql", "internal/period", "internal/localstack", "internal/ops", "internal/pgpool", "internal/transport", "internal/trail", "internal/tracing", "internal/access", "internal/yamldoc", "deploy/postgres", "migrations",
+		"internal/httpapi/answers",
 	},
 }
 
@@ -160,7 +162,7 @@ var onlyIn = map[string][]string{
 	"github.com/a-h/templ":                        {"internal/console"},
 	"google.golang.org/grpc":                      {"internal/envoyrls"},
 	"github.com/envoyproxy/go-control-plane":      {"internal/envoyrls"},
-	"github.com/jackc/pgx":                        {"internal/citus", "internal/pgpool", "internal/bench", "internal/bench/past", "internal/drill", "internal/ledger/pg", "internal/ledger/history", "internal/ledger/audit", "internal/ledger/journal", "internal/ledger/archive", "internal/ledger/verifier", "internal/catalog", "internal/access", "internal/denial", "internal/override", "internal/console/session", "internal/trail", "internal/testclock", "internal/localstack", "internal/testenv", "cmd/quotasvc", "internal/events", "internal/gauge", "internal/webhooks"},
+	"github.com/jackc/pgx":                        {"internal/citus", "internal/pgpool", "internal/bench", "internal/bench/past", "internal/drill", "internal/ledger/pg", "internal/ledger/history", "internal/ledger/audit", "internal/ledger/journal", "internal/ledger/archive", "internal/ledger/verifier", "internal/catalog", "internal/access", "internal/denial", "internal/override", "internal/console/session", "internal/trail", "internal/testclock", "internal/localstack", "internal/testenv", "cmd/quotasvc", "internal/events", "internal/listener", "internal/gauge", "internal/webhooks"},
 	"database/sql":                                {"internal/testenv", "cmd/quotasvc"}, // goose needs it
 	"github.com/pressly/goose":                    {"internal/testenv", "cmd/quotasvc"},
 	"github.com/redis/go-redis":                   {"internal/redisstore", "internal/testenv"},

@@ -10,11 +10,11 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/quotasvc/quotasvc/internal/catalog/block"
 	"github.com/quotasvc/quotasvc/internal/lane"
+	"github.com/quotasvc/quotasvc/internal/listener"
 )
 
 const (
@@ -52,12 +52,12 @@ type Config struct {
 type Catalog struct {
 	*Store
 
-	cfg       Config
-	log       *slog.Logger
-	metrics   *metrics
-	blocks    atomic.Pointer[block.Index]
-	tenants   *tenantCache
-	listening atomic.Bool // the listener is connected
+	cfg      Config
+	log      *slog.Logger
+	metrics  *metrics
+	blocks   atomic.Pointer[block.Index]
+	tenants  *tenantCache
+	listener *listener.Listener
 
 	snapshots, blockLists *reloader
 
@@ -93,7 +93,11 @@ func New(store *Store, cfg Config) *Catalog {
 	c.snapshots = newReloader("meters, plans and limits", c.readSnapshotNow)
 	c.blockLists = newReloader("blocks", c.readBlocksNow)
 	c.metrics = newMetrics(cfg.Metrics, c)
-	c.tenants = newTenantCache(store, cfg, c.metrics, &c.listening)
+	c.listener = listener.New(listener.Config{
+		Pool: store.pool, Statement: store.queries["Listen"], Heartbeat: cfg.Heartbeat, Log: cfg.Log,
+		Notified: func(payload string) { c.onNotify([]string{payload}) }, Lost: c.metrics.lost.Inc, Back: c.missed,
+	})
+	c.tenants = newTenantCache(store, cfg, c.metrics, c.listener)
 	store.committed = c.onNotify
 	return c
 }
@@ -106,24 +110,30 @@ func (c *Catalog) Start(ctx context.Context) error {
 	if c.started {
 		return errors.New("catalog: started twice")
 	}
-	conn, err := c.connect(ctx)
+	conn, err := c.listener.Connect(ctx)
 	if err != nil {
-		return fmt.Errorf("start the catalogue: %w", err)
+		return fmt.Errorf("start the catalogue: %w", translate("listen", err))
 	}
 	// After LISTEN, so that no change is missed between the two.
 	if err := errors.Join(c.readSnapshotNow(ctx), c.readBlocksNow(ctx)); err != nil {
-		closeQuietly(conn)
+		listener.Close(conn)
 		return fmt.Errorf("start the catalogue: %w", err)
 	}
 	c.started = true
-	c.listening.Store(true)
+	c.listener.Begin()
 	c.tenants.start()
 	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	c.cancel = cancel
-	c.running.Go(func() { c.listen(running, conn) })
+	c.running.Go(func() { c.listener.Run(running, conn) })
 	c.running.Go(func() { c.reload(running, c.snapshots) })
 	c.running.Go(func() { c.reload(running, c.blockLists) })
 	return nil
+}
+
+// missed reads everything again: notifications were lost, so nothing that was read before counts as fresh.
+func (c *Catalog) missed() {
+	c.tenants.invalidateAll()
+	c.triggerAll()
 }
 
 // Stop ends following changes. The copies in memory stay readable. Stop may be called more than once, and without Start.
@@ -180,7 +190,7 @@ func (c *Catalog) Tenant(ctx context.Context, id string) (Standing, error) {
 func (c *Catalog) ReadAhead(ctx context.Context, ids []string) { c.tenants.readAhead(ctx, ids) }
 
 // isListening reports whether notifications are received.
-func (c *Catalog) isListening() bool { return c.listening.Load() }
+func (c *Catalog) isListening() bool { return c.listener.Listening() }
 
 // onNotify handles notifications of changes.
 func (c *Catalog) onNotify(changes []string) {
@@ -245,11 +255,4 @@ func (c *Catalog) readBlocksNow(ctx context.Context) error {
 		c.blocks.Store(blocks)
 	}
 	return err
-}
-
-// closeQuietly closes a connection whose errors do not matter.
-func closeQuietly(conn *pgx.Conn) {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-	defer cancel()
-	_ = conn.Close(ctx) // the server notices without it
 }

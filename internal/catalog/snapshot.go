@@ -240,7 +240,7 @@ func (c *Catalog) reload(ctx context.Context, r *reloader) {
 	ticker := time.NewTicker(c.cfg.ReloadEvery)
 	defer ticker.Stop()
 	failing := false
-	for retry := backoff.New(firstPause, lastPause); ; {
+	for retry := backoff.New(50*time.Millisecond, 2*time.Second); ; {
 		select {
 		case <-ctx.Done():
 			return

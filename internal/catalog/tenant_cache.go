@@ -49,10 +49,10 @@ const (
 // tenantCache holds the most recently used tenants. It reads missing ones through a lane: requests at the same time become
 // one query.
 type tenantCache struct {
-	store     *Store
-	metrics   *metrics
-	listening *atomic.Bool
-	now       func() time.Time
+	store    *Store
+	metrics  *metrics
+	listener interface{ Listening() bool }
+	now      func() time.Time
 
 	mu      sync.Mutex
 	entries *recent.Map[string, cachedTenant]
@@ -89,9 +89,9 @@ type loadedTenant struct {
 	err    error
 }
 
-func newTenantCache(store *Store, cfg Config, m *metrics, hearing *atomic.Bool) *tenantCache {
+func newTenantCache(store *Store, cfg Config, m *metrics, hearing interface{ Listening() bool }) *tenantCache {
 	return &tenantCache{
-		store: store, metrics: m, listening: hearing, now: cfg.Now, began: cfg.Now(), seed: maphash.MakeSeed(),
+		store: store, metrics: m, listener: hearing, now: cfg.Now, began: cfg.Now(), seed: maphash.MakeSeed(),
 		entries: recent.New[string, cachedTenant](cfg.Tenants), unknown: make(map[string]time.Duration),
 		config: lane.Config{Name: "tenants", MaxQueue: loadQueue, MaxBatch: loadBatch, Metrics: cfg.Lanes, Log: cfg.Log, Now: cfg.Now},
 	}
@@ -190,7 +190,7 @@ func (c *tenantCache) fresh(known bool, readAt time.Duration, now time.Time) boo
 	if age < unheardAge {
 		return true
 	}
-	return known && age < heardAge && c.listening.Load() && int64(readAt) >= c.trusted.Load()
+	return known && age < heardAge && c.listener.Listening() && int64(readAt) >= c.trusted.Load()
 }
 
 func (l *loadedTenant) answer(id string) (Standing, error) {

@@ -32,7 +32,7 @@ func newCacheRig(t *testing.T, size int) *cacheRig {
 	r.clock.Store(time.Now().UnixNano())
 	r.hearing.Store(true)
 	cfg := Config{Tenants: size, Now: func() time.Time { return time.Unix(0, r.clock.Load()) }}
-	r.tenantCache = newTenantCache(r.store, cfg, newMetrics(nil, nil), &r.hearing)
+	r.tenantCache = newTenantCache(r.store, cfg, newMetrics(nil, nil), (*hearing)(&r.hearing))
 	r.start()
 	t.Cleanup(func() { require.NoError(t, r.stop(context.Background())) })
 	seed(t, r.store)
@@ -295,3 +295,8 @@ func heap() int64 {
 	runtime.ReadMemStats(&m)
 	return int64(m.HeapAlloc)
 }
+
+// hearing stands for a listener that is connected or not.
+type hearing atomic.Bool
+
+func (h *hearing) Listening() bool { return (*atomic.Bool)(h).Load() }

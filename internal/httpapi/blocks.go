@@ -7,6 +7,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/body"
 	"github.com/quotasvc/quotasvc/internal/bound"
 	"github.com/quotasvc/quotasvc/internal/catalog/block"
+	"github.com/quotasvc/quotasvc/internal/httpapi/answers"
 	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
 )
 
@@ -33,7 +34,7 @@ func (s *Server) putBlock(rc *request) error {
 	if err != nil {
 		return err
 	}
-	return rc.send(putStatus(created), blockOf(&stored))
+	return rc.send(putStatus(created), answers.Block(&stored))
 }
 
 // getBlock answers with one block.
@@ -48,7 +49,7 @@ func (s *Server) getBlock(rc *request) error {
 	if b, err = s.store.Block(rc.ctx, b.Kind, b.Value, b.Tenant); err != nil {
 		return err
 	}
-	return rc.send(http.StatusOK, blockOf(&b))
+	return rc.send(http.StatusOK, answers.Block(&b))
 }
 
 // listBlocks answers with a page of blocks.
@@ -61,7 +62,7 @@ func (s *Server) listBlocks(rc *request) error {
 	if err != nil {
 		return err
 	}
-	return rc.send(http.StatusOK, wire.BlockList{Items: mapSlice(list.Items, blockOf), NextCursor: nextCursor(list.NextCursor)})
+	return rc.send(http.StatusOK, wire.BlockList{Items: mapSlice(list.Items, answers.Block), NextCursor: nextCursor(list.NextCursor)})
 }
 
 // deleteBlock deletes a block.
@@ -113,10 +114,3 @@ func (rc *request) ofBlock(b *block.Block) error {
 
 // isPrefix reports whether the path has a prefix in two segments.
 func (rc *request) isPrefix() bool { return strings.HasSuffix(rc.Path(), "/:bits") }
-
-func blockOf(b *block.Block) wire.Block {
-	return wire.Block{
-		Kind: wire.BlockKind(b.Kind), Value: b.Value, Tenant: b.Tenant, Action: wire.BlockAction(b.Action), ExpiresAt: b.ExpiresAt, Reason: b.Reason,
-		CreatedAt: b.CreatedAt, UpdatedAt: b.UpdatedAt,
-	}
-}

@@ -60,7 +60,7 @@ func (s *Server) grant(rc *request) error {
 	if req.dryRun {
 		status = http.StatusOK
 	}
-	return rc.send(status, grantAnswer(result, req.dryRun))
+	return rc.send(status, answers.GrantAnswer(result, req.dryRun))
 }
 
 // listGrants answers with a page of a tenant's grants, closed ones included.
@@ -78,27 +78,7 @@ func (s *Server) listGrants(rc *request) error {
 	if err != nil {
 		return err
 	}
-	return rc.send(http.StatusOK, wire.GrantList{Items: mapSlice(page.Items, grantOf), NextCursor: nextCursor(page.NextCursor)})
-}
-
-func grantOf(g *ledger.GrantRecord) wire.Grant {
-	return wire.Grant{
-		GrantID: g.ID, Meter: g.Meter, Subject: g.Subject, Source: wire.Source(g.Source), Amount: g.Amount, Remaining: g.Remaining,
-		Held: g.Held, Priority: g.Priority, EffectiveAt: g.EffectiveAt.UTC(), ExpiresAt: orNull(g.ExpiresAt),
-		CostBasis: g.CostBasis, Reason: g.Reason, Status: wire.GrantStatus(g.Status), OperationID: g.OperationID,
-		CreatedAt: g.CreatedAt.UTC(),
-	}
-}
-
-func grantAnswer(r *ledger.GrantResult, dryRun bool) wire.GrantAnswer {
-	g := grantOf(&r.Grant)
-	return wire.GrantAnswer{
-		Tenant: r.Grant.Tenant, GrantID: g.GrantID, Meter: g.Meter, Subject: g.Subject, Source: g.Source, Amount: g.Amount,
-		Remaining: g.Remaining, Held: g.Held, Priority: g.Priority, EffectiveAt: g.EffectiveAt, ExpiresAt: g.ExpiresAt,
-		CostBasis: g.CostBasis, Reason: g.Reason, Status: g.Status, OperationID: g.OperationID,
-		CreatedAt: g.CreatedAt, AsOf: r.AsOf.UTC(), DryRun: dryRun,
-		Balance: wire.Position{Remaining: r.Position.Remaining, Limit: r.Position.Limit, ResetAt: orNull(r.Position.ResetAt)},
-	}
+	return rc.send(http.StatusOK, wire.GrantList{Items: mapSlice(page.Items, answers.Grant), NextCursor: nextCursor(page.NextCursor)})
 }
 
 // orNull returns t in UTC, or nil for the zero time.

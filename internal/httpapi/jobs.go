@@ -1,18 +1,15 @@
 package httpapi
 
 import (
-	"maps"
 	"math"
 	"net/http"
-	"slices"
 	"strconv"
 	"time"
 
 	"github.com/quotasvc/quotasvc/internal/body"
+	"github.com/quotasvc/quotasvc/internal/httpapi/answers"
 	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
 	"github.com/quotasvc/quotasvc/internal/ledger/audit"
-	"github.com/quotasvc/quotasvc/internal/ledger/pg"
-	"github.com/quotasvc/quotasvc/internal/ledger/verifier"
 	"github.com/quotasvc/quotasvc/internal/testclock"
 )
 
@@ -44,7 +41,7 @@ func (s *Server) startRoll(rc *request) error {
 		return err
 	}
 	set(rc.Response().Header(), "Location", "/v1/rolls/"+roll.ID)
-	return rc.send(http.StatusAccepted, rollOf(&roll))
+	return rc.send(http.StatusAccepted, answers.Roll(&roll))
 }
 
 // getRoll answers with the progress of a roll.
@@ -57,14 +54,7 @@ func (s *Server) getRoll(rc *request) error {
 	if err != nil {
 		return err
 	}
-	return rc.send(http.StatusOK, rollOf(&roll))
-}
-
-func rollOf(r *pg.Roll) wire.Roll {
-	return wire.Roll{
-		RollID: r.ID, AsOf: r.AsOf.UTC(), Status: wire.RollStatus(r.Status), Total: r.Total, Processed: r.Processed, SetAside: r.SetAside, Error: r.Error,
-		StartedAt: r.StartedAt.UTC(), FinishedAt: orNull(r.FinishedAt),
-	}
+	return rc.send(http.StatusOK, answers.Roll(&roll))
 }
 
 // verificationRequest is the body of POST /v1/verifications.
@@ -95,7 +85,7 @@ func (s *Server) startVerification(rc *request) error {
 		return err
 	}
 	set(rc.Response().Header(), "Location", "/v1/verifications/"+v.ID)
-	return rc.send(http.StatusAccepted, VerificationOf(&v))
+	return rc.send(http.StatusAccepted, answers.Verification(&v))
 }
 
 // getVerification answers with the progress and the result of a verification.
@@ -111,32 +101,7 @@ func (s *Server) getVerification(rc *request) error {
 	if err := rc.ofTenant(v.Tenant); err != nil {
 		return err
 	}
-	return rc.send(http.StatusOK, VerificationOf(&v))
-}
-
-// VerificationOf returns a verification as the API answers it.
-func VerificationOf(v *verifier.Verification) wire.Verification {
-	r := &v.Report
-	out := wire.Verification{
-		VerificationID: v.ID, Tenant: v.Tenant, Status: wire.VerificationStatus(v.Status), Balances: r.Balances, Entries: r.Entries,
-		Grants: r.Grants, Periods: r.Periods, Incremental: r.Incremental, Unchanged: r.Unchanged, Copies: r.Copies,
-		CopiesCompared: r.CopiesCompared, StaleCopies: r.StaleCopies, Unread: r.Unread, DifferenceCount: r.Count, Error: v.Error,
-		StartedAt: v.StartedAt.UTC(), FinishedAt: orNull(v.FinishedAt), Totals: []wire.VerifiedMeter{},
-		UnreadBalances: mapSlice(r.UnreadFirst, func(k *audit.Key) wire.UnreadBalance {
-			return wire.UnreadBalance{Tenant: k.Tenant, Meter: k.Meter, Subject: k.Subject}
-		}),
-		Differences: mapSlice(r.Differences, func(d *audit.Difference) wire.Difference {
-			return wire.Difference{Tenant: d.Tenant, Meter: d.Meter, Subject: d.Subject, What: d.What, Journal: d.Want, Stored: d.Got}
-		}),
-	}
-	for _, meter := range slices.Sorted(maps.Keys(r.Totals)) {
-		t := r.Totals[meter]
-		out.Totals = append(out.Totals, wire.VerifiedMeter{
-			Meter: meter, Issued: t.Issued, Used: t.Used, Refunded: t.Refunded, Expired: t.Expired, Adjusted: t.Adjusted,
-			Remaining: t.Remaining, Held: t.Held, Partial: t.Partial,
-		})
-	}
-	return out
+	return rc.send(http.StatusOK, answers.Verification(&v))
 }
 
 // listSeals answers with the sealed days. A cursor is the position of the last seal of a page.
@@ -186,7 +151,7 @@ func clockMembers() []body.Member[time.Duration] {
 
 // getTestClock answers with the ledger's time.
 func (s *Server) getTestClock(rc *request) error {
-	return rc.send(http.StatusOK, clockOf(s.cfg.TestClock.State()))
+	return rc.send(http.StatusOK, answers.Clock(s.cfg.TestClock.State()))
 }
 
 // advanceTestClock moves the ledger's time forward.
@@ -206,9 +171,5 @@ func (s *Server) advanceTestClock(rc *request) error {
 	if state.Replayed {
 		set(rc.Response().Header(), headerReplayed, "true")
 	}
-	return rc.send(http.StatusOK, clockOf(state))
-}
-
-func clockOf(s testclock.State) wire.TestClock {
-	return wire.TestClock{Now: s.Now, OffsetSeconds: int64(s.Ahead / time.Second)}
+	return rc.send(http.StatusOK, answers.Clock(state))
 }

@@ -2,13 +2,11 @@ package httpapi
 
 import (
 	"net/http"
-	"strconv"
 	"time"
-
-	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/quotasvc/quotasvc/internal/access"
 	"github.com/quotasvc/quotasvc/internal/body"
+	"github.com/quotasvc/quotasvc/internal/httpapi/answers"
 	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
 	"github.com/quotasvc/quotasvc/internal/trail"
 )
@@ -52,7 +50,7 @@ func (s *Server) createKey(rc *request) error {
 		return err
 	}
 	set(rc.Response().Header(), "Location", "/v1/keys/"+k.ID)
-	return rc.send(http.StatusCreated, newKeyOf(&k, secret))
+	return rc.send(http.StatusCreated, answers.NewKey(&k, secret))
 }
 
 // listKeys answers with a page of keys.
@@ -68,7 +66,7 @@ func (s *Server) listKeys(rc *request) error {
 	for i := range list.Items {
 		s.keys.UsedHere(&list.Items[i])
 	}
-	return rc.send(http.StatusOK, wire.KeyList{Items: mapSlice(list.Items, keyOf), NextCursor: nextCursor(list.NextCursor)})
+	return rc.send(http.StatusOK, wire.KeyList{Items: mapSlice(list.Items, answers.Key), NextCursor: nextCursor(list.NextCursor)})
 }
 
 // getKey answers with one key.
@@ -85,7 +83,7 @@ func (s *Server) getKey(rc *request) error {
 		return err
 	}
 	s.keys.UsedHere(&k)
-	return rc.send(http.StatusOK, keyOf(&k))
+	return rc.send(http.StatusOK, answers.Key(&k))
 }
 
 // rotateKey gives a key a new secret.
@@ -107,7 +105,7 @@ func (s *Server) rotateKey(rc *request) error {
 	if err != nil {
 		return err
 	}
-	return rc.send(http.StatusCreated, newKeyOf(&k, secret))
+	return rc.send(http.StatusCreated, answers.NewKey(&k, secret))
 }
 
 // revokeKey revokes a key.
@@ -124,25 +122,6 @@ func (s *Server) revokeKey(rc *request) error {
 
 // ofKey is ofTenant for a key.
 func (rc *request) ofKey(k *access.Key) error { return rc.ofTenant(k.Tenant) }
-
-func keyOf(k *access.Key) wire.Key {
-	return wire.Key{
-		KeyID: k.ID, Name: k.Name, Scopes: scopesOf(k.Scopes), Tenant: textOrNull(k.Tenant), Prefix: k.Prefix, CreatedAt: k.CreatedAt,
-		ExpiresAt: orNull(k.ExpiresAt), Status: wire.KeyStatus(k.Status), LastUsedAt: orNull(k.LastUsedAt),
-	}
-}
-
-func newKeyOf(k *access.Key, secret string) wire.NewKey {
-	return wire.NewKey{
-		KeyID: k.ID, Name: k.Name, Scopes: scopesOf(k.Scopes), Tenant: textOrNull(k.Tenant), Prefix: k.Prefix, Secret: secret,
-		CreatedAt: k.CreatedAt, ExpiresAt: orNull(k.ExpiresAt),
-	}
-}
-
-func scopesOf(s access.Scope) []wire.KeyScope {
-	names := s.Names()
-	return mapSlice(names, func(name *string) wire.KeyScope { return wire.KeyScope(*name) })
-}
 
 // textOrNull returns text, or nil if it is empty.
 func textOrNull(text string) *string {
@@ -170,20 +149,5 @@ func (s *Server) listAudit(rc *request) error {
 	if err != nil {
 		return err
 	}
-	return rc.send(http.StatusOK, wire.AuditList{Items: mapSlice(page.Items, auditLineOf), NextCursor: nextCursor(page.NextCursor)})
-}
-
-func auditLineOf(r *trail.Recorded) wire.AuditLine {
-	return wire.AuditLine{
-		AuditID: strconv.FormatInt(r.ID, 10), At: r.At, Actor: wire.AuditActor{KeyID: r.Actor.KeyID, Name: r.Actor.Name}, Action: r.Action,
-		Object: wire.AuditObject{Kind: r.Object.Kind, ID: r.Object.ID, Tenant: r.Object.Tenant}, Before: documentOrNull(r.Before),
-		After: documentOrNull(r.After), Reason: r.Reason, RequestID: r.Actor.RequestID, IP: r.Actor.IP,
-	}
-}
-
-func documentOrNull(document jsontext.Value) *jsontext.Value {
-	if document == nil {
-		return nil
-	}
-	return &document
+	return rc.send(http.StatusOK, wire.AuditList{Items: mapSlice(page.Items, answers.AuditLine), NextCursor: nextCursor(page.NextCursor)})
 }

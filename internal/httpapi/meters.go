@@ -9,7 +9,6 @@ import (
 	"github.com/quotasvc/quotasvc/internal/bound"
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/catalogdoc"
-	"github.com/quotasvc/quotasvc/internal/feature"
 	"github.com/quotasvc/quotasvc/internal/gauge"
 	"github.com/quotasvc/quotasvc/internal/httpapi/answers"
 	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
@@ -29,7 +28,7 @@ func (s *Server) putMeter(rc *request) error {
 	if err != nil {
 		return err
 	}
-	return rc.send(putStatus(created), meterOf(&stored))
+	return rc.send(putStatus(created), answers.Meter(&stored))
 }
 
 // getMeter answers with one meter.
@@ -42,7 +41,7 @@ func (s *Server) getMeter(rc *request) error {
 	if err != nil {
 		return err
 	}
-	return rc.send(http.StatusOK, meterOf(&m))
+	return rc.send(http.StatusOK, answers.Meter(&m))
 }
 
 // listMeters answers with a page of meters.
@@ -55,7 +54,7 @@ func (s *Server) listMeters(rc *request) error {
 	if err != nil {
 		return err
 	}
-	return rc.send(http.StatusOK, wire.MeterList{Items: mapSlice(list.Items, meterOf), NextCursor: nextCursor(list.NextCursor)})
+	return rc.send(http.StatusOK, wire.MeterList{Items: mapSlice(list.Items, answers.Meter), NextCursor: nextCursor(list.NextCursor)})
 }
 
 // deleteMeter deletes an unused meter.
@@ -68,13 +67,6 @@ func (s *Server) deleteMeter(rc *request) error {
 		return err
 	}
 	return rc.NoContent(http.StatusNoContent)
-}
-
-func meterOf(m *catalog.Meter) wire.Meter {
-	return wire.Meter{
-		Meter: m.ID, Unit: m.Unit, Description: m.Description, Kind: wire.MeterKind(m.Kind), DenialReplay: m.DenialReplay, Dimensions: append([]string{}, m.Dimensions...),
-		CreatedAt: m.CreatedAt, UpdatedAt: m.UpdatedAt,
-	}
 }
 
 // setGauge sets a gauge, or changes it by a difference.
@@ -96,7 +88,7 @@ func (s *Server) setGauge(rc *request) error {
 		return err
 	}
 	rc.markReplayed(state.Replayed)
-	answer := gaugeOf(&state)
+	answer := answers.Gauge(&state)
 	answer.Before, answer.DryRun = &state.Before, c.dryRun
 	return rc.send(http.StatusOK, answer)
 }
@@ -133,7 +125,7 @@ func (s *Server) getGauge(rc *request) error {
 	if err != nil {
 		return err
 	}
-	return rc.send(http.StatusOK, gaugeOf(&state))
+	return rc.send(http.StatusOK, answers.Gauge(&state))
 }
 
 // listGaugeEntries answers with a page of the journal of a gauge, newest first.
@@ -167,14 +159,6 @@ func (s *Server) listGaugeEntries(rc *request) error {
 	})})
 }
 
-func gaugeOf(g *gauge.State) wire.Gauge {
-	out := wire.Gauge{Meter: g.Meter, Subject: g.Subject, Value: g.Value, Limit: g.Limit, Remaining: g.Remaining(), Over: g.Over()}
-	if !g.At.IsZero() {
-		out.ChangedAt = g.At.UTC()
-	}
-	return out
-}
-
 // putPlan creates a new version of a plan.
 func (s *Server) putPlan(rc *request) error {
 	id, err := rc.idParameter("plan")
@@ -189,7 +173,7 @@ func (s *Server) putPlan(rc *request) error {
 	if err != nil {
 		return err
 	}
-	return rc.send(putStatus(created), planOf(&stored))
+	return rc.send(putStatus(created), answers.Plan(&stored))
 }
 
 // getPlan answers with the newest version of a plan.
@@ -202,7 +186,7 @@ func (s *Server) getPlan(rc *request) error {
 	if err != nil {
 		return err
 	}
-	return rc.send(http.StatusOK, planOf(&p))
+	return rc.send(http.StatusOK, answers.Plan(&p))
 }
 
 // listPlans answers with a page of plans, each in its newest version.
@@ -215,45 +199,7 @@ func (s *Server) listPlans(rc *request) error {
 	if err != nil {
 		return err
 	}
-	return rc.send(http.StatusOK, wire.PlanList{Items: mapSlice(list.Items, planOf), NextCursor: nextCursor(list.NextCursor)})
-}
-
-func planOf(p *catalog.Plan) wire.Plan {
-	return wire.Plan{
-		Plan: p.ID, Version: p.Version, Allowances: mapSlice(p.Allowances, allowanceOf), Limits: mapSlice(p.Limits, answers.PlanLimit),
-		CreatedAt: p.CreatedAt, Features: featuresOf(p.Features),
-	}
-}
-
-// featuresOf returns features as JSON; nil for none.
-func featuresOf(set feature.Set) wire.Features {
-	if len(set) == 0 {
-		return nil
-	}
-	out := make(wire.Features, len(set))
-	for name, value := range set {
-		text, _ := value.MarshalJSON() // which never fails
-		out[name] = text
-	}
-	return out
-}
-
-func allowanceOf(a *catalog.Allowance) wire.Allowance {
-	out := wire.Allowance{
-		Meter: a.Meter, Amount: a.Amount, Every: wire.AllowanceEvery(a.Every), Anchor: wire.AllowanceAnchor(a.Anchor), PerSubject: a.PerSubject,
-		ExpiresInDays: a.ExpiresInDays, AlertAt: a.AlertAt,
-	}
-	if r := a.Rollover; r != nil {
-		out.Rollover = &wire.Rollover{Min: r.Min, Max: r.Max}
-	}
-	if o := a.Overage; o != nil {
-		out.Overage = &wire.Overage{Policy: wire.OveragePolicy(o.Policy), Cap: o.Cap, AtPeriodEnd: wire.OverageAtPeriodEnd(o.AtPeriodEnd)}
-	}
-	if o := a.Overflow; o != nil {
-		text, _ := o.Price.MarshalJSON() // which never fails
-		out.Overflow = &wire.Overflow{Meter: o.Meter, Price: text}
-	}
-	return out
+	return rc.send(http.StatusOK, wire.PlanList{Items: mapSlice(list.Items, answers.Plan), NextCursor: nextCursor(list.NextCursor)})
 }
 
 // exportCatalog answers with the catalogue as one document.

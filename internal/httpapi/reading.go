@@ -7,6 +7,7 @@ import (
 
 	"github.com/quotasvc/quotasvc/internal/body"
 	"github.com/quotasvc/quotasvc/internal/denial"
+	"github.com/quotasvc/quotasvc/internal/httpapi/answers"
 	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/ledger/history"
@@ -75,7 +76,7 @@ func balanceOf(b *ledger.Balance) wire.Balance {
 		Meter: b.Meter, Subject: b.Subject, Plan: b.Plan, PlanVersion: b.PlanVersion, Limit: b.Limit, Opening: b.Opening,
 		Granted: b.Granted, Refunded: b.Refunded, Used: b.Used, Expired: b.Expired, Adjusted: b.Adjusted, Held: b.Held, Carried: b.Carried,
 		Remaining: b.Remaining, Overage: b.Overage, Seq: b.Seq, Period: wire.BalancePeriod{Start: orNull(b.PeriodStart), End: orNull(b.PeriodEnd)},
-		Grants: mapSlice(b.Grants, grantOf), AsOf: b.AsOf.UTC(),
+		Grants: mapSlice(b.Grants, answers.Grant), AsOf: b.AsOf.UTC(),
 	}
 }
 

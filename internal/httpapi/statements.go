@@ -1,9 +1,7 @@
 package httpapi
 
 import (
-	"bytes"
 	"context"
-	"encoding/csv"
 	"fmt"
 	"mime"
 	"net/http"
@@ -13,16 +11,12 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/quotasvc/quotasvc/internal/body"
+	"github.com/quotasvc/quotasvc/internal/httpapi/answers"
 	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
 	"github.com/quotasvc/quotasvc/internal/ledger/history"
 )
 
-const (
-	typeCSV = "text/csv"
-
-	// sourceTotal is the source of the rows with totals in a CSV statement. No grant has it.
-	sourceTotal = "total"
-)
+const typeCSV = "text/csv"
 
 // getStatement answers with the statement of one period, as JSON or CSV.
 func (s *Server) getStatement(rc *request) error {
@@ -51,7 +45,7 @@ func (s *Server) getStatement(rc *request) error {
 	set(h, echo.HeaderVary, echo.HeaderAccept)
 	if format == "csv" || format == "" && prefersCSV(rc.Request().Header[echo.HeaderAccept]) {
 		set(h, echo.HeaderContentDisposition, fmt.Sprintf("attachment; filename=%q", statementName(statement)))
-		body, err := appendStatement(rc.out[:0], statement)
+		body, err := answers.AppendStatementCSV(rc.out[:0], statement)
 		if err != nil {
 			return err
 		}
@@ -128,45 +122,6 @@ func statementName(s *history.Statement) string {
 		name += "_" + s.Subject
 	}
 	return strings.ReplaceAll(name+"_"+s.Start.UTC().Format("20060102T150405Z"), ":", "-") + ".csv"
-}
-
-// appendStatement appends a statement as CSV (RFC 4180): its lines, then the totals in the order in which they add up.
-func appendStatement(b []byte, s *history.Statement) ([]byte, error) {
-	out := bytes.NewBuffer(b)
-	w := csv.NewWriter(out)
-	w.UseCRLF = true
-	rows := [][]string{{"kind", "source", "amount", "entries"}}
-	for _, l := range s.Lines {
-		rows = append(rows, []string{cell(string(l.Kind)), cell(string(l.Source)), strconv.FormatInt(l.Amount, 10), strconv.FormatInt(l.Entries, 10)})
-	}
-	for _, t := range []struct {
-		kind   string
-		amount int64
-	}{
-		{"opening", s.Opening},
-		{"granted", s.Granted},
-		{"refunded", s.Refunded},
-		{"used", s.Used},
-		{"expired", s.Expired},
-		{"adjusted", s.Adjusted},
-		{"closing", s.Closing},
-		{"held", s.Held},
-		{"overage", s.Overage},
-	} {
-		rows = append(rows, []string{t.kind, sourceTotal, strconv.FormatInt(t.amount, 10), ""})
-	}
-	if err := w.WriteAll(rows); err != nil {
-		return nil, fmt.Errorf("write a statement: %w", err)
-	}
-	return out.Bytes(), nil
-}
-
-// cell returns text in a form that spreadsheets do not take for a formula.
-func cell(text string) string {
-	if text != "" && strings.IndexByte("=+-@\t\r\n", text[0]) >= 0 {
-		return "'" + text
-	}
-	return text
 }
 
 // prefersCSV reports whether an Accept header ranks CSV above JSON. JSON is the default.

@@ -10,7 +10,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
-	"github.com/quotasvc/quotasvc/internal/ledger/history"
 )
 
 // thisYear is the start of the period of a yearly calendar allowance.
@@ -134,21 +133,6 @@ func TestGetStatement_Unknown_Refused(t *testing.T) {
 		get("acme/statements/calls/" + thisYear() + "?meter=calls").refused("meter")
 	})
 	get("acme/statements/calls/" + fmt.Sprintf("%d-12-31T23:00:00-01:00", year-1)).want(200) // the same instant
-}
-
-func TestCell_NoFormulas(t *testing.T) {
-	t.Parallel()
-	for text, want := range map[string]string{
-		"": "", "debit": "debit", "=1+1": "'=1+1", "+1": "'+1", "-1": "'-1", "@SUM(A1)": "'@SUM(A1)", "\t=1": "'\t=1", "\r=1": "'\r=1", "\n=1": "'\n=1", "a=b": "a=b",
-	} {
-		if got := cell(text); got != want {
-			t.Errorf("%q: %q, want %q", text, got, want)
-		}
-	}
-	body, err := appendStatement(nil, &history.Statement{Lines: []history.StatementLine{{Kind: `=HYPERLINK("x")`, Source: "a,b\r\n=c", Amount: 1, Entries: 1}}})
-	if err != nil || !strings.Contains(string(body), "\r\n\"'=HYPERLINK(\"\"x\"\")\",\"a,b\r\n=c\",1,1\r\n") {
-		t.Errorf("%v: %q", err, body)
-	}
 }
 
 func TestPrefersCSV_ByAcceptHeader(t *testing.T) {

@@ -5,9 +5,8 @@ import (
 	"net/http"
 	"slices"
 
-	"github.com/go-json-experiment/json/jsontext"
-
 	"github.com/quotasvc/quotasvc/internal/catalog"
+	"github.com/quotasvc/quotasvc/internal/httpapi/answers"
 	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
 )
 
@@ -39,7 +38,7 @@ func (s *Server) putTenant(rc *request) error {
 		return err
 	}
 	rc.sendETag(stored.Version)
-	return rc.send(putStatus(created), tenantOf(&stored))
+	return rc.send(putStatus(created), answers.Tenant(&stored))
 }
 
 // patchTenant changes the given fields, or answers what would change.
@@ -64,7 +63,7 @@ func (s *Server) patchTenant(rc *request) error {
 		stored = &change.Before
 	}
 	rc.sendETag(stored.Version)
-	return rc.send(http.StatusOK, changeOf(&change, p.DryRun))
+	return rc.send(http.StatusOK, answers.TenantChange(&change, p.DryRun))
 }
 
 // getTenant answers with one tenant, from PostgreSQL: a client that just changed it must see the change.
@@ -78,7 +77,7 @@ func (s *Server) getTenant(rc *request) error {
 		return err
 	}
 	rc.sendETag(t.Version)
-	return rc.send(http.StatusOK, tenantOf(&t))
+	return rc.send(http.StatusOK, answers.Tenant(&t))
 }
 
 // getFeatures answers with the features that a tenant has now, from memory like a check.
@@ -91,7 +90,7 @@ func (s *Server) getFeatures(rc *request) error {
 	if err != nil {
 		return err
 	}
-	out := wire.TenantFeatures{Tenant: id, Plan: plan, Features: featuresOf(all), Overridden: slices.AppendSeq([]string{}, maps.Keys(own))}
+	out := wire.TenantFeatures{Tenant: id, Plan: plan, Features: answers.Features(all), Overridden: slices.AppendSeq([]string{}, maps.Keys(own))}
 	if slices.Sort(out.Overridden); out.Features == nil {
 		out.Features = wire.Features{}
 	}
@@ -112,7 +111,7 @@ func (s *Server) listTenants(rc *request) error {
 	if err != nil {
 		return err
 	}
-	return rc.send(http.StatusOK, wire.TenantList{Items: mapSlice(list.Items, tenantOf), NextCursor: nextCursor(list.NextCursor)})
+	return rc.send(http.StatusOK, wire.TenantList{Items: mapSlice(list.Items, answers.Tenant), NextCursor: nextCursor(list.NextCursor)})
 }
 
 // listTerms answers with a page of the history of a tenant's terms.
@@ -129,33 +128,5 @@ func (s *Server) listTerms(rc *request) error {
 	if err != nil {
 		return err
 	}
-	return rc.send(http.StatusOK, wire.TermsList{Items: mapSlice(list.Items, termsOf), NextCursor: nextCursor(list.NextCursor)})
-}
-
-func termsOf(t *catalog.Terms) wire.Terms {
-	return wire.Terms{
-		EffectiveAt: t.EffectiveAt, Plan: t.Plan, Anchor: t.Anchor, Timezone: t.Timezone, Overrides: t.Overrides,
-		Apply: wire.TermsApply(t.Apply), Prorate: t.Prorate, Usage: wire.TermsUsage(t.Usage), Reason: t.Reason,
-	}
-}
-
-func tenantOf(t *catalog.Tenant) wire.Tenant {
-	return wire.Tenant{
-		Tenant: t.ID, Plan: t.Plan, Anchor: t.Anchor, Timezone: t.Timezone, Status: wire.TenantStatus(t.Status),
-		Metadata: jsontext.Value(t.Metadata), Overrides: t.Overrides, Features: featuresOf(t.Features), Version: t.Version, CreatedAt: t.CreatedAt,
-		UpdatedAt: t.UpdatedAt,
-	}
-}
-
-func changeOf(c *catalog.TenantChange, dryRun bool) wire.TenantChange {
-	t := tenantOf(&c.After)
-	out := wire.TenantChange{
-		Tenant: t.Tenant, Plan: t.Plan, Anchor: t.Anchor, Timezone: t.Timezone, Status: t.Status, Metadata: t.Metadata,
-		Overrides: t.Overrides, Features: t.Features, Version: t.Version, CreatedAt: t.CreatedAt, UpdatedAt: t.UpdatedAt, Before: tenantOf(&c.Before), DryRun: dryRun,
-		Apply: wire.TenantChangeApply(c.Apply), Usage: wire.TenantChangeUsage(c.Usage),
-	}
-	if c.Apply != "" {
-		out.Prorate = &c.Prorate
-	}
-	return out
+	return rc.send(http.StatusOK, wire.TermsList{Items: mapSlice(list.Items, answers.Terms), NextCursor: nextCursor(list.NextCursor)})
 }

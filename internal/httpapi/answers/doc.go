@@ -1,4 +1,4 @@
-// Package answers turns objects into the types of the contract: limits, overrides, events, webhooks and deliveries.
+// Package answers turns objects into the types of the contract: those of the catalogue, of accounts, limits, events and webhooks.
 //
 // # Invariants
 //

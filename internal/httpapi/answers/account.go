@@ -1,0 +1,163 @@
+package answers
+
+import (
+	"bytes"
+	"encoding/csv"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/quotasvc/quotasvc/internal/access"
+	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
+	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/ledger/audit"
+	"github.com/quotasvc/quotasvc/internal/ledger/history"
+	"github.com/quotasvc/quotasvc/internal/ledger/pg"
+	"github.com/quotasvc/quotasvc/internal/ledger/verifier"
+	"github.com/quotasvc/quotasvc/internal/testclock"
+	"github.com/quotasvc/quotasvc/internal/trail"
+)
+
+// Grant returns a grant.
+func Grant(g *ledger.GrantRecord) wire.Grant {
+	return wire.Grant{
+		GrantID: g.ID, Meter: g.Meter, Subject: g.Subject, Source: wire.Source(g.Source), Amount: g.Amount, Remaining: g.Remaining,
+		Held: g.Held, Priority: g.Priority, EffectiveAt: g.EffectiveAt.UTC(), ExpiresAt: timeOrNull(g.ExpiresAt),
+		CostBasis: g.CostBasis, Reason: g.Reason, Status: wire.GrantStatus(g.Status), OperationID: g.OperationID,
+		CreatedAt: g.CreatedAt.UTC(),
+	}
+}
+
+// GrantAnswer returns what a grant, or its dry run, did.
+func GrantAnswer(r *ledger.GrantResult, dryRun bool) wire.GrantAnswer {
+	g := Grant(&r.Grant)
+	return wire.GrantAnswer{
+		Tenant: r.Grant.Tenant, GrantID: g.GrantID, Meter: g.Meter, Subject: g.Subject, Source: g.Source, Amount: g.Amount,
+		Remaining: g.Remaining, Held: g.Held, Priority: g.Priority, EffectiveAt: g.EffectiveAt, ExpiresAt: g.ExpiresAt,
+		CostBasis: g.CostBasis, Reason: g.Reason, Status: g.Status, OperationID: g.OperationID,
+		CreatedAt: g.CreatedAt, AsOf: r.AsOf.UTC(), DryRun: dryRun,
+		Balance: wire.Position{Remaining: r.Position.Remaining, Limit: r.Position.Limit, ResetAt: timeOrNull(r.Position.ResetAt)},
+	}
+}
+
+// Roll returns a roll.
+func Roll(r *pg.Roll) wire.Roll {
+	return wire.Roll{
+		RollID: r.ID, AsOf: r.AsOf.UTC(), Status: wire.RollStatus(r.Status), Total: r.Total, Processed: r.Processed, SetAside: r.SetAside, Error: r.Error,
+		StartedAt: r.StartedAt.UTC(), FinishedAt: timeOrNull(r.FinishedAt),
+	}
+}
+
+// Verification returns a verification as the API answers it.
+func Verification(v *verifier.Verification) wire.Verification {
+	r := &v.Report
+	out := wire.Verification{
+		VerificationID: v.ID, Tenant: v.Tenant, Status: wire.VerificationStatus(v.Status), Balances: r.Balances, Entries: r.Entries,
+		Grants: r.Grants, Periods: r.Periods, Incremental: r.Incremental, Unchanged: r.Unchanged, Copies: r.Copies,
+		CopiesCompared: r.CopiesCompared, StaleCopies: r.StaleCopies, Unread: r.Unread, DifferenceCount: r.Count, Error: v.Error,
+		StartedAt: v.StartedAt.UTC(), FinishedAt: timeOrNull(v.FinishedAt), Totals: []wire.VerifiedMeter{},
+		UnreadBalances: Map(r.UnreadFirst, func(k *audit.Key) wire.UnreadBalance {
+			return wire.UnreadBalance{Tenant: k.Tenant, Meter: k.Meter, Subject: k.Subject}
+		}),
+		Differences: Map(r.Differences, func(d *audit.Difference) wire.Difference {
+			return wire.Difference{Tenant: d.Tenant, Meter: d.Meter, Subject: d.Subject, What: d.What, Journal: d.Want, Stored: d.Got}
+		}),
+	}
+	for _, meter := range slices.Sorted(maps.Keys(r.Totals)) {
+		t := r.Totals[meter]
+		out.Totals = append(out.Totals, wire.VerifiedMeter{
+			Meter: meter, Issued: t.Issued, Used: t.Used, Refunded: t.Refunded, Expired: t.Expired, Adjusted: t.Adjusted,
+			Remaining: t.Remaining, Held: t.Held, Partial: t.Partial,
+		})
+	}
+	return out
+}
+
+// Clock returns the ledger's time.
+func Clock(s testclock.State) wire.TestClock {
+	return wire.TestClock{Now: s.Now, OffsetSeconds: int64(s.Ahead / time.Second)}
+}
+
+// Key returns a key, without its secret.
+func Key(k *access.Key) wire.Key {
+	return wire.Key{
+		KeyID: k.ID, Name: k.Name, Scopes: scopes(k.Scopes), Tenant: textOrNull(k.Tenant), Prefix: k.Prefix, CreatedAt: k.CreatedAt,
+		ExpiresAt: timeOrNull(k.ExpiresAt), Status: wire.KeyStatus(k.Status), LastUsedAt: timeOrNull(k.LastUsedAt),
+	}
+}
+
+// NewKey returns a key with its secret, which is shown once.
+func NewKey(k *access.Key, secret string) wire.NewKey {
+	return wire.NewKey{
+		KeyID: k.ID, Name: k.Name, Scopes: scopes(k.Scopes), Tenant: textOrNull(k.Tenant), Prefix: k.Prefix, Secret: secret,
+		CreatedAt: k.CreatedAt, ExpiresAt: timeOrNull(k.ExpiresAt),
+	}
+}
+
+func scopes(s access.Scope) []wire.KeyScope {
+	names := s.Names()
+	return Map(names, func(name *string) wire.KeyScope { return wire.KeyScope(*name) })
+}
+
+// AuditLine returns a line of the audit log.
+func AuditLine(r *trail.Recorded) wire.AuditLine {
+	return wire.AuditLine{
+		AuditID: strconv.FormatInt(r.ID, 10), At: r.At, Actor: wire.AuditActor{KeyID: r.Actor.KeyID, Name: r.Actor.Name}, Action: r.Action,
+		Object: wire.AuditObject{Kind: r.Object.Kind, ID: r.Object.ID, Tenant: r.Object.Tenant}, Before: documentOrNull(r.Before),
+		After: documentOrNull(r.After), Reason: r.Reason, RequestID: r.Actor.RequestID, IP: r.Actor.IP,
+	}
+}
+
+func documentOrNull(document jsontext.Value) *jsontext.Value {
+	if document == nil {
+		return nil
+	}
+	return &document
+}
+
+// sourceTotal is the source of the rows with totals in a CSV statement. No grant has it.
+const sourceTotal = "total"
+
+// AppendStatementCSV appends a statement as CSV (RFC 4180): its lines, then the totals in the order in which they add up.
+func AppendStatementCSV(b []byte, s *history.Statement) ([]byte, error) {
+	out := bytes.NewBuffer(b)
+	w := csv.NewWriter(out)
+	w.UseCRLF = true
+	rows := [][]string{{"kind", "source", "amount", "entries"}}
+	for _, l := range s.Lines {
+		rows = append(rows, []string{cell(string(l.Kind)), cell(string(l.Source)), strconv.FormatInt(l.Amount, 10), strconv.FormatInt(l.Entries, 10)})
+	}
+	for _, t := range []struct {
+		kind   string
+		amount int64
+	}{
+		{"opening", s.Opening},
+		{"granted", s.Granted},
+		{"refunded", s.Refunded},
+		{"used", s.Used},
+		{"expired", s.Expired},
+		{"adjusted", s.Adjusted},
+		{"closing", s.Closing},
+		{"held", s.Held},
+		{"overage", s.Overage},
+	} {
+		rows = append(rows, []string{t.kind, sourceTotal, strconv.FormatInt(t.amount, 10), ""})
+	}
+	if err := w.WriteAll(rows); err != nil {
+		return nil, fmt.Errorf("write a statement: %w", err)
+	}
+	return out.Bytes(), nil
+}
+
+// cell returns text in a form that spreadsheets do not take for a formula.
+func cell(text string) string {
+	if text != "" && strings.IndexByte("=+-@\t\r\n", text[0]) >= 0 {
+		return "'" + text
+	}
+	return text
+}
