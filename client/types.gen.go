@@ -991,7 +991,7 @@ type CheckBatchRequest struct {
 // CheckRequest What would be consumed.
 type CheckRequest struct {
 	// Feature A feature that the plan must grant, beside the items or instead of them. If it does not, the code is `feature_not_in_plan`, and nothing else is asked.
-	Feature ID `json:"feature,omitempty,omitzero"`
+	Feature Feature `json:"feature,omitempty,omitzero"`
 
 	// IP The address of the caller, for limits per address and blocks. IPv4 or IPv6; IPv6 addresses with the same first 64 bits count as one caller unless a limit has its own `ip_prefix`. An IPv6 address that has an IPv4 address in it (::ffff:0:0/96, 64:ff9b::/96, ::/96) counts as the IPv4 address.
 	IP IP `json:"ip,omitempty,omitzero"`
@@ -1045,7 +1045,7 @@ type ConsumeRequest struct {
 	DryRun bool `json:"dry_run,omitempty,omitzero"`
 
 	// Feature A feature that the plan must grant, beside the items or instead of them. If it does not, the code is `feature_not_in_plan`, and nothing else is asked.
-	Feature ID `json:"feature,omitempty,omitzero"`
+	Feature Feature `json:"feature,omitempty,omitzero"`
 
 	// IP The address of the caller, for limits per address and blocks. IPv4 or IPv6; IPv6 addresses with the same first 64 bits count as one caller unless a limit has its own `ip_prefix`. An IPv6 address that has an IPv4 address in it (::ffff:0:0/96, 64:ff9b::/96, ::/96) counts as the IPv4 address.
 	IP IP `json:"ip,omitempty,omitzero"`
@@ -1431,6 +1431,9 @@ type ExtendRequest struct {
 	// TTLSeconds Seconds from now; an hour by default, a day at most.
 	TTLSeconds TTLSeconds `json:"ttl_seconds"`
 }
+
+// Feature A feature that the plan must grant, beside the items or instead of them. If it does not, the code is `feature_not_in_plan`, and nothing else is asked.
+type Feature = string
 
 // FeaturePatch The tenant's own features to set; null removes one, so that the plan's holds again.
 type FeaturePatch = map[string]any

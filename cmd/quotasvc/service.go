@@ -20,7 +20,6 @@ import (
 	"github.com/quotasvc/quotasvc/internal/denial"
 	"github.com/quotasvc/quotasvc/internal/envoyrls"
 	"github.com/quotasvc/quotasvc/internal/gate"
-	"github.com/quotasvc/quotasvc/internal/gauge"
 	"github.com/quotasvc/quotasvc/internal/httpapi"
 	"github.com/quotasvc/quotasvc/internal/lane"
 	"github.com/quotasvc/quotasvc/internal/ledger"
@@ -108,12 +107,18 @@ func (c *serviceConfig) movable(store *catalog.Store, l *pg.Ledger, agreed *cloc
 	return testclock.New(store, l, agreed)
 }
 
-// newcomers returns who makes tenants on their first use; nil: nobody.
-func (c *serviceConfig) newcomers(cat *catalog.Catalog, l *pg.Ledger) *newcomer.Desk {
-	if c.DefaultPlan == "" {
+// openNewcomers returns who makes tenants on their first use; nil: nobody. /readyz warns while their plan does not exist.
+func (s *service) openNewcomers(cat *catalog.Catalog, l *pg.Ledger) *newcomer.Desk {
+	cfg := s.secrets.cfg
+	if cfg.DefaultPlan == "" {
 		return nil
 	}
-	return newcomer.New(cat, newcomer.Config{Plan: c.DefaultPlan, PerSecond: c.DefaultPlanRate, Clock: l})
+	desk := newcomer.New(cat, newcomer.Config{Plan: cfg.DefaultPlan, PerSecond: cfg.DefaultPlanRate, Clock: l})
+	s.shown.Warnings = append(s.shown.Warnings, ops.Condition{Name: "default_plan", Check: desk.Missing})
+	if err := desk.Missing(); err != nil {
+		s.log.Warn("no tenant is made on its first use", "error", err)
+	}
+	return desk
 }
 
 // start builds and starts the service. If a part fails to start, start stops the others.
@@ -174,26 +179,18 @@ func start(ctx context.Context, secrets *rotation, log *slog.Logger) (_ *service
 	if err != nil {
 		return nil, err
 	}
-	newcomers := cfg.newcomers(cat, l)
-	s.shown.Warnings = append(s.shown.Warnings, ops.Condition{Name: "default_plan", Check: newcomers.Missing})
-	if err := newcomers.Missing(); err != nil {
-		log.Warn("tenants are not made on their first use", "error", err)
-	}
+	newcomers := s.openNewcomers(cat, l)
 	g := gate.New(l, cat, limiter, cache, gate.Config{
 		LoadsMax: cfg.CheckReads, Overrides: overrides, Newcomers: newcomers, Denials: refusals, Once: once.New(store), IDKey: ids.Secret, UnsignedUntil: ids.UnsignedUntil, Log: log,
 		Metrics: m.registry,
 	})
-	gauges, err := gauge.NewStore(cat.Store)
-	if err != nil {
-		return nil, fmt.Errorf("prepare gauges: %w", err)
-	}
 	proxies, err := parseProxies(cfg.TrustedProxies)
 	if err != nil {
 		return nil, err
 	}
 	api, err := httpapi.New(g, l, h, cat, httpapi.Config{
 		Keys: keys, Overrides: overrides.Store, TrustedProxies: proxies, Log: log, Registry: m.registry, LegacyHeaders: cfg.legacyHeaders(), Verifier: checks,
-		Traced: m.traces != nil, Newcomers: newcomers, Gauges: gauges, Webhooks: hooks, TestClock: cfg.movable(cat.Store, l, agreed),
+		Traced: m.traces != nil, Newcomers: newcomers, Webhooks: hooks, TestClock: cfg.movable(cat.Store, l, agreed),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("make the server: %w", err)

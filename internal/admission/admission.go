@@ -134,7 +134,7 @@ func (a *Admission) tenant(ctx context.Context, id string) (catalog.Standing, er
 
 // refusal returns the error of a consume that a check denied.
 func refusal(req *gate.Request, out *gate.Check) error {
-	switch out.Code { //nolint:exhaustive // the codes of feature
+	switch out.Code {
 	case gate.CodeForbidden:
 		return out.Blocked
 	case ledger.CodeTenantSuspended:

@@ -14,10 +14,8 @@ type Request struct {
 	Tenant string
 
 	// Items are the units asked for: 1..ledger.ItemsMax, each meter once. The gate sets StoreDenial.
-	Items []ledger.Item
-
-	// Feature must be granted by the tenant's plan; empty: none. Package admission asks for it; the gate does not.
-	Feature string
+	Items   []ledger.Item
+	Feature string // must be granted by the tenant's plan; empty: none. Package admission asks for it; the gate does not
 
 	// Subject is recorded with the entries, and is the `per: subject` dimension of limits; empty: none.
 	Subject string
@@ -66,7 +64,12 @@ func (req *Request) way() int {
 }
 
 // routeIn returns the route in the one spelling of some forms.
-func (req *Request) routeIn(forms route.Forms) string { return req.spelled.In(req.Route, forms) }
+func (req *Request) routeIn(forms route.Forms) string {
+	if forms == 0 {
+		return req.Route
+	}
+	return req.spelled.In(req.Route, forms)
+}
 
 // Source is where the balances of a check came from.
 type Source string

@@ -80,8 +80,7 @@ func (t *tenants) facts(ctx context.Context, tenant string) (tenantFacts, error)
 	switch {
 	case errors.Is(err, catalog.ErrNoTenant), errors.Is(err, catalog.ErrInvalid):
 		if plan, ok := t.desk.Plan(tenant); ok {
-			f.desk, f.plan = t.desk, plan.ID
-			f.rules = cmp.Or(c.plans[plan.ID], f.rules)
+			f.desk, f.plan, f.rules = t.desk, plan.ID, cmp.Or(c.plans[plan.ID], f.rules)
 		}
 		f.unknown = f.desk == nil
 		return f, nil

@@ -143,8 +143,8 @@ func (s *Store) set(ctx context.Context, tx *catalog.Transaction, c *Change) (St
 	if _, err := tx.Exec(ctx, s.queries["UpdateGauge"], c.Tenant, c.Meter, c.Subject, after, seq+1, now); err != nil {
 		return State{}, fmt.Errorf("update gauge: %w", err)
 	}
-	print := c.fingerprint()
-	_, err = tx.Exec(ctx, s.queries["InsertEntry"], c.Tenant, c.Meter, c.Subject, seq+1, c.OperationID, print[:], before, after, limit, now, trail.From(ctx).KeyID)
+	sum := c.fingerprint()
+	_, err = tx.Exec(ctx, s.queries["InsertEntry"], c.Tenant, c.Meter, c.Subject, seq+1, c.OperationID, sum[:], before, after, limit, now, trail.From(ctx).KeyID)
 	if err != nil {
 		return State{}, fmt.Errorf("insert gauge entry: %w", err)
 	}
@@ -181,7 +181,7 @@ func (s *Store) replay(ctx context.Context, tx *catalog.Transaction, c *Change) 
 	if err != nil {
 		return State{}, false, fmt.Errorf("look up key: %w", err)
 	}
-	if print := c.fingerprint(); string(stored) != string(print[:]) {
+	if sum := c.fingerprint(); string(stored) != string(sum[:]) {
 		return State{}, true, ledger.Errorf(ledger.CodeIdempotencyKeyReused, "Idempotency-Key", "this key was used for another change of a gauge of tenant %q", c.Tenant)
 	}
 	state.At, state.Replayed = state.At.UTC(), true

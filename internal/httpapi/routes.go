@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"net/http"
+	"slices"
 
 	"github.com/labstack/echo/v4"
 
@@ -108,6 +109,12 @@ func (s *Server) routes() []route {
 		{method: http.MethodPut, path: "/v1/blocks/:kind/:value/:bits", scope: access.Admin, reach: oneTenant, handler: s.putBlock},
 		{method: http.MethodGet, path: "/v1/blocks/:kind/:value/:bits", query: []string{"tenant"}, scope: access.Admin, reach: oneTenant, handler: s.getBlock},
 		{method: http.MethodDelete, path: "/v1/blocks/:kind/:value/:bits", query: []string{"tenant"}, scope: access.Admin, reach: oneTenant, handler: s.deleteBlock},
+	}, slices.Concat(s.jobRoutes(), s.toolRoutes())...)
+}
+
+// jobRoutes returns the operations for jobs, proofs and keys.
+func (s *Server) jobRoutes() []route {
+	return []route{
 		{method: http.MethodPost, path: "/v1/rolls", scope: access.Admin, handler: s.startRoll},
 		{method: http.MethodGet, path: "/v1/rolls/:roll_id", scope: access.Admin, handler: s.getRoll},
 		{method: http.MethodPost, path: "/v1/verifications", scope: access.Admin, reach: oneTenant, handler: s.startVerification},
@@ -130,7 +137,7 @@ func (s *Server) routes() []route {
 		{method: http.MethodPost, path: "/v1/webhooks/:webhook_id/rotate", scope: access.Admin, reach: oneTenant, handler: s.rotateWebhook},
 		{method: http.MethodPost, path: "/v1/webhooks/:webhook_id/replay", scope: access.Admin, reach: oneTenant, handler: s.replayWebhook},
 		{method: http.MethodGet, path: "/v1/webhooks/:webhook_id/deliveries", query: []string{"status", "limit", "cursor"}, scope: access.Admin, reach: oneTenant, handler: s.listDeliveries},
-	}, s.toolRoutes()...)
+	}
 }
 
 // toolRoutes returns the operations for those who write clients.

@@ -54,9 +54,6 @@ type Config struct {
 	// Verifier runs the verifications that clients ask for. Required where there are backends.
 	Verifier *verifier.Verifier
 
-	// Gauges are set here. Required where there are backends.
-	Gauges *gauge.Store
-
 	// Newcomers are those of the gate; nil: tenants must exist.
 	Newcomers *newcomer.Desk
 	// Webhooks tells events. Required where there are backends. The server neither starts nor stops it.
@@ -112,9 +109,13 @@ func New(g *gate.Gate, l *pg.Ledger, h *history.Reader, c *catalog.Catalog, cfg 
 	if err := limitheaders.Check(cfg.LegacyHeaders); err != nil {
 		return nil, err
 	}
+	gauges, err := gauge.NewStore(c.Store)
+	if err != nil {
+		return nil, err
+	}
 	s := &Server{
 		gate: g, admission: admission.New(g, c, cfg.Newcomers), ledger: l, history: h, catalog: c, store: c.Store, cfg: cfg, log: cfg.Log, now: time.Now, limits: &limitheaders.Writer{Legacy: cfg.LegacyHeaders},
-		keys: cfg.Keys, overrides: cfg.Overrides, gauges: cfg.Gauges, webhooks: cfg.Webhooks, problems: problemKinds(), bodies: newBodies(), metrics: newMetrics(cfg.Registry),
+		keys: cfg.Keys, overrides: cfg.Overrides, gauges: gauges, webhooks: cfg.Webhooks, problems: problemKinds(), bodies: newBodies(), metrics: newMetrics(cfg.Registry),
 		reference: reference.New(), gateways: forwarded.Gateways(), proxies: forwarded.NewProxies(cfg.TrustedProxies, cfg.Log),
 	}
 	s.pool.New = newRequest

@@ -26,7 +26,6 @@ import (
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/denial"
 	"github.com/quotasvc/quotasvc/internal/gate"
-	"github.com/quotasvc/quotasvc/internal/gauge"
 	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
 	"github.com/quotasvc/quotasvc/internal/ledger/history"
 	"github.com/quotasvc/quotasvc/internal/ledger/pg"
@@ -140,8 +139,6 @@ func (s *service) serve(g *gate.Gate, l *pg.Ledger, c *catalog.Catalog, change [
 	}
 	if s.overrides != nil {
 		cfg.Overrides = s.overrides.Store
-		cfg.Gauges, err = gauge.NewStore(c.Store)
-		s.check(err)
 	}
 	s.server, err = New(g, l, h, c, cfg)
 	s.check(err)

@@ -288,7 +288,7 @@ func (h *HoldChange) captureCost(row *HoldRow, i int, units int64, lines []*Hold
 }
 
 // ratio returns the price of a line.
-func (l *HoldLine) ratio() price.Ratio { return price.Ratio{Units: l.Price, Per: l.Per} }
+func (h *HoldLine) ratio() price.Ratio { return price.Ratio{Units: h.Price, Per: h.Per} }
 
 // captureEntry returns the entry of n captured units of a line.
 func captureEntry(l *HoldLine, n int64, paid *overflowDetail) Entry {
