@@ -988,7 +988,7 @@ type CheckBatchRequest struct {
 	Checks []CheckRequest `json:"checks"`
 }
 
-// CheckRequest What would be consumed.
+// CheckRequest What would be consumed; items, a feature, or both.
 type CheckRequest struct {
 	// Feature A feature that the plan must grant, beside the items or instead of them. If it does not, the code is `feature_not_in_plan`, and nothing else is asked.
 	Feature Feature `json:"feature,omitempty,omitzero"`
@@ -1039,7 +1039,7 @@ type CheckedItem struct {
 	WouldSucceedAt time.Time `json:"would_succeed_at,omitempty,omitzero"`
 }
 
-// ConsumeRequest What is consumed.
+// ConsumeRequest What is consumed; items, a feature, or both.
 type ConsumeRequest struct {
 	// DryRun Decide and change nothing.
 	DryRun bool `json:"dry_run,omitempty,omitzero"`
@@ -3044,6 +3044,21 @@ type SealSummary struct {
 // Source The source of a grant. overage is use that no grant paid.
 type Source string
 
+// Standing Where a tenant stands; only in lists with `near`, `meter` or `sort=remaining`. The balance that is nearest its end, or of which least remains.
+type Standing struct {
+	// Meter An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
+	Meter ID `json:"meter"`
+
+	// Percent Used of used and remaining, rounded down.
+	Percent int `json:"percent"`
+
+	// Remaining In the meter's smallest unit.
+	Remaining Count `json:"remaining"`
+
+	// Used Units used in the open period, net of refunds.
+	Used int64 `json:"used"`
+}
+
 // Statement The account of a period. It adds up: opening + granted + refunded - used - expired + adjusted = closing.
 type Statement struct {
 	// Adjusted The sum of corrections; negative if more was taken than given.
@@ -3201,6 +3216,9 @@ type Tenant struct {
 
 	// Plan An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
 	Plan ID `json:"plan"`
+
+	// Standing Where a tenant stands; only in lists with `near`, `meter` or `sort=remaining`. The balance that is nearest its end, or of which least remains.
+	Standing Standing `json:"standing,omitempty,omitzero"`
 
 	// Status Requests of a suspended tenant are refused with 403. It keeps its balances.
 	Status TenantStatus `json:"status"`

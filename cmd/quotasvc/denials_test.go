@@ -157,6 +157,11 @@ func TestSupport_Page_Answers(t *testing.T) {
 	if err != nil || len(blocks) < 4 {
 		t.Fatalf("%v\n%s", err, out)
 	}
+	in.do(t, http.StatusOK, "POST", "/v1/debits", "used", debitOf("acme", "api_calls", 4))
+	near := in.do(t, http.StatusOK, "GET", "/v1/tenants?near=80&meter=api_calls", "", nil)
+	if !strings.Contains(string(near.body), `"standing":{"meter":"api_calls","percent":80,"remaining":1,"used":4}`) {
+		t.Errorf("%s", near)
+	}
 	for _, part := range []string{`"code":"quota_exceeded","meter":"api_calls"`, `"required":100`, `"available":5`, `"n":1`, `"remaining":5`} {
 		if !strings.Contains(string(out), part) {
 			t.Errorf("%s is not in\n%s", part, out)

@@ -159,6 +159,18 @@ func (s *Store) ListTenants(ctx context.Context, p Page) (list List[Tenant], err
 	return list, err
 }
 
+// TenantsNamed returns those of the tenants ids that exist, in the order of their ids.
+func (s *Store) TenantsNamed(ctx context.Context, ids []string) (tenants []Tenant, err error) {
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	err = s.read(ctx, "read tenants", func(ctx context.Context, tx *txn) error {
+		tenants, err = tx.tenants(ctx, ids, "", "", len(ids))
+		return err
+	})
+	return tenants, err
+}
+
 // TenantPlan is a tenant's plan and time zone.
 type TenantPlan struct{ ID, Plan, Timezone string }
 

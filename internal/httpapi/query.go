@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"net/url"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/quotasvc/quotasvc/internal/body"
@@ -28,15 +29,15 @@ type query struct {
 	faults body.Faults
 }
 
-// parse reads a query, which may have the parameters names.
-func (q *query) parse(raw string, names []string) error {
+// parse reads a query, which may have the parameters names, and others that begin with members unless that is empty.
+func (q *query) parse(raw string, names []string, members string) error {
 	values, err := url.ParseQuery(raw)
 	if err != nil {
 		return body.Refuse("query", "must be percent-encoded parameters separated by &")
 	}
 	q.values = values
 	for _, name := range slices.Sorted(maps.Keys(values)) {
-		if !slices.Contains(names, name) {
+		if !slices.Contains(names, name) && (members == "" || len(name) == len(members) || !strings.HasPrefix(name, members)) {
 			q.faults.Add(body.Clip(name), "is an unknown query parameter")
 		} else if len(values[name]) > 1 {
 			q.faults.Add(name, "must appear once")

@@ -15,6 +15,7 @@ import (
 type route struct {
 	method, path string
 	query        []string // its query parameters
+	members      string   // begins the names of further ones; empty: there are none
 	public       bool     // needs no key
 	scope        access.Scope
 	reach        reach
@@ -79,7 +80,7 @@ func (s *Server) routes() []route {
 		{method: http.MethodGet, path: "/v1/plans", query: []string{"limit", "cursor"}, scope: access.Read, reach: noTenant, handler: s.listPlans},
 		{method: http.MethodPut, path: "/v1/plans/:plan", scope: access.Admin, handler: s.putPlan},
 		{method: http.MethodGet, path: "/v1/plans/:plan", scope: access.Read, reach: noTenant, handler: s.getPlan},
-		{method: http.MethodGet, path: "/v1/tenants", query: []string{"prefix", "limit", "cursor"}, scope: access.Read, reach: ownTenant, handler: s.listTenants},
+		{method: http.MethodGet, path: "/v1/tenants", query: []string{"prefix", "plan", "status", "near", "meter", "sort", "limit", "cursor"}, members: metadataMembers, scope: access.Read, reach: ownTenant, handler: s.listTenants},
 		{method: http.MethodPut, path: "/v1/tenants/:tenant", scope: access.Admin, reach: oneTenant, handler: s.putTenant},
 		{method: http.MethodPatch, path: "/v1/tenants/:tenant", scope: access.Admin, reach: oneTenant, handler: s.patchTenant},
 		{method: http.MethodGet, path: "/v1/tenants/:tenant", scope: access.Read, reach: oneTenant, handler: s.getTenant},
@@ -175,7 +176,7 @@ func (s *Server) guard(r route) echo.HandlerFunc {
 			return err
 		}
 		if raw := rc.Request().URL.RawQuery; raw != "" && (rc.gateway == nil || !rc.gateway.HasQuery()) {
-			if err := rc.query.parse(raw, r.query); err != nil {
+			if err := rc.query.parse(raw, r.query, r.members); err != nil {
 				return err
 			}
 		}

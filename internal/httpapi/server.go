@@ -25,6 +25,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger/verifier"
 	"github.com/quotasvc/quotasvc/internal/newcomer"
 	"github.com/quotasvc/quotasvc/internal/override"
+	"github.com/quotasvc/quotasvc/internal/roster"
 	"github.com/quotasvc/quotasvc/internal/testclock"
 	"github.com/quotasvc/quotasvc/internal/webhooks"
 )
@@ -90,6 +91,7 @@ type Server struct {
 	overrides *override.Store
 	gauges    *gauge.Store
 	webhooks  *webhooks.Service
+	roster    *roster.Reader
 	gateways  map[string]*forwarded.Gateway
 	proxies   *forwarded.Proxies
 	problems  map[ledger.Code]problemKind
@@ -117,6 +119,9 @@ func New(g *gate.Gate, l *pg.Ledger, h *history.Reader, c *catalog.Catalog, cfg 
 		gate: g, admission: admission.New(g, c, cfg.Newcomers), ledger: l, history: h, catalog: c, store: c.Store, cfg: cfg, log: cfg.Log, now: time.Now, limits: &limitheaders.Writer{Legacy: cfg.LegacyHeaders},
 		keys: cfg.Keys, overrides: cfg.Overrides, gauges: gauges, webhooks: cfg.Webhooks, problems: problemKinds(), bodies: newBodies(), metrics: newMetrics(cfg.Registry),
 		reference: reference.New(), gateways: forwarded.Gateways(), proxies: forwarded.NewProxies(cfg.TrustedProxies, cfg.Log),
+	}
+	if s.roster, err = roster.New(h, l, c.Store); err != nil {
+		return nil, err
 	}
 	s.pool.New = newRequest
 	s.echo = s.router()

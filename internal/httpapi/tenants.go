@@ -1,14 +1,20 @@
 package httpapi
 
 import (
+	"cmp"
 	"maps"
 	"net/http"
 	"slices"
+	"strings"
 
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/httpapi/answers"
 	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
+	"github.com/quotasvc/quotasvc/internal/roster"
 )
+
+// metadataMembers begins the names of query parameters that are members of metadata.
+const metadataMembers = "metadata."
 
 // ofTenant names the state that an If-Match on a tenant demands.
 const ofTenant = "tenant, its version"
@@ -97,15 +103,36 @@ func (s *Server) getFeatures(rc *request) error {
 	return rc.send(http.StatusOK, out)
 }
 
-// listTenants answers with a page of tenants.
+// listTenants answers with a page of tenants: of all, or of those that are or stand as asked for.
 func (s *Server) listTenants(rc *request) error {
 	page, err := rc.catalogPage()
-	if err != nil {
+	q := roster.Query{
+		Plan: rc.query.id("plan"), Status: rc.query.word("status", catalog.StatusActive, catalog.StatusSuspended), Meter: rc.query.id("meter"),
+		ByRemaining: rc.query.word("sort", "tenant", "remaining") == "remaining", Tenant: page.Tenant, Limit: page.Limit, Cursor: page.Cursor,
+	}
+	if rc.query.values.Has("near") {
+		q.Near = new(int(rc.query.integer("near", 0, 100, 0)))
+	}
+	for name, values := range rc.query.values {
+		if member, ok := strings.CutPrefix(name, metadataMembers); ok {
+			if q.Metadata == nil {
+				q.Metadata = map[string]string{}
+			}
+			q.Metadata[member] = values[0]
+		}
+	}
+	if page.Prefix = rc.query.id("prefix"); page.Prefix != "" && q.Filters() {
+		rc.query.faults.Add("prefix", "must not be given together with plan, status, metadata, near, meter or sort=remaining")
+	}
+	if err = cmp.Or(err, rc.query.err()); err != nil {
 		return err
 	}
-	page.Prefix = rc.query.id("prefix")
-	if err := rc.query.err(); err != nil {
-		return err
+	if q.Filters() {
+		found, err := s.roster.List(rc.reporting(), q)
+		if err != nil {
+			return err
+		}
+		return rc.send(http.StatusOK, wire.TenantList{Items: mapSlice(found.Items, answers.Standing), NextCursor: nextCursor(found.NextCursor)})
 	}
 	list, err := s.store.ListTenants(rc.ctx, page)
 	if err != nil {

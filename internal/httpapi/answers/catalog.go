@@ -8,6 +8,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/feature"
 	"github.com/quotasvc/quotasvc/internal/gauge"
 	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
+	"github.com/quotasvc/quotasvc/internal/roster"
 )
 
 // Meter returns a meter.
@@ -103,4 +104,13 @@ func Block(b *block.Block) wire.Block {
 		Kind: wire.BlockKind(b.Kind), Value: b.Value, Tenant: b.Tenant, Action: wire.BlockAction(b.Action), ExpiresAt: b.ExpiresAt, Reason: b.Reason,
 		CreatedAt: b.CreatedAt, UpdatedAt: b.UpdatedAt,
 	}
+}
+
+// Standing returns a tenant with how far it has used a meter, if that was asked.
+func Standing(i *roster.Item) wire.Tenant {
+	out := Tenant(&i.Tenant)
+	if s := i.Standing; s != nil {
+		out.Standing = &wire.Standing{Meter: s.Meter, Used: s.Used, Remaining: s.Remaining, Percent: s.Percent}
+	}
+	return out
 }

@@ -51,6 +51,24 @@ func (l *Ledger) Views(ctx context.Context, tenant, subject string, at time.Time
 	return books, m.Now, nil
 }
 
+// BalancesOf returns the balances of keys that are known, in the order of keys.
+func (l *Ledger) BalancesOf(ctx context.Context, keys []ledger.BalanceKey) ([]ledger.Balance, error) {
+	if len(keys) == 0 {
+		return nil, nil
+	}
+	m, err := l.viewBalances(ctx, time.Time{}, keys...)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]ledger.Balance, 0, len(keys))
+	for _, k := range keys {
+		if b, failed := m.Book(k); failed == nil && !b.Unknown() {
+			out = append(out, b.View(m.Now))
+		}
+	}
+	return out, nil
+}
+
 // keysOf names the balances of a tenant and subject by meter, those of its plan that were never used included.
 func (l *Ledger) keysOf(ctx context.Context, tenant, subject string) ([]ledger.BalanceKey, error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)

@@ -1,0 +1,200 @@
+package httpapi
+
+import (
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
+)
+
+// tenantsBy returns all pages of a list of tenants, as id:meter:used/remaining.
+func (s *service) tenantsBy(query string) (all []string) {
+	s.t.Helper()
+	cursor := ""
+	for range 1000 {
+		var page wire.TenantList
+		s.call("GET", "/v1/tenants?"+query+cursor, "").want(200).into(&page)
+		for _, t := range page.Items {
+			text := t.Tenant
+			if b := t.Standing; b != nil {
+				text += fmt.Sprintf(":%s:%d/%d", b.Meter, b.Used, b.Remaining)
+			}
+			all = append(all, text)
+		}
+		if page.NextCursor == nil {
+			return all
+		}
+		cursor = "&cursor=" + url.QueryEscape(*page.NextCursor)
+	}
+	s.t.Fatal("the list does not end")
+	return nil
+}
+
+func (s *service) wantTenants(query string, want ...string) {
+	s.t.Helper()
+	for _, limit := range []string{"", "&limit=1", "&limit=2"} {
+		if got := s.tenantsBy(query + limit); !slices.Equal(got, want) {
+			s.t.Errorf("%s%s: %v, want %v", query, limit, got, want)
+		}
+	}
+}
+
+// standings makes plans p and q with 100 calls a month and a prepaid meter, and tenants on them.
+func (s *service) standings() {
+	s.t.Helper()
+	for _, meter := range []string{"calls", "credits"} {
+		s.call("PUT", "/v1/meters/"+meter, `{"unit":"unit"}`).want(201)
+	}
+	for _, plan := range []string{"p", "q"} {
+		s.call("PUT", "/v1/plans/"+plan, `{"allowances":[{"meter":"calls","amount":100,"every":"month","anchor":"tenant"},
+			{"meter":"credits","amount":0,"every":"once","anchor":"calendar"}]}`).want(201)
+	}
+	for id, body := range map[string]string{
+		"a": `{"plan":"p","metadata":{"segment":"gold","seats":5}}`, "b": `{"plan":"p","metadata":{"segment":"silver"}}`, "c": `{"plan":"q","metadata":{"segment":"gold","vip":true}}`,
+		"d": `{"plan":"q","status":"suspended"}`, "e": `{"plan":"q"}`,
+	} {
+		s.call("PUT", "/v1/tenants/"+id, body).want(201)
+	}
+}
+
+func (s *service) grantTo(tenant, meter string, amount int) {
+	s.t.Helper()
+	s.call("POST", "/v1/tenants/"+tenant+"/grants", fmt.Sprintf(`{"meter":%q,"amount":%d,"source":"topup"}`, meter, amount), headerIdempotencyKey, "g"+meter).want(201)
+}
+
+func TestTenants_ByPlanStatusMetadata_Found(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.standings()
+	s.wantTenants("", "a", "b", "c", "d", "e")
+	s.wantTenants("plan=p", "a", "b")
+	s.wantTenants("plan=none")
+	s.wantTenants("status=suspended", "d")
+	s.wantTenants("plan=q&status=active", "c", "e")
+	s.wantTenants("metadata.segment=gold", "a", "c")
+	s.wantTenants("metadata.segment=gold&metadata.seats=5", "a")
+	s.wantTenants("metadata.vip=true&plan=q", "c")
+	s.wantTenants("metadata.segment=GOLD")
+	s.wantTenants("metadata.segment=gold&plan=p&sort=tenant", "a")
+	for query, field := range map[string]string{
+		"near=101": "near", "near=-1": "near", "near=x": "near", "status=gone": "status", "sort=name": "sort", "meter=a%20b": "meter", "plan=%20": "plan",
+		"metadata.=x": "metadata.", "metadata=x": "metadata", "metadata.a=1&metadata.b=1&metadata.c=1&metadata.d=1": "metadata", "metadata.a=" + strings.Repeat("x", 257): "metadata.a",
+		"metadata." + strings.Repeat("n", 65) + "=1": "metadata." + strings.Repeat("n", 64), "plan=p&plan=q": "plan", "plan=p&cursor=x": "cursor",
+		"near=80&sort=remaining&cursor=YQ": "cursor", "near=80&cursor=YSBiIGM": "cursor", "metadata.a=1&metadata.a=2": "metadata.a",
+	} {
+		s.call("GET", "/v1/tenants?"+query, "").refused(field)
+	}
+	bound := s.newKey(`{"name":"n","scopes":["read"],"tenant":"a"}`)
+	for query, found := range map[string]bool{
+		"": true, "plan=p": true, "plan=q": false, "metadata.segment=gold": true, "metadata.seats=5": true, "metadata.segment=": false, "status=suspended": false, "near=1": false,
+	} {
+		var page wire.TenantList
+		s.as(bound, "GET", "/v1/tenants?"+query, "").want(200).into(&page)
+		if len(page.Items) == 1 != found || page.NextCursor != nil {
+			t.Errorf("%s: %v", query, page.Items)
+		}
+	}
+}
+
+// Near counts top-ups, and what was refunded is not used.
+func TestTenants_Near_TopUpsCount(t *testing.T) {
+	t.Parallel()
+	s := newOwner(t)
+	s.standings()
+	use := func(tenant, meter string, amount int64) { s.debit("u"+meter, tenant, meter, amount).want(200) }
+	use("a", "calls", 85)
+	use("b", "calls", 85)
+	s.grantTo("b", "calls", 100) // 85 of 200
+	s.grantTo("c", "credits", 10)
+	use("c", "credits", 10)
+	use("c", "calls", 20)
+	use("e", "calls", 100)
+	s.call("POST", "/v1/refunds", `{"tenant":"e","operation_id":"ucalls","amount":90}`, headerIdempotencyKey, "r").want(200) // 10 of 110
+	s.wantTenants("near=80", "a:calls:85/15", "c:credits:10/0")
+	s.wantTenants("near=86", "c:credits:10/0")
+	s.wantTenants("near=85&meter=calls", "a:calls:85/15")
+	s.wantTenants("near=42&meter=calls", "a:calls:85/15", "b:calls:85/115")
+	s.wantTenants("near=43&meter=calls", "a:calls:85/15")
+	s.wantTenants("near=80&plan=q", "c:credits:10/0")
+	s.wantTenants("near=80&metadata.segment=gold&plan=p", "a:calls:85/15")
+	s.wantTenants("near=100", "c:credits:10/0")
+	s.wantTenants("near=1&sort=remaining&meter=calls", "a:calls:85/15", "c:calls:20/80", "e:calls:10/90", "b:calls:85/115")
+	s.wantTenants("near=1&sort=remaining", "c:credits:10/0", "a:calls:85/15", "e:calls:10/90", "b:calls:85/115")
+	s.wantTenants("meter=credits", "c:credits:10/0")
+	bound := s.newKey(`{"name":"n","scopes":["read"],"tenant":"a"}`)
+	var page wire.TenantList
+	if s.as(bound, "GET", "/v1/tenants?near=80", "").want(200).into(&page); len(page.Items) != 1 || page.Items[0].Standing.Percent != 85 {
+		t.Errorf("%+v", page)
+	}
+	// A month later nobody has rolled the balances: their periods have ended, and nothing of the next ones is used. Credits have no end.
+	s.advance("32d")
+	s.wantTenants("near=1&meter=calls")
+	s.wantTenants("near=80", "c:credits:10/0")
+	use2 := func(tenant string, amount int64) { s.debit("v", tenant, "calls", amount).want(200) }
+	use2("b", 170) // of 100 and the 100 that were paid
+	s.wantTenants("near=80&meter=calls", "b:calls:170/30")
+}
+
+// What is due of a balance is worked off before it is listed: a grant that has expired makes a tenant near, a change of the plan takes it away from the end.
+func TestTenants_Near_WhatIsDueCounts(t *testing.T) {
+	t.Parallel()
+	s := newOwner(t)
+	s.standings()
+	c := s.advance("1s")
+	s.call("POST", "/v1/tenants/a/grants", fmt.Sprintf(`{"meter":"calls","amount":100,"source":"promo","expires_at":%q,"priority":900}`, c.Now.AddDate(0, 0, 5).Format("2006-01-02T15:04:05Z")),
+		headerIdempotencyKey, "promo").want(201)
+	s.debit("d", "a", "calls", 90).want(200)
+	s.debit("d", "b", "calls", 90).want(200)
+	s.wantTenants("near=80", "b:calls:90/10")
+	s.advance("6d")
+	s.wantTenants("near=80", "a:calls:90/10", "b:calls:90/10")
+	s.call("PUT", "/v1/plans/large", `{"allowances":[{"meter":"calls","amount":1000,"every":"month","anchor":"tenant"}]}`).want(201)
+	s.call("PATCH", "/v1/tenants/b", `{"plan":"large","apply":"now"}`).want(200)
+	s.wantTenants("near=80", "a:calls:90/10")
+}
+
+// Each tenant that is near all the time is listed once, whatever others do between two pages.
+func TestTenants_NearCursor_StableUnderChange(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.standings()
+	var want []string
+	for i := range 20 {
+		id := fmt.Sprintf("t%02d", i)
+		s.call("PUT", "/v1/tenants/"+id, `{"plan":"p"}`).want(201)
+		s.debit("d", id, "calls", 90).want(200)
+		want = append(want, id)
+	}
+	var got []string
+	cursor := ""
+	for n := 0; ; n++ {
+		var page wire.TenantList
+		s.call("GET", "/v1/tenants?near=80&limit=3"+cursor, "").want(200).into(&page)
+		for _, item := range page.Items {
+			if strings.HasPrefix(item.Tenant, "t") && len(item.Tenant) == 3 {
+				got = append(got, item.Tenant)
+			}
+		}
+		if page.NextCursor == nil {
+			break
+		}
+		cursor = "&cursor=" + url.QueryEscape(*page.NextCursor)
+		s.debit(fmt.Sprint("m", n), fmt.Sprintf("t%02d", n), "calls", 1).want(200) // listed ones change
+		s.call("PUT", "/v1/tenants/"+fmt.Sprintf("s%02d", n), `{"plan":"p"}`).want(201)
+		s.debit("d", fmt.Sprintf("s%02d", n), "calls", 95).want(200) // and others come, before and behind
+		s.call("PUT", "/v1/tenants/"+fmt.Sprintf("x%02d", n), `{"plan":"p"}`).want(201)
+		s.debit("d", fmt.Sprintf("x%02d", n), "calls", 95).want(200)
+		if n > 100 {
+			t.Fatal("the list does not end")
+		}
+		if n == 15 { // new ones come faster than three a page
+			break
+		}
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+}

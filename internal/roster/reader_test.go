@@ -1,0 +1,145 @@
+package roster
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/quotasvc/quotasvc/internal/catalog"
+	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/ledger/history"
+	"github.com/quotasvc/quotasvc/internal/ledger/pg"
+	"github.com/quotasvc/quotasvc/internal/namedsql"
+	"github.com/quotasvc/quotasvc/internal/testenv"
+)
+
+// bench is a reader with what it reads.
+type bench struct {
+	*Reader
+	t     *testing.T
+	pool  *pgxpool.Pool
+	store *catalog.Store
+}
+
+func newBench(t *testing.T) *bench {
+	t.Helper()
+	url := testenv.Postgres(t)
+	log, clock := slog.New(slog.DiscardHandler), pg.NewClock(0, slog.New(slog.DiscardHandler))
+	b := &bench{t: t}
+	var err error
+	b.pool, err = pgxpool.New(t.Context(), url)
+	b.check(err)
+	t.Cleanup(b.pool.Close)
+	l, err := pg.Open(t.Context(), pg.Config{DatabaseURL: testenv.AsService(url), Log: log, Metrics: prometheus.NewRegistry(), Clock: clock})
+	b.check(err)
+	b.check(l.Start(t.Context()))
+	t.Cleanup(func() { _ = l.Stop(context.Background()) })
+	h, err := history.Open(t.Context(), l, history.Config{DatabaseURL: testenv.AsService(url), Metrics: prometheus.NewRegistry()})
+	b.check(err)
+	t.Cleanup(func() { _ = h.Stop(context.Background()) })
+	b.store, err = catalog.NewStore(b.pool, catalog.StoreConfig{Target: namedsql.Target(testenv.OnCitus()), Clock: clock})
+	b.check(err)
+	b.Reader, err = New(h, l, b.store)
+	b.check(err)
+	return b
+}
+
+func (b *bench) check(err error) {
+	b.t.Helper()
+	if err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// all returns the ids of all pages, and how many pages there were.
+func (b *bench) all(q Query) (ids []string, pages int) {
+	b.t.Helper()
+	for pages = 1; ; pages++ {
+		page, err := b.List(b.t.Context(), q)
+		b.check(err)
+		for _, item := range page.Items {
+			ids = append(ids, item.Tenant.ID)
+		}
+		if q.Cursor = page.NextCursor; q.Cursor == "" {
+			return ids, pages
+		}
+		if pages > 1000 {
+			b.t.Fatal("the list does not end")
+		}
+	}
+}
+
+// Wherever a step or a page ends, also in the midst of a tenant's balances, each tenant is listed once.
+func TestList_ShortStepsAndPages_EachTenantOnce(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	meters := []string{"m1", "m2", "m3", "m4"}
+	var allowances []catalog.Allowance
+	for _, m := range meters {
+		_, _, err := b.store.PutMeter(t.Context(), catalog.Meter{ID: m, Unit: "u"})
+		b.check(err)
+		allowances = append(allowances, catalog.Allowance{Meter: m, Amount: 10, Every: "year", Anchor: "calendar", PerSubject: new(int64(5))})
+	}
+	_, _, err := b.store.PutPlan(t.Context(), catalog.Plan{ID: "p", Allowances: allowances})
+	b.check(err)
+	var near, byPlan []string
+	for i := range 12 {
+		id := fmt.Sprintf("t%02d", i)
+		_, _, err := b.store.PutTenant(t.Context(), catalog.Tenant{ID: id, Plan: "p"})
+		b.check(err)
+		byPlan = append(byPlan, id)
+		for j, m := range meters {
+			amount := int64(1)
+			if i%3 != 0 && (i+j)%2 == 0 { // two of its meters are near
+				amount = 5
+			}
+			for _, subject := range []string{"ann", "bob"} {
+				_, err := pg.DoOrDryRun(t.Context(), b.ledger, &ledger.Debit{Tenant: id, Key: m + subject, Subject: subject, Items: []ledger.Item{{Meter: m, Amount: amount}}}, false)
+				b.check(err)
+			}
+		}
+		if i%3 != 0 {
+			near = append(near, id)
+		}
+	}
+	eighty := 80
+	for _, limit := range []int{1, 2, 5, 500} {
+		for _, step := range []int{1, 2, 3, 5, 7, 1000} {
+			for _, page := range []time.Duration{0, time.Minute} {
+				b.tenantsStep, b.balancesStep, b.pageTime = step, step, page
+				for name, tc := range map[string]struct {
+					q    Query
+					want []string
+				}{
+					"near": {Query{Near: &eighty}, near}, "near, a meter": {Query{Near: &eighty, Meter: "m1"}, []string{"t02", "t04", "t08", "t10"}},
+					"plan": {Query{Plan: "p"}, byPlan}, "status": {Query{Status: "active"}, byPlan}, "remaining": {Query{Near: &eighty, ByRemaining: true}, near},
+				} {
+					tc.q.Limit = limit
+					if got, pages := b.all(tc.q); !slices.Equal(got, tc.want) {
+						t.Errorf("%s, steps of %d, pages of %d within %s: %v on %d pages, want %v", name, step, limit, page, got, pages, tc.want)
+					}
+				}
+			}
+		}
+	}
+}
+
+func TestStatements_MigratedSchema_Prepare(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	c, err := b.pool.Acquire(t.Context())
+	b.check(err)
+	defer c.Release()
+	for _, name := range slices.Sorted(maps.Keys(b.sql)) {
+		if _, err := c.Conn().Prepare(t.Context(), name, b.sql[name]); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
