@@ -190,7 +190,7 @@ func start(ctx context.Context, secrets *rotation, log *slog.Logger) (_ *service
 	}
 	api, err := httpapi.New(g, l, h, cat, httpapi.Config{
 		Keys: keys, Overrides: overrides.Store, TrustedProxies: proxies, Log: log, Registry: m.registry, LegacyHeaders: cfg.legacyHeaders(), Verifier: checks,
-		Traced: m.traces != nil, Newcomers: newcomers, Webhooks: hooks, TestClock: cfg.movable(cat.Store, l, agreed),
+		Traced: m.traces != nil, Newcomers: newcomers, Denials: refusals, Webhooks: hooks, TestClock: cfg.movable(cat.Store, l, agreed),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("make the server: %w", err)

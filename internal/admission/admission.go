@@ -6,10 +6,12 @@ import (
 	"time"
 
 	"github.com/quotasvc/quotasvc/internal/catalog"
+	"github.com/quotasvc/quotasvc/internal/denial"
 	"github.com/quotasvc/quotasvc/internal/feature"
 	"github.com/quotasvc/quotasvc/internal/gate"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/newcomer"
+	"github.com/quotasvc/quotasvc/internal/trail"
 )
 
 // CodeFeatureNotInPlan refuses a request whose tenant's plan does not grant the feature.
@@ -20,12 +22,13 @@ type Admission struct {
 	gate    *gate.Gate
 	catalog *catalog.Catalog
 	desk    *newcomer.Desk
+	denials *denial.Recorder
 	now     func() time.Time
 }
 
-// New returns the admission to a gate. c is the gate's catalogue, and desk its newcomers.
-func New(g *gate.Gate, c *catalog.Catalog, desk *newcomer.Desk) *Admission {
-	return &Admission{gate: g, catalog: c, desk: desk, now: time.Now}
+// New returns the admission to a gate. c is the gate's catalogue, desk its newcomers, and denials its memory of refusals, which may be nil.
+func New(g *gate.Gate, c *catalog.Catalog, desk *newcomer.Desk, denials *denial.Recorder) *Admission {
+	return &Admission{gate: g, catalog: c, desk: desk, denials: denials, now: time.Now}
 }
 
 // Check is Gate.Check, for requests with a feature too. A request without items asks for its feature alone: no limit and no balance is asked.
@@ -67,6 +70,7 @@ func (a *Admission) Consume(ctx context.Context, req gate.Request) (gate.Debited
 			return gate.Debited{}, err
 		}
 		if !out.Allowed {
+			a.refused(ctx, &req, out.Code)
 			return gate.Debited{}, refusal(&req, &out)
 		}
 		if len(req.Items) == 0 {
@@ -74,6 +78,18 @@ func (a *Admission) Consume(ctx context.Context, req gate.Request) (gate.Debited
 		}
 	}
 	return a.gate.Consume(ctx, req)
+}
+
+// refused notes the refusal of a consume for whoever asks why.
+func (a *Admission) refused(ctx context.Context, req *gate.Request, code ledger.Code) {
+	if req.DryRun {
+		return
+	}
+	d := denial.Denial{Tenant: req.Tenant, Code: string(code), Subject: req.Subject, Route: req.Route, RequestID: trail.From(ctx).RequestID}
+	if len(req.Items) == 1 {
+		d.Meter = req.Items[0].Meter
+	}
+	a.denials.Note(&d)
 }
 
 // Features returns a tenant's plan, all features that it has now, and those of them that it overrides.

@@ -56,7 +56,7 @@ func TestCheck_FeatureAlone_AsksNoBackend(t *testing.T) {
 	require.NoError(t, err)
 	_, _, err = c.PutTenant(ctx, catalog.Tenant{ID: "acme", Plan: "pro"})
 	require.NoError(t, err)
-	a := New(nil, c, nil)
+	a := New(nil, c, nil, nil)
 	allowed := func(name string) bool {
 		out, err := a.Check(ctx, gate.Request{Tenant: "acme", Feature: name})
 		require.NoError(t, err)

@@ -42,7 +42,7 @@ var mayImport = map[string][]string{
 	"internal/feature":               {"internal/body", "internal/bound", "internal/catalog/check"}, // pure
 	"internal/gauge":                 {"internal/bound", "internal/catalog", "internal/ledger", "internal/namedsql", "internal/trail"},
 	"internal/newcomer":              {"internal/bound", "internal/catalog", "internal/ledger"},
-	"internal/admission":             {"internal/catalog", "internal/feature", "internal/gate", "internal/ledger", "internal/newcomer"},
+	"internal/admission":             {"internal/catalog", "internal/denial", "internal/feature", "internal/gate", "internal/ledger", "internal/newcomer", "internal/trail"},
 	"internal/catalog/check":         {"internal/body", "internal/bound", "internal/period"},        // pure
 	"internal/catalog/block":         {"internal/body", "internal/bound", "internal/catalog/check"}, // pure
 	"internal/catalog":               {"internal/address", "internal/catalog/block", "internal/catalog/check", "internal/catalog/diff", "internal/body", "internal/bound", "internal/clock", "internal/lane", "internal/listener", "internal/namedsql", "internal/parts", "internal/period", "internal/price", "internal/recent", "internal/route", "internal/trail", "internal/yamldoc", "internal/backoff", "internal/events", "internal/feature"},

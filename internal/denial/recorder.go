@@ -108,10 +108,13 @@ func (r *Recorder) Stop(ctx context.Context) error {
 	return r.Flush(ctx)
 }
 
-// Note counts a denial and keeps its explanation. It does not block. d and its texts are not kept.
+// Note counts a denial and keeps its explanation; one without an instant is of now. It does not block. d and its texts are not kept.
 func (r *Recorder) Note(d *Denial) {
 	if r == nil {
 		return
+	}
+	if d.At.IsZero() {
+		d.At = r.cfg.Clock.Now()
 	}
 	r.metrics.miss(r.memory.note(d))
 }

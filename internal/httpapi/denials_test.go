@@ -56,6 +56,8 @@ func TestDenials_EachRefusal_ListedWithCodeRuleAndMinute(t *testing.T) {
 	s.call("GET", "/v1/authorize/traefik", "", append(id("r-gateway"), forwarded.HeaderTenant, "acme", forwarded.HeaderMeter, "calls", "X-Forwarded-Uri", "/search")...).want(429)
 	s.call("POST", "/v1/debits/batch", `{"debits":[{"idempotency_key":"g1","tenant":"acme","items":[{"meter":"calls","amount":1}]},
 		{"idempotency_key":"g2","tenant":"acme","items":[{"meter":"calls","amount":1},{"meter":"other","amount":1}]}]}`, id("r-batch")...).want(200)
+	s.send("/v1/consume", "x", `{"tenant":"acme","feature":"sso","dry_run":true}`).want(403)
+	s.send("/v1/consume", "y", demand("calls", 1, `,"feature":"sso","subject":"ann"`), id("r-feature")...).want(403)
 	s.send("/v1/debits", "s", `{"tenant":"gone","items":[{"meter":"calls","amount":1}]}`, id("r-suspended")...).want(403)
 
 	list := s.denialsOf("acme", "")
@@ -85,6 +87,7 @@ func TestDenials_EachRefusal_ListedWithCodeRuleAndMinute(t *testing.T) {
 		{"rate_limited", "", "search", "", "/search", 0, -1, "r-charge"},
 		{"rate_limited", "calls", "search", "", "/search", 0, -1, "r-gateway"},
 		{"meter_not_in_plan", "other", "", "", "", 0, -1, "r-batch"},
+		{"feature_not_in_plan", "calls", "", "ann", "", 0, -1, "r-feature"},
 	}
 	if diff := cmp.Diff(want, got, cmp.AllowUnexported(line{})); diff != "" {
 		t.Error(diff)
@@ -98,7 +101,7 @@ func TestDenials_EachRefusal_ListedWithCodeRuleAndMinute(t *testing.T) {
 	}
 	if diff := cmp.Diff(map[string]int64{
 		"quota_exceeded calls ": 2, "credits_exhausted credits ": 1, "meter_not_in_plan other ": 2, "rate_limited calls search": 2, "rate_limited  search": 1,
-		"forbidden calls ": 1,
+		"forbidden calls ": 1, "feature_not_in_plan calls ": 1,
 	}, counts); diff != "" {
 		t.Error(diff)
 	}
@@ -108,7 +111,7 @@ func TestDenials_EachRefusal_ListedWithCodeRuleAndMinute(t *testing.T) {
 	if of := s.denialsOf("other", ""); len(of.Items)+len(of.Counts) != 0 || of.Items == nil || of.Counts == nil {
 		t.Errorf("%+v", of)
 	}
-	if few := s.denialsOf("acme", "?limit=2"); len(few.Items) != 2 || few.Items[0].RequestID != "r-batch" {
+	if few := s.denialsOf("acme", "?limit=2"); len(few.Items) != 2 || few.Items[0].RequestID != "r-feature" {
 		t.Errorf("%+v", few.Items)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/access"
 	"github.com/quotasvc/quotasvc/internal/admission"
 	"github.com/quotasvc/quotasvc/internal/catalog"
+	"github.com/quotasvc/quotasvc/internal/denial"
 	"github.com/quotasvc/quotasvc/internal/gate"
 	"github.com/quotasvc/quotasvc/internal/gauge"
 	"github.com/quotasvc/quotasvc/internal/httpapi/forwarded"
@@ -59,6 +60,9 @@ type Config struct {
 	Newcomers *newcomer.Desk
 	// Webhooks tells events. Required where there are backends. The server neither starts nor stops it.
 	Webhooks *webhooks.Service
+
+	// Denials are those of the gate; nil: nobody remembers them.
+	Denials *denial.Recorder
 
 	// TestClock moves the ledger's time; nil except in `quotasvc dev`.
 	TestClock *testclock.Clock
@@ -116,7 +120,7 @@ func New(g *gate.Gate, l *pg.Ledger, h *history.Reader, c *catalog.Catalog, cfg 
 		return nil, err
 	}
 	s := &Server{
-		gate: g, admission: admission.New(g, c, cfg.Newcomers), ledger: l, history: h, catalog: c, store: c.Store, cfg: cfg, log: cfg.Log, now: time.Now, limits: &limitheaders.Writer{Legacy: cfg.LegacyHeaders},
+		gate: g, admission: admission.New(g, c, cfg.Newcomers, cfg.Denials), ledger: l, history: h, catalog: c, store: c.Store, cfg: cfg, log: cfg.Log, now: time.Now, limits: &limitheaders.Writer{Legacy: cfg.LegacyHeaders},
 		keys: cfg.Keys, overrides: cfg.Overrides, gauges: gauges, webhooks: cfg.Webhooks, problems: problemKinds(), bodies: newBodies(), metrics: newMetrics(cfg.Registry),
 		reference: reference.New(), gateways: forwarded.Gateways(), proxies: forwarded.NewProxies(cfg.TrustedProxies, cfg.Log),
 	}

@@ -120,7 +120,7 @@ func (s *service) serve(g *gate.Gate, l *pg.Ledger, c *catalog.Catalog, change [
 	if s.keys == nil {
 		s.keys = bootstrapOnly(s.t)
 	}
-	cfg := Config{Keys: s.keys, Log: slog.New(slog.NewJSONHandler(s.log, nil)), Registry: prometheus.NewRegistry(), Verifier: s.verifier, Webhooks: s.webhooks, TestClock: s.testClock, Newcomers: s.newcomers}
+	cfg := Config{Keys: s.keys, Log: slog.New(slog.NewJSONHandler(s.log, nil)), Registry: prometheus.NewRegistry(), Verifier: s.verifier, Webhooks: s.webhooks, TestClock: s.testClock, Newcomers: s.newcomers, Denials: s.denials}
 	if l == nil {
 		cfg.TestClock = testclock.New(nil, nil, pg.NewClock(0, cfg.Log))
 	}
