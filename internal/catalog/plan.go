@@ -26,8 +26,10 @@ const (
 	// MaxExpiresInDays bounds a trial to ten years. A longer one is a mistake in the unit.
 	MaxExpiresInDays = 3660
 
-	// MaxAlerts bounds the percentages of an allowance, and MaxAlertAt each: with overage, use may be ten times the allowance.
-	MaxAlerts, MaxAlertAt = 10, 1000
+	// MaxAlerts bounds the percentages of an allowance.
+	MaxAlerts = 10
+	// MaxAlertAt bounds each: with overage, use may be ten times the allowance.
+	MaxAlertAt = 1000
 )
 
 // Plan is one version of a named set of allowances. It is immutable.

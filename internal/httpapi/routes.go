@@ -128,6 +128,12 @@ func (s *Server) jobRoutes() []route {
 		{method: http.MethodDelete, path: "/v1/keys/:key_id", scope: access.Admin, reach: oneTenant, handler: s.revokeKey},
 		{method: http.MethodPost, path: "/v1/keys/:key_id/rotate", scope: access.Admin, reach: oneTenant, handler: s.rotateKey},
 		{method: http.MethodGet, path: "/v1/audit", query: []string{"tenant", "actor", "action", "from", "to", "limit", "cursor"}, scope: access.Admin, reach: ownTenant, handler: s.listAudit},
+	}, slices.Concat(s.eventRoutes(), s.toolRoutes())...)
+}
+
+// eventRoutes returns the operations about what happened.
+func (s *Server) eventRoutes() []route {
+	return []route{
 		{method: http.MethodGet, path: "/v1/events", query: []string{"tenant", "type", "after", "limit", "cursor"}, scope: access.Read, reach: ownTenant, handler: s.listEvents},
 		{method: http.MethodGet, path: "/v1/webhooks", query: []string{"limit", "cursor"}, scope: access.Admin, reach: ownTenant, handler: s.listWebhooks},
 		{method: http.MethodPost, path: "/v1/webhooks", scope: access.Admin, reach: oneTenant, handler: s.createWebhook},
