@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 )
 
 // A delivery that was under way when its process was killed is tried again within a minute, by the process that comes next.
@@ -76,5 +78,54 @@ func TestEvents_HoldOfIdleTenant_ToldByItself(t *testing.T) {
 			t.Fatalf("not told within a minute: %s", a.body)
 		}
 		time.Sleep(200 * time.Millisecond)
+	}
+}
+
+// `quotasvc listen` forwards what happens from now on, in a form that the library of the standard verifies.
+func TestListen_ForwardsEvents_Signed(t *testing.T) {
+	t.Parallel()
+	env := backends(t)
+	in := serve(t, env)
+	in.setUp(t, 10)
+	type call struct {
+		header http.Header
+		body   []byte
+	}
+	calls := make(chan call, 10)
+	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		calls <- call{r.Header, body}
+		w.WriteHeader(http.StatusAccepted)
+	}))
+	t.Cleanup(receiver.Close)
+	const secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+	asker := []string{"QUOTASVC_URL=" + in.api, "QUOTASVC_KEY=" + testKey, "HOME=" + t.TempDir()}
+	p := launch(t, asker, "listen", "--forward", receiver.URL+"/hooks", "--secret", secret)
+	p.logged("forwarding events to", 1)
+	in.do(t, http.StatusOK, "POST", "/v1/debits", "k", debitOf("acme", "api_calls", 8))
+	select {
+	case c := <-calls:
+		verifier, err := standardwebhooks.NewWebhook(secret)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := verifier.Verify(c.body, c.header); err != nil {
+			t.Errorf("%v: %v %s", err, c.header, c.body)
+		}
+		if !strings.Contains(string(c.body), `"threshold":80`) || !strings.Contains(string(c.body), `"tenant":"acme"`) {
+			t.Errorf("%s", c.body)
+		}
+	case <-time.After(soon):
+		t.Fatal("nothing was forwarded")
+	}
+	if line := p.line(""); !strings.Contains(line, "balance.threshold_reached") || !strings.Contains(line, "202") {
+		t.Errorf("it printed %q", line)
+	}
+	p.signal(syscall.SIGINT)
+	p.wait()
+	for _, args := range [][]string{{"listen"}, {"listen", "--forward", "localhost:3000"}, {"listen", "--forward", receiver.URL, "--secret", "x"}} {
+		if status, _, stderr := tool(t, asker, args...); status != 2 || stderr == "" {
+			t.Errorf("%v: status %d, %s", args, status, stderr)
+		}
 	}
 }

@@ -171,7 +171,7 @@ var onlyIn = map[string][]string{
 	"go.opentelemetry.io/contrib":                 {"internal/tracing"},
 	"go.opentelemetry.io/otel/exporters":          {"internal/tracing"},
 	"github.com/riverqueue/river":                 {"internal/webhooks"},
-	"github.com/standard-webhooks":                {"internal/webhooks"},
+	"github.com/standard-webhooks":                {"internal/webhooks", "internal/cli"},
 	"github.com/exaring/otelpgx":                  {"internal/pgpool"},
 	"github.com/alecthomas/kong":                  {"cmd/quotasvc", "internal/cli", "internal/bench/cmd", "internal/drill/cmd"},
 	"github.com/testcontainers/testcontainers-go": {"internal/testenv"},

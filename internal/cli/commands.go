@@ -11,6 +11,7 @@ type Commands struct {
 	Statement statementCmd `cmd:"" group:"Ask a running service" help:"Show the statement of a period: what was granted, used and left."`
 	Denials   denialsCmd   `cmd:"" group:"Ask a running service" help:"Show why requests of a tenant were refused."`
 	Events    eventsCmd    `cmd:"" group:"Ask a running service" help:"Show what has happened: thresholds, grants, plan changes."`
+	Listen    listenCmd    `cmd:"" group:"Ask a running service" help:"Forward events to an address of this machine, signed as webhooks are. For development."`
 	Export    exportCmd    `cmd:"" group:"Ask a running service" help:"Print the catalogue as catalog.yaml, without tenants."`
 	Schema    schemaCmd    `cmd:"" group:"Tools" help:"Print the JSON Schema of a file, for editors."`
 	Complete  completeCmd  `cmd:"" name:"completion" group:"Tools" help:"Print the completion script of a shell."`
