@@ -240,6 +240,13 @@ test-tools: ## Install missing programs that only tests use: nginx, HAProxy, Chr
 console-pictures: servers test-tools ## Make the pictures of docs/console.md again, in Chromium; look at them before you commit them
 	QUOTASVC_CONSOLE_PICTURES=$(CURDIR)/docs/img go test -v -count=1 -run '^TestConsole_Screenshots$$' ./cmd/quotasvc
 
+.PHONY: test-sdk-go
+test-sdk: test-sdk-go
+
+test-sdk-go: servers ## Test the Go SDK on a real service (`make test` does too)
+	go test -count=1 -timeout $(TEST_TIMEOUT) ./client/... ./internal/clientgen
+	go test -count=1 -timeout $(TEST_TIMEOUT) -run '^Test(SDK|LocalUnits)' $(ARGS) ./cmd/quotasvc
+
 .PHONY: clean
 clean: ## Remove binaries and the results of benchmarks and drills; keep the data of `make run`
 	rm -rf bin $(RESULTS) drill-results
