@@ -52,6 +52,12 @@ export type Api = {
   ) => Promise<Output<K> extends undefined ? undefined : Answer<Output<K>>>
 }
 
+/** What a decision is asked about. A feature alone has no items, and never fails open by meter. */
+interface Asked {
+  tenant: string
+  items?: Item[]
+}
+
 // After so many calls in a row without a decision, calls that may fail open do so at once, except one each probeEveryMs.
 const awayAfter = 5
 const probeEveryMs = 1_000
@@ -85,7 +91,7 @@ export class Client {
   check(body: CheckRequest, options?: CallOptions & FailOpenOption): Promise<Answer<CheckAnswer>> {
     return this.#decide('check', body, options, () => ({
       allowed: true,
-      items: body.items.map((item) => ({ meter: item.meter, required: item.amount, remaining: 0, limit: 0, max_allowed_now: 0 })),
+      items: (body.items ?? []).map((item) => ({ meter: item.meter, required: item.amount, remaining: 0, limit: 0, max_allowed_now: 0 })),
       limits: [],
       source: 'local',
       degraded: true,
@@ -207,20 +213,20 @@ export class Client {
   failsOpen(items: Item[], option?: boolean): boolean {
     if (option !== undefined) return option
     const rule = this.#failOpen
-    return typeof rule === 'boolean' ? rule : items.every((item) => Object.hasOwn(rule, item.meter) && rule[item.meter] === true)
+    return typeof rule === 'boolean' ? rule : items.length > 0 && items.every((item) => Object.hasOwn(rule, item.meter) && rule[item.meter] === true)
   }
 
   /** Calls an operation that decides. If its meters fail open, it passes while the service does not decide. */
-  async #decide(name: 'check' | 'consume' | 'debit', body: DebitRequest, options: (CallOptions & FailOpenOption) | undefined, open: () => unknown): Promise<unknown> {
+  async #decide(name: 'check' | 'consume' | 'debit', body: Asked, options: (CallOptions & FailOpenOption) | undefined, open: () => unknown): Promise<unknown> {
     const { failOpen, ...callOptions } = options ?? {}
     const work = () => this.call(name, { body } as never, callOptions)
-    return this.deciding(name, body, this.failsOpen(body.items, failOpen), work, (error) => withMeta(open(), metaOf(error)))
+    return this.deciding(name, body, this.failsOpen(body.items ?? [], failOpen), work, (error) => withMeta(open(), metaOf(error)))
   }
 
   /** Does work that asks the service for a decision. If it may fail open and there is none, the answer is open(error). @internal */
-  async deciding<T>(operation: string, body: { tenant: string; items: Item[] }, failOpen: boolean, work: () => Promise<T>, open: (error: QuotaError) => T): Promise<T> {
+  async deciding<T>(operation: string, body: Asked, failOpen: boolean, work: () => Promise<T>, open: (error: QuotaError) => T): Promise<T> {
     const pass = (error: QuotaError) => {
-      quietly(() => this.#onFailOpen({ operation, tenant: body.tenant, items: body.items, error }))
+      quietly(() => this.#onFailOpen({ operation, tenant: body.tenant, items: body.items ?? [], error }))
       return open(error)
     }
     if (failOpen && this.#undecided >= awayAfter) {
@@ -285,11 +291,11 @@ function metaOf(error: QuotaError): Meta {
   return { status: 0, headers: httpStatus === 0 ? headers : new Headers(), requestId, attempts, idempotencyKey, replayed: false, failedOpen: true }
 }
 
-function uncharged(body: DebitRequest): DebitAnswer {
+function uncharged(body: Asked): DebitAnswer {
   return {
     operation_id: '',
     tenant: body.tenant,
-    items: body.items.map((item) => ({ meter: item.meter, requested: item.amount, charged: 0, shortfall: item.amount, draws: [], remaining: 0 })),
+    items: (body.items ?? []).map((item) => ({ meter: item.meter, requested: item.amount, charged: 0, shortfall: item.amount, draws: [], remaining: 0 })),
     as_of: new Date().toISOString(),
   }
 }
