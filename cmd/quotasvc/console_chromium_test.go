@@ -297,6 +297,7 @@ func consolePages() []string {
 		"/console/tenants", "/console/tenants?q=none", "/console/tenants/acme?meter=credits", "/console/tenants/acme/journal?meter=api_calls",
 		"/console/tenants/acme/statements/api_calls", "/console/tenants/acme/statements/api_calls/current",
 		"/console/explain", "/console/explain?tenant=acme&meter=credits&amount=150", "/console/explain?tenant=acme&meter=credits&amount=900",
+		"/console/tenants/acme/refusals", "/console/catalogue", "/console/events", "/console/keys", "/console/audit", "/console/proof",
 		"/console/tenants/acme/correct/top-up?meter=credits", "/console/tenants/acme/correct/plan", "/console/tenants/acme/correct/block",
 	}
 }
@@ -329,6 +330,11 @@ func TestConsole_Screenshots(t *testing.T) {
 	take("journal", "/console/tenants/acme/journal?meter=credits", 1200, 760)
 	take("statement", "/console/tenants/acme/statements/credits/current", 900, 860)
 	take("explain", "/console/explain?tenant=acme&meter=credits&amount=580", 1100, 760)
+	c.do(t, 429, "POST", "/v1/debits", "too-much", object{"tenant": "acme", "subject": "user-2", "items": []object{{"meter": "credits", "amount": 5_000}}})
+	c.browserOf(t).showsSoon("/console/tenants/acme/refusals", "There were not enough")
+	take("refusals", "/console/tenants/acme/refusals", 1200, 560)
+	take("audit", "/console/audit?tenant=acme", 1000, 620)
+	take("catalogue", "/console/catalogue", 1100, 640)
 	fields := "/console/tenants/acme/correct/top-up?meter=credits"
 	b.open(fields)
 	b.fill("amount", "500")
@@ -339,6 +345,14 @@ func TestConsole_Screenshots(t *testing.T) {
 	take("phone", "/console/tenants/acme?meter=credits", 390, 844)
 	b.dark("dark")
 	take("dark", "/console/tenants/acme?meter=credits", 1200, 900)
+}
+
+// browserOf returns a browser that is signed in.
+func (c *consoled) browserOf(t testing.TB) *browser {
+	t.Helper()
+	b := c.browser(t)
+	b.signIn(testKey)
+	return b
 }
 
 // month gives acme a history.

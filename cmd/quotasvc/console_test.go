@@ -258,7 +258,7 @@ func TestConsole_TargetOfSignIn_StaysHere(t *testing.T) {
 // pagesOf are the pages about a tenant.
 func pagesOf(tenant string) []string {
 	at := "/console/tenants/" + tenant
-	return []string{at, at + "/balances", at + "/journal", at + "/journal.csv", at + "/usage.csv", at + "/statements/credits", at + "/statements/credits/current", at + "/statements/credits/current/csv"}
+	return []string{at, at + "/balances", at + "/journal", at + "/refusals", at + "/journal.csv", at + "/usage.csv", at + "/statements/credits", at + "/statements/credits/current", at + "/statements/credits/current/csv"}
 }
 
 func TestConsole_BoundKey_SeesItsTenantOnly(t *testing.T) {
@@ -285,6 +285,14 @@ func TestConsole_BoundKey_SeesItsTenantOnly(t *testing.T) {
 		}
 	}
 	b.get(200, "/console/explain?tenant=acme&meter=credits&amount=1", "This key may not do that")
+	b.get(403, "/console/audit?tenant=acme", "This key may not do that")
+	b.get(403, "/console/events?tenant=acme", "This key may not do that")
+	for _, path := range []string{"/console/audit", "/console/events", "/console/keys"} {
+		if page := plain(b.get(200, path)); strings.Contains(page, "acme") || strings.Contains(page, "invoice-7") {
+			t.Errorf("%s shows others: %s", path, page)
+		}
+	}
+	b.post(403, "/console/proof", url.Values{"token": {b.token()}, "tenant": {"acme"}}, "This key may not do that")
 }
 
 func TestConsole_Answers_CarryTheirProtection(t *testing.T) {
@@ -347,7 +355,8 @@ func TestConsole_Texts_StayTexts(t *testing.T) {
 	paths := append(pagesOf("acme"), "/console/tenants?q="+url.QueryEscape(hostile), "/console/tenants/acme/journal?meter="+url.QueryEscape(hostile),
 		"/console/tenants/acme/journal?from="+url.QueryEscape(hostile), "/console/explain?tenant=acme&meter=credits&amount="+url.QueryEscape(hostile),
 		"/console/explain?tenant=acme&meter="+url.QueryEscape(hostile)+"&amount=1", "/console/tenants/"+url.PathEscape(hostile), "/console/"+url.PathEscape(hostile),
-		"/console/tenants/acme?meter="+url.QueryEscape(hostile), "/console/tenants/acme/statements/"+url.PathEscape(hostile)+"/current")
+		"/console/tenants/acme?meter="+url.QueryEscape(hostile), "/console/audit", "/console/audit?action="+url.QueryEscape(hostile), "/console/events", "/console/events?type="+url.QueryEscape(hostile), "/console/catalogue", "/console/keys",
+		"/console/proof?verification="+url.QueryEscape(hostile), "/console/tenants/acme/statements/"+url.PathEscape(hostile)+"/current")
 	for _, path := range paths {
 		got := b.send("GET", path, nil)
 		if strings.HasPrefix(got.header.Get("Content-Type"), "text/csv") {
@@ -407,6 +416,51 @@ func TestConsole_Tenant_ShowsWhatTheAPIKnows(t *testing.T) {
 	b.get(200, "/console/tenants/acme/statements/api_calls", "starter")
 	b.get(404, "/console/tenants/nobody", "There is no such tenant")
 	b.get(404, "/console/nowhere", "There is no such page")
+}
+
+// TestConsole_Refusals_EachInWords answers: why was acme refused at that time?
+func TestConsole_Refusals_EachInWords(t *testing.T) {
+	t.Parallel()
+	c := newConsole(t)
+	c.do(t, 429, "POST", "/v1/debits", "too-much", object{"tenant": "acme", "subject": "user-7", "items": []object{{"meter": "api_calls", "amount": 8_000}}})
+	b := c.browser(t)
+	b.signIn(testKey)
+	b.showsSoon("/console/tenants/acme/refusals", "There were not enough units of api_calls then; waiting helps. It needed 8,000 calls, and 7,500 were available.")
+	b.get(200, "/console/tenants/acme/refusals", "user-7", "quota_exceeded", "Times are of Europe/Berlin")
+	b.get(200, "/console/tenants/globex/refusals", "No refusal with an explanation is kept of this time")
+	b.get(400, "/console/tenants/acme/refusals?from=noon", "This is not a time")
+}
+
+func TestConsole_Records_WhatWasChangedAndProved(t *testing.T) {
+	t.Parallel()
+	c := newConsole(t)
+	_, id := c.key(t, "globex", "read")
+	c.do(t, 201, "PUT", "/v1/limits/burst", "", object{"per": []string{"tenant", "subject"}, "kind": "token_bucket", "rate": "5/s", "burst": 5, "mode": "shadow", "match": object{"route": "search"}})
+	b := c.browser(t)
+	b.signIn(testKey)
+	b.get(200, "/console/audit?tenant=acme", "grant.create grant invoice-7", "invoice 7", "by bootstrap", "Before and after", `"amount": 500`)
+	b.get(200, "/console/audit?action=key.revoke", "No change matches")
+	b.get(400, "/console/audit?from=noon", "This is not a time")
+	b.get(200, "/console/keys", id, "a read key", "globex", "active")
+	b.get(200, "/console/catalogue", "starter", "10,000 calls", "overage up to 50", "burst", "shadow", "token bucket", "tenant, subject", "route search")
+	b.showsSoon("/console/events?tenant=acme", "grant.created")
+	b.get(200, "/console/proof", "No day is sealed yet")
+	got := b.send("POST", "/console/proof", url.Values{"token": {b.token()}, "tenant": {"acme"}})
+	at := got.header.Get("Location")
+	if got.status != 303 || !strings.HasPrefix(at, "/console/proof?verification=") {
+		t.Fatalf("%s leads to %q", got, at)
+	}
+	b.showsSoon(at, "clean")
+	b.get(200, at, "Differences 0")
+
+	read, _ := c.key(t, "", "read")
+	b.signIn(read)
+	if page := b.get(200, "/console/catalogue"); strings.Contains(page, "/console/audit") || strings.Contains(page, "/console/keys") {
+		t.Error("the navigation offers pages that the key may not see")
+	}
+	b.get(403, "/console/audit", "This key may not do that")
+	b.get(403, "/console/keys", "This key may not do that")
+	b.post(403, "/console/proof", url.Values{"token": {b.token()}}, "This key may not change anything")
 }
 
 func TestConsole_Explain_SaysWhichStepLimits(t *testing.T) {

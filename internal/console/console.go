@@ -125,6 +125,13 @@ func (c *Console) pages() map[string]page {
 		"GET " + tenant + "/statements/{meter}/{period}/csv": {show: sendStatement},
 		"GET " + tenant + "/correct/{what}":                  {show: showCorrection, admin: true},
 		"POST " + tenant + "/correct/{what}":                 {show: sendCorrection, admin: true},
+		"GET " + tenant + "/refusals":                        {show: showRefusals},
+		"GET " + Prefix + "catalogue":                        {show: showCatalogue},
+		"GET " + Prefix + "events":                           {show: showEvents},
+		"GET " + Prefix + "keys":                             {show: showKeys},
+		"GET " + Prefix + "audit":                            {show: showAudit},
+		"GET " + Prefix + "proof":                            {show: showProof},
+		"POST " + Prefix + "proof":                           {show: startVerification, admin: true},
 		"GET " + Prefix + "explain":                          {show: showExplain},
 		Prefix:                                               {show: showNowhere},
 	}

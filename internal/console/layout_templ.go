@@ -726,8 +726,15 @@ func loginPage(c *call, l login) templ.Component {
 type entry struct{ name, path string }
 
 // navigation returns the entries that the key can use.
-func navigation(*call) []entry {
-	return []entry{{"Tenants", path("tenants")}, {"Explain", path("explain")}}
+func navigation(c *call) []entry {
+	list := []entry{{"Tenants", path("tenants")}, {"Explain", path("explain")}, {"Catalogue", path("catalogue")}, {"Events", path("events")}}
+	if c.mayChange() {
+		list = append(list, entry{"Keys", path("keys")}, entry{"Audit", path("audit")})
+	}
+	if c.key.Tenant == "" {
+		list = append(list, entry{"Proof", path("proof")})
+	}
+	return list
 }
 
 // rights says what a key may do.

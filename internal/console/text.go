@@ -128,7 +128,7 @@ func pretty(raw any) string {
 }
 
 // compact writes metadata on one line; empty for none.
-func compact(m client.Metadata) string {
+func compact(m map[string]any) string {
 	if len(m) == 0 {
 		return ""
 	}
