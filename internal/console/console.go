@@ -3,7 +3,6 @@ package console
 import (
 	"bytes"
 	"context"
-	"errors"
 	"log/slog"
 	"net/http"
 	"net/netip"
@@ -173,13 +172,17 @@ func (c *Console) serve(p page) http.HandlerFunc {
 
 // answer runs a page, and shows its error.
 func (c *Console) answer(call *call, p page) {
+	r := call.r
 	defer func() {
 		if cause := recover(); cause != nil {
 			if cause == http.ErrAbortHandler { //nolint:errorlint // net/http compares the same way: it is a panic value
 				panic(cause)
 			}
 			c.cfg.Log.LogAttrs(call.ctx, slog.LevelError, "console page failed", slog.Any("error", cause), slog.String("stack", string(debug.Stack())))
-			call.fail(errors.New("panic"))
+			call.fail(&failure{
+				status: http.StatusInternalServerError, title: "The page failed", unknown: r.Method == http.MethodPost,
+				detail: "The log says why. A form that is sent again takes effect once.",
+			})
 		}
 	}()
 	if err := call.run(p); err != nil {

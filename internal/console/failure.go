@@ -20,10 +20,20 @@ type failure struct {
 	detail string // what was not done, and what to do
 	fields []client.FieldError
 	id     string // of the request, for the log
+	// unknown says that something may have been changed all the same.
+	unknown bool
 }
 
 // Error is for logs.
 func (f *failure) Error() string { return f.title + ": " + f.detail }
+
+// changed says in one sentence whether something was changed.
+func (f *failure) changed() string {
+	if f.unknown {
+		return "It is not known whether something was changed."
+	}
+	return "Nothing was changed."
+}
 
 // badForm is for a body that is no form, or one that is too large.
 func badForm(err error) error {
@@ -73,7 +83,7 @@ func ofAPI(e *client.Error) *failure {
 	if e.Problem != nil {
 		f.fields = e.Problem.Errors
 	}
-	if e.OutcomeUnknown {
+	if f.unknown = e.OutcomeUnknown; f.unknown {
 		f.detail += " Send the same form again: it carries its idempotency key, so it takes effect once."
 	}
 	return f

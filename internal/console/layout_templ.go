@@ -561,7 +561,7 @@ func failurePage(c *call, f *failure) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = problem(&failure{title: "Nothing was changed by this page.", detail: f.detail, fields: f.fields, id: f.id}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = problem(&failure{title: f.changed(), detail: f.detail, fields: f.fields, id: f.id}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

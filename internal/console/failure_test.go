@@ -1,0 +1,34 @@
+package console
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/quotasvc/quotasvc/client"
+)
+
+// TestExplain_UnknownOutcome_IsNotCalledNothing: a page never says that nothing was changed if something may have been.
+func TestExplain_UnknownOutcome_IsNotCalledNothing(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		err     error
+		status  int
+		unknown bool
+		says    string
+	}{
+		{&client.Error{Status: 503, Code: client.ProblemCodeOutcomeUnknown, Detail: "the outcome is not known", OutcomeUnknown: true}, 503, true, "Send the same form again"},
+		{&client.Error{Code: client.CodeTimeout, Detail: "no answer", OutcomeUnknown: true}, http.StatusServiceUnavailable, true, "takes effect once"},
+		{&client.Error{Status: 409, Code: client.ProblemCodePreconditionFailed, Detail: "the tenant has another version"}, 409, false, "The tenant has another version."},
+		{errors.New("connection refused"), 503, false, "Nothing was changed"},
+	} {
+		f := explain(tc.err)
+		if f.status != tc.status || f.unknown != tc.unknown || !strings.Contains(f.detail, tc.says) {
+			t.Errorf("%v: %+v", tc.err, f)
+		}
+		if strings.HasPrefix(f.changed(), "Nothing") == tc.unknown {
+			t.Errorf("%v: %s", tc.err, f.changed())
+		}
+	}
+}
