@@ -145,7 +145,9 @@ func (a *Allowance) check(c *check.Checker) {
 		c.Require(a.ExpiresInDays == nil, "expires_in_days", must)
 		return
 	}
-	if _, err := period.ParseInterval(string(a.Every)); err != nil {
+	if _, err := period.ParseInterval(string(a.Every)); a.Every == "" {
+		c.Require(false, "every", "is required with anchor; without both it is the allowance of a gauge")
+	} else if err != nil {
 		c.Require(false, "every", "%s", body.OneOf("hour", "day", "week", "month", "year", "once"))
 	}
 	if _, err := period.ParseAnchorKind(string(a.Anchor)); err != nil {

@@ -225,13 +225,13 @@ func TestPatchTenant_DryRun_ChangesNothing(t *testing.T) {
 	}
 }
 
-func TestPatchTenant_ReasonNeedsTerms(t *testing.T) {
+func TestPatchTenant_ReasonNeedsTermsOrStatus(t *testing.T) {
 	t.Parallel()
 	plan := ptr("lean")
 	require.NoError(t, validate(&TenantPatch{Plan: plan, Reason: strings.Repeat("x", MaxReason)}))
+	require.NoError(t, validate(&TenantPatch{Status: ptr(StatusActive), Reason: "why"}))
 	for _, p := range []TenantPatch{
 		{Reason: "why"},
-		{Status: ptr(StatusActive), Reason: "why"},
 		{Plan: plan, Reason: strings.Repeat("x", MaxReason+1)},
 		{Plan: plan, Reason: "\x00"},
 		{Plan: plan, Reason: "\xff"},

@@ -110,12 +110,12 @@ func (s *Server) routes() []route {
 		{method: http.MethodPut, path: "/v1/blocks/:kind/:value/:bits", scope: access.Admin, reach: oneTenant, handler: s.putBlock},
 		{method: http.MethodGet, path: "/v1/blocks/:kind/:value/:bits", query: []string{"tenant"}, scope: access.Admin, reach: oneTenant, handler: s.getBlock},
 		{method: http.MethodDelete, path: "/v1/blocks/:kind/:value/:bits", query: []string{"tenant"}, scope: access.Admin, reach: oneTenant, handler: s.deleteBlock},
-	}, slices.Concat(s.jobRoutes(), s.toolRoutes())...)
+	}, s.jobRoutes()...)
 }
 
 // jobRoutes returns the operations for jobs, proofs and keys.
 func (s *Server) jobRoutes() []route {
-	return []route{
+	return append([]route{
 		{method: http.MethodPost, path: "/v1/rolls", scope: access.Admin, handler: s.startRoll},
 		{method: http.MethodGet, path: "/v1/rolls/:roll_id", scope: access.Admin, handler: s.getRoll},
 		{method: http.MethodPost, path: "/v1/verifications", scope: access.Admin, reach: oneTenant, handler: s.startVerification},

@@ -575,6 +575,29 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/tenants/{tenant}/denials": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of the tenant. */
+                tenant: components["parameters"]["TenantPath"];
+            };
+            cookie?: never;
+        };
+        /**
+         * Why requests were refused
+         * @description Refused debits, consumes, holds, captures, charges and authorizes of [from, to): how many there were in each minute, and the last ones with their explanation. Checks and dry runs are not among them, nor are faults of a request (400) and failures of the service (503). A denial is listed about a second after its answer. Counts are kept for 35 days at least, and the last 100 explanations of a tenant. Not paged.
+         */
+        get: operations["listDenials"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/tenants/{tenant}/holds": {
         parameters: {
             query?: never;
@@ -804,8 +827,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * All tenants
-         * @description In the order of their ids.
+         * All tenants, or those of a plan, with a status, with some metadata, or near their end
+         * @description In the order of their ids, or of what remains. Further parameters `metadata.<name>=<value>` (at most three, such as `metadata.segment=gold`) select by members of the metadata; numbers, true and false are written as in JSON. With a filter a page may have fewer items than `limit`, or none, and be followed by others: go on until `next_cursor` is null. By id each tenant is listed once, whatever changes meanwhile; by what remains, one whose balance changes between two pages may come twice or be missing.
          */
         get: operations["listTenants"];
         put?: never;
@@ -845,6 +868,83 @@ export interface paths {
          * @description Fields that are absent stay as they are. New terms, such as another plan, apply at the next period of each meter unless `apply` is `now`.
          */
         patch: operations["patchTenant"];
+        trace?: never;
+    };
+    "/v1/tenants/{tenant}/gauges/{meter}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of the tenant. */
+                tenant: components["parameters"]["TenantPath"];
+                /** @description The id of the meter. */
+                meter: components["parameters"]["MeterPath"];
+            };
+            cookie?: never;
+        };
+        /**
+         * The present value of a gauge
+         * @description One that was never set is 0.
+         */
+        get: operations["getGauge"];
+        /**
+         * Set a gauge, such as the seats of a team, or change it by a difference
+         * @description Above the plan's amount it is 403 `gauge_limit`, and the value stays. A value that is above the amount because the plan was changed can only fall.
+         */
+        put: operations["setGauge"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/tenants/{tenant}/gauges/{meter}/entries": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of the tenant. */
+                tenant: components["parameters"]["TenantPath"];
+                /** @description The id of the meter. */
+                meter: components["parameters"]["MeterPath"];
+            };
+            cookie?: never;
+        };
+        /**
+         * The journal of a gauge, newest first
+         * @description Each change with its key, its values before and after, and what was allowed at that moment.
+         */
+        get: operations["listGaugeEntries"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/tenants/{tenant}/features": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of the tenant. */
+                tenant: components["parameters"]["TenantPath"];
+            };
+            cookie?: never;
+        };
+        /**
+         * The features that a tenant has now
+         * @description Those of the newest version of its plan, with those that the tenant overrides. Answered from memory, as a check of a feature is.
+         */
+        get: operations["getFeatures"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
         trace?: never;
     };
     "/v1/tenants/{tenant}/terms": {
@@ -1395,6 +1495,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/events": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What happened, oldest first
+         * @description Events of the last 90 days. An event is written in the transaction of what it tells, and appears here within about a second. Events appear in the order of their ids: whoever asks again with the last `event_id` as `after` misses none. A key bound to a tenant sees the events of that tenant.
+         */
+        get: operations["listEvents"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/catalog": {
         parameters: {
             query?: never;
@@ -1413,6 +1533,153 @@ export interface paths {
          * @description What `quotasvc apply` does with catalog.yaml: all of it or nothing, in one transaction. What the document does not name stays as it is, unless `prune` is true. Sending it again changes nothing. All faults are reported at once.
          */
         post: operations["applyCatalog"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/webhooks": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The webhooks, without secrets
+         * @description A key bound to a tenant sees the webhooks of that tenant.
+         */
+        get: operations["listWebhooks"];
+        put?: never;
+        /**
+         * Tell events to a receiver
+         * @description The answer has the secret with which deliveries are signed, as Standard Webhooks has it. It is shown this once. A retry makes another webhook. At most 500.
+         */
+        post: operations["createWebhook"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/webhooks/{webhook_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of the webhook. */
+                webhook_id: components["parameters"]["WebhookPath"];
+            };
+            cookie?: never;
+        };
+        /**
+         * One webhook
+         * @description Without its secret.
+         */
+        get: operations["getWebhook"];
+        put?: never;
+        post?: never;
+        /**
+         * Delete a webhook
+         * @description What is pending is skipped.
+         */
+        delete: operations["deleteWebhook"];
+        options?: never;
+        head?: never;
+        /**
+         * Change or pause a webhook
+         * @description A paused webhook is told nothing. What is pending when it is paused is skipped; a replay catches up.
+         */
+        patch: operations["patchWebhook"];
+        trace?: never;
+    };
+    "/v1/webhooks/{webhook_id}/test": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of the webhook. */
+                webhook_id: components["parameters"]["WebhookPath"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Call the receiver once
+         * @description It is called now, with an event of the type `webhook.test`, and the answer says how it went. Works on a paused webhook, too.
+         */
+        post: operations["testWebhook"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/webhooks/{webhook_id}/rotate": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of the webhook. */
+                webhook_id: components["parameters"]["WebhookPath"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Give a webhook a new secret
+         * @description Deliveries carry a signature of each secret so far for `overlap_seconds` more, at once no longer by default. The answer has the new secret, which is shown this once. A retry makes another one.
+         */
+        post: operations["rotateWebhook"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/webhooks/{webhook_id}/replay": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of the webhook. */
+                webhook_id: components["parameters"]["WebhookPath"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Deliver events again
+         * @description Events of the types and the tenant of the webhook, also those that were delivered, are dead, or happened while it was paused. The `webhook-id` of an event stays the same. At most 10,000 at once: `next_from` says where to go on. A paused webhook is refused (409).
+         */
+        post: operations["replayWebhook"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/webhooks/{webhook_id}/deliveries": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of the webhook. */
+                webhook_id: components["parameters"]["WebhookPath"];
+            };
+            cookie?: never;
+        };
+        /**
+         * Deliveries and how they went
+         * @description The newest event first. Kept as long as events.
+         */
+        get: operations["listDeliveries"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -1633,10 +1900,11 @@ export interface components {
          * @enum {string}
          */
         Mode: "normal" | "best_effort" | "drain";
-        /** @description What would be consumed. */
+        /** @description What would be consumed; items, a feature, or both. */
         CheckRequest: {
             tenant: components["schemas"]["Id"];
-            items: components["schemas"]["Items"];
+            items?: components["schemas"]["Items"];
+            feature?: components["schemas"]["Feature"];
             subject?: components["schemas"]["Subject"];
             route?: components["schemas"]["Route"];
             ip?: components["schemas"]["Ip"];
@@ -1647,10 +1915,11 @@ export interface components {
              */
             max_stale_ms?: number;
         };
-        /** @description What is consumed. */
+        /** @description What is consumed; items, a feature, or both. */
         ConsumeRequest: {
             tenant: components["schemas"]["Id"];
-            items: components["schemas"]["Items"];
+            items?: components["schemas"]["Items"];
+            feature?: components["schemas"]["Feature"];
             subject?: components["schemas"]["Subject"];
             route?: components["schemas"]["Route"];
             ip?: components["schemas"]["Ip"];
@@ -2476,7 +2745,7 @@ export interface components {
              * @description How many operations.
              */
             operations: number;
-            /** @description With group_by. For example {"subject":"ann"}. */
+            /** @description With group_by. For example {"subject":"ann"} or {"model":"small"}. */
             group?: {
                 [key: string]: string;
             };
@@ -2486,6 +2755,75 @@ export interface components {
             /** @description The page. */
             items: components["schemas"]["Usage"][];
             next_cursor: components["schemas"]["NextCursor"];
+        };
+        /** @description A refused request, and why. */
+        Denial: {
+            /**
+             * Format: date-time
+             * @description When it was refused.
+             */
+            at: string;
+            code: components["schemas"]["ProblemCode"];
+            /** @description The meter that did not suffice or that the plan lacks, or the one that was asked for. Absent if several were, or none. */
+            meter?: string;
+            /** @description The limit that refused it; of several, the one that does so the longest. */
+            rule?: string;
+            /** @description The subject that the request named. */
+            subject?: string;
+            /** @description The route that the request named. */
+            route?: string;
+            /**
+             * Format: int64
+             * @description The units that were needed.
+             */
+            required?: number;
+            /**
+             * Format: int64
+             * @description The units that could have been charged instead.
+             */
+            available?: number;
+            /** @description X-Request-Id of the refusal, which the log has as well; empty where there is none, as for Envoy over gRPC. */
+            request_id: string;
+        };
+        /** @description How many requests were refused in a minute for one reason. */
+        DenialCount: {
+            /**
+             * Format: date-time
+             * @description The start of the minute.
+             */
+            minute: string;
+            code: components["schemas"]["ProblemCode"];
+            /** @description As in Denial; `(other)`: many meters and limits in that minute are counted together. */
+            meter?: string;
+            /** @description As in Denial; `(other)`, as meter. */
+            rule?: string;
+            /**
+             * Format: int64
+             * @description How many.
+             */
+            n: number;
+        };
+        /** @description Why requests were refused. */
+        DenialList: {
+            /**
+             * Format: date-time
+             * @description The start of the time that was asked about.
+             */
+            from: string;
+            /**
+             * Format: date-time
+             * @description Its end.
+             */
+            to: string;
+            /** @description The last denials with their explanation, newest first. */
+            items: components["schemas"]["Denial"][];
+            /** @description All denials by minute, newest first; 2,000 lines at most. */
+            counts: components["schemas"]["DenialCount"][];
+            /**
+             * Format: date-time
+             * @description Only if there are more lines: the minute from which on all are here. Ask for the time before it.
+             */
+            counts_from?: string;
         };
         /** @description Units to add. */
         GrantRequest: {
@@ -2635,8 +2973,15 @@ export interface components {
             unit: string;
             /** @description For people. */
             description?: string;
+            /**
+             * @description `counter` (the default) is drawn down by debits. `gauge` is set: seats. It cannot be changed while the meter is in use.
+             * @enum {string}
+             */
+            kind?: "counter" | "gauge";
             /** @description Store a denial under its idempotency key and replay it, like a success. */
             denial_replay?: boolean;
+            /** @description The members of the metadata of requests by which use can be divided (`group_by` of usage). Each once. */
+            dimensions?: components["schemas"]["Id"][];
         };
         /** @description What is counted, in its smallest unit. */
         Meter: {
@@ -2645,8 +2990,15 @@ export interface components {
             unit: string;
             /** @description For people. */
             description: string;
+            /**
+             * @description Whether it is drawn down, or set.
+             * @enum {string}
+             */
+            kind: "counter" | "gauge";
             /** @description Whether denials are stored and replayed. */
             denial_replay: boolean;
+            /** @description The members of the metadata of requests by which use can be divided. */
+            dimensions?: components["schemas"]["Id"][];
             /**
              * Format: date-time
              * @description When it was made.
@@ -2670,6 +3022,106 @@ export interface components {
             allowances: components["schemas"]["Allowance"][];
             /** @description Rate limits for the tenants of this plan, each rule once. They replace the global limits of the same rule. */
             limits?: components["schemas"]["PlanLimit"][];
+            features?: components["schemas"]["Features"];
+        };
+        /** @description A feature that the plan must grant, beside the items or instead of them. If it does not, the code is `feature_not_in_plan`, and nothing else is asked. */
+        Feature: string;
+        /** @description Features by name. One that is false or 0, or is not here, is not granted. */
+        Features: {
+            [key: string]: components["schemas"]["FeatureValue"];
+        };
+        /** @description A switch, or a bound such as the size of an upload. */
+        FeatureValue: boolean | number;
+        /** @description The tenant's own features to set; null removes one, so that the plan's holds again. */
+        FeaturePatch: {
+            [key: string]: boolean | number | null;
+        };
+        /** @description The value, or what to add to it; one of the two. */
+        GaugeRequest: {
+            /**
+             * Format: int64
+             * @description The new value.
+             */
+            value?: number;
+            /**
+             * Format: int64
+             * @description What to add; below 0, to take away.
+             */
+            delta?: number;
+            /** @description Decide and change nothing. */
+            dry_run?: boolean;
+        };
+        /** @description A value that is set, not drawn down. No period and no plan changes it. */
+        Gauge: {
+            meter: components["schemas"]["Id"];
+            /** @description Whose it is; empty for the tenant's own. */
+            subject: string;
+            value: components["schemas"]["Count"];
+            /**
+             * Format: int64
+             * @description The plan's amount, or the tenant's override.
+             */
+            limit: number;
+            /**
+             * Format: int64
+             * @description By how much the value may rise.
+             */
+            remaining: number;
+            /**
+             * Format: int64
+             * @description How far the value is above the limit, which fell. It can only fall then.
+             */
+            over: number;
+            /**
+             * Format: int64
+             * @description The value before this change.
+             */
+            before?: number;
+            /**
+             * Format: date-time
+             * @description When it was changed last; absent if never.
+             */
+            changed_at?: string;
+            /** @description Nothing was changed. */
+            dry_run?: boolean;
+        };
+        /** @description A change of a gauge. */
+        GaugeEntry: {
+            /**
+             * Format: int64
+             * @description Its number within the gauge, from 1 without gaps.
+             */
+            seq: number;
+            /** @description The Idempotency-Key. */
+            operation_id: string;
+            before: components["schemas"]["Count"];
+            after: components["schemas"]["Count"];
+            /**
+             * Format: int64
+             * @description What was allowed at that moment.
+             */
+            limit: number;
+            /**
+             * Format: date-time
+             * @description When it was made.
+             */
+            created_at: string;
+            /** @description The id of the key with which it was asked for. */
+            actor: string;
+        };
+        /** @description A page of entries. */
+        GaugeEntryList: {
+            /** @description Newest first. */
+            items: components["schemas"]["GaugeEntry"][];
+            next_cursor: components["schemas"]["NextCursor"];
+        };
+        /** @description What a tenant has besides what is counted. */
+        TenantFeatures: {
+            tenant: components["schemas"]["Id"];
+            plan: components["schemas"]["Id"];
+            features: components["schemas"]["Features"];
+            /** @description The names of those that are the tenant's own, in order. */
+            overridden: components["schemas"]["Id"][];
         };
         /** @description What a plan grants of a meter per period. */
         Allowance: {
@@ -2680,15 +3132,15 @@ export interface components {
              */
             amount: number;
             /**
-             * @description How often it is granted.
+             * @description How often it is granted. Absent, as `anchor`, for a gauge, which has no periods.
              * @enum {string}
              */
-            every: "hour" | "day" | "week" | "month" | "year" | "once";
+            every?: "hour" | "day" | "week" | "month" | "year" | "once";
             /**
              * @description `calendar`: periods begin with those of the calendar in the tenant's zone. `tenant`: they begin at the tenant's anchor instant and after each interval, on the last day of a month that is too short.
              * @enum {string}
              */
-            anchor: "calendar" | "tenant";
+            anchor?: "calendar" | "tenant";
             rollover?: components["schemas"]["Rollover"];
             overage?: components["schemas"]["Overage"];
             overflow?: components["schemas"]["Overflow"];
@@ -2702,6 +3154,15 @@ export interface components {
              * @description A trial: how long the units last after they are granted, in days of 24 hours; for ever by default. Only if `every` is `once`.
              */
             expires_in_days?: number;
+            /**
+             * @description The percentages of what can be used in the period at which `balance.threshold_reached` is told, in order; 80 and 100 by default, none with an empty list. The balances of subjects are told only where it is given.
+             * @example [
+             *       50,
+             *       80,
+             *       100
+             *     ]
+             */
+            alert_at?: number[];
         };
         /** @description How much of the remainder of a period the next one gets: all, but at least `min` and at most `max`. By default the remainder expires. Not if `every` is `once`, which has no next period. */
         Rollover: {
@@ -2733,11 +3194,14 @@ export interface components {
         /** @description The meter that pays after this one is used up, before overage. It must be a different meter of which this plan has an allowance, of 0 if only grants pay, without an overflow. */
         Overflow: {
             meter: components["schemas"]["Id"];
-            /**
-             * Format: int64
-             * @description The price of one unit, in units of that meter.
-             */
-            price: number;
+            price: components["schemas"]["Price"];
+        };
+        /** @description What units cost in units of the meter that pays: an integer for each one, or `units` for `per` of them. One credit for 1,000 tokens is `{"units": 1, "per": 1000}`. The cost of each item of a debit is rounded up to a whole unit. */
+        Price: components["schemas"]["Amount"] | components["schemas"]["PriceRatio"];
+        /** @description A price that is no whole number. Answers have an integer if `per` is 1. */
+        PriceRatio: {
+            units: components["schemas"]["Amount"];
+            per: components["schemas"]["Amount"];
         };
         /** @description A version of a plan. */
         Plan: {
@@ -2747,6 +3211,7 @@ export interface components {
              * @description 1 at first, one more with every change.
              */
             version: number;
+            features?: components["schemas"]["Features"];
             /** @description Each meter once. */
             allowances: components["schemas"]["Allowance"][];
             /** @description Rate limits for the tenants of this plan. */
@@ -2776,6 +3241,7 @@ export interface components {
             status?: components["schemas"]["TenantStatus"];
             metadata?: components["schemas"]["Metadata"];
             overrides?: components["schemas"]["Overrides"];
+            features?: components["schemas"]["Features"];
         };
         /** @description Amounts that this tenant gets per period instead of those of its plan, by meter. The plan must have the meters. A once-only allowance is granted with the plan, so a later override of it has no effect until terms apply now. */
         Overrides: {
@@ -2790,7 +3256,7 @@ export interface components {
         OverridePatch: {
             [key: string]: number | null;
         };
-        /** @description `apply`, `prorate` and `reason` require `plan`, `anchor`, `timezone` or `overrides`, which together are the terms of the tenant. */
+        /** @description `apply` and `prorate` require `plan`, `anchor`, `timezone` or `overrides`, which together are the terms of the tenant. `reason` requires one of them, or `status`. */
         TenantPatch: {
             plan?: components["schemas"]["Id"];
             /**
@@ -2815,6 +3281,7 @@ export interface components {
              */
             usage?: "carry" | "reset";
             overrides?: components["schemas"]["OverridePatch"];
+            features?: components["schemas"]["FeaturePatch"];
             reason?: components["schemas"]["Reason"];
             /** @description Return what would become of the tenant, and change nothing. */
             dry_run?: boolean;
@@ -2838,6 +3305,7 @@ export interface components {
             status: components["schemas"]["TenantStatus"];
             metadata: components["schemas"]["Metadata"];
             overrides: components["schemas"]["Overrides"];
+            features?: components["schemas"]["Features"];
             version: components["schemas"]["TenantVersion"];
             /**
              * Format: date-time
@@ -2849,6 +3317,19 @@ export interface components {
              * @description When it last changed.
              */
             updated_at: string;
+            standing?: components["schemas"]["Standing"];
+        };
+        /** @description Where a tenant stands; only in lists with `near`, `meter` or `sort=remaining`. The balance that is nearest its end, or of which least remains. */
+        Standing: {
+            meter: components["schemas"]["Id"];
+            /**
+             * Format: int64
+             * @description Units used in the open period, net of refunds.
+             */
+            used: number;
+            remaining: components["schemas"]["Count"];
+            /** @description Used of used and remaining, rounded down. */
+            percent: number;
         };
         /**
          * Format: int64
@@ -2869,6 +3350,7 @@ export interface components {
             status: components["schemas"]["TenantStatus"];
             metadata: components["schemas"]["Metadata"];
             overrides: components["schemas"]["Overrides"];
+            features?: components["schemas"]["Features"];
             version: components["schemas"]["TenantVersion"];
             /**
              * Format: date-time
@@ -3767,6 +4249,42 @@ export interface components {
             /** @description The tenant that it belongs to; absent if none. */
             tenant?: string;
         };
+        /**
+         * @description Names an event. Ids sort as their events happened to be listed.
+         * @example evt_1764104445123456
+         */
+        EventId: string;
+        /**
+         * @description What an event tells.
+         * @enum {string}
+         */
+        EventType: "balance.threshold_reached" | "balance.exhausted" | "grant.created" | "grant.expiring" | "grant.expired" | "hold.expired" | "period.opened" | "plan.changed" | "tenant.suspended" | "limit.rejections_high" | "verify.drift";
+        /** @description Something that happened. */
+        Event: {
+            event_id: components["schemas"]["EventId"];
+            type: components["schemas"]["EventType"];
+            /**
+             * Format: date-time
+             * @description When it happened.
+             */
+            at: string;
+            /** @description The tenant that it is about; null if it is about none. */
+            tenant: string | null;
+            /** @description The meter that it is about; absent if none. */
+            meter?: string;
+            /** @description The subject that it is about; absent if it is about the tenant itself. */
+            subject?: string;
+            /** @description What the type tells; docs/events.md lists it. */
+            data: {
+                [key: string]: unknown;
+            };
+        };
+        /** @description A page of events. */
+        EventList: {
+            /** @description The page. */
+            items: components["schemas"]["Event"][];
+            next_cursor: components["schemas"]["NextCursor"];
+        };
         /** @description The sections of catalog.yaml. Objects are named by their keys. At most 10000 objects. */
         CatalogRequest: {
             /** @description Meters by id. */
@@ -3891,6 +4409,175 @@ export interface components {
             before?: unknown;
             /** @description The value after; absent if there is none. */
             after?: unknown;
+        };
+        /**
+         * @description A paused webhook is told nothing.
+         * @enum {string}
+         */
+        WebhookStatus: "active" | "paused";
+        /** @description A new webhook. */
+        WebhookRequest: {
+            /**
+             * @description Where events are told: http or https, without user, password and fragment. No redirect is followed.
+             * @example https://example.com/hooks
+             */
+            url: string;
+            /** @description What is told. */
+            types: components["schemas"]["EventType"][];
+            /** @description The only tenant whose events are told; all by default. */
+            tenant?: components["schemas"]["Id"];
+            status?: components["schemas"]["WebhookStatus"];
+        };
+        /** @description What is to change of a webhook. */
+        WebhookPatch: {
+            /**
+             * @description Where events are told: http or https, without user, password and fragment. No redirect is followed.
+             * @example https://example.com/hooks
+             */
+            url?: string;
+            /** @description What is told. */
+            types?: components["schemas"]["EventType"][];
+            status?: components["schemas"]["WebhookStatus"];
+        };
+        /** @description A webhook without its secret. */
+        WebhookEndpoint: {
+            webhook_id: components["schemas"]["Id"];
+            /** @description Where events are told. */
+            url: string;
+            /** @description What is told. */
+            types: components["schemas"]["EventType"][];
+            /** @description The only tenant whose events are told; null for all. */
+            tenant: string | null;
+            status: components["schemas"]["WebhookStatus"];
+            /**
+             * Format: date-time
+             * @description When it was made.
+             */
+            created_at: string;
+            /**
+             * Format: date-time
+             * @description When it was last changed.
+             */
+            updated_at: string;
+        };
+        /** @description A webhook with its secret, which is shown this once. */
+        NewWebhookEndpoint: {
+            webhook_id: components["schemas"]["Id"];
+            /** @description Where events are told. */
+            url: string;
+            /** @description What is told. */
+            types: components["schemas"]["EventType"][];
+            /** @description The only tenant whose events are told; null for all. */
+            tenant: string | null;
+            status: components["schemas"]["WebhookStatus"];
+            /** @description Verifies deliveries: `whsec_` and base64. */
+            secret: string;
+            /**
+             * Format: date-time
+             * @description When it was made.
+             */
+            created_at: string;
+            /**
+             * Format: date-time
+             * @description When it was last changed.
+             */
+            updated_at: string;
+        };
+        /** @description A page of webhooks. */
+        WebhookEndpointList: {
+            /** @description The page. */
+            items: components["schemas"]["WebhookEndpoint"][];
+            next_cursor: components["schemas"]["NextCursor"];
+        };
+        /** @description How a test call went. */
+        WebhookTest: {
+            /** @description The `webhook-id` of the call. */
+            message_id: string;
+            /** @description Whether the receiver has accepted it. */
+            delivered: boolean;
+            /** @description Of its answer; absent if there was none. */
+            status_code?: number;
+            /**
+             * Format: int64
+             * @description How long the call took.
+             */
+            latency_ms: number;
+            /** @description Why it failed; absent if it did not. */
+            error?: string;
+        };
+        /** @description What is to be delivered again. */
+        WebhookReplayRequest: {
+            /**
+             * Format: date-time
+             * @description Inclusive.
+             */
+            from: string;
+            /**
+             * Format: date-time
+             * @description Exclusive; now by default.
+             */
+            to?: string;
+        };
+        /** @description What a replay has queued. */
+        WebhookReplay: {
+            /**
+             * Format: int64
+             * @description The number of events that are delivered again; those that were pending are not counted.
+             */
+            queued: number;
+            /**
+             * Format: date-time
+             * @description Where to go on; absent if this was all.
+             */
+            next_from?: string;
+        };
+        /**
+         * @description `pending`: it waits for its next attempt. `delivered`: the receiver has accepted it. `dead`: it was tried for three days, in vain. `skipped`: the webhook was paused or deleted.
+         * @enum {string}
+         */
+        DeliveryStatus: "pending" | "delivered" | "dead" | "skipped";
+        /** @description One event for one webhook. */
+        Delivery: {
+            event_id: components["schemas"]["EventId"];
+            type: components["schemas"]["EventType"];
+            /** @description The tenant of the event; null if it is about none. */
+            tenant: string | null;
+            status: components["schemas"]["DeliveryStatus"];
+            /**
+             * Format: int64
+             * @description Calls since it was queued last.
+             */
+            attempts: number;
+            /**
+             * Format: date-time
+             * @description When it was queued last.
+             */
+            queued_at: string;
+            /**
+             * Format: date-time
+             * @description When the next attempt is due; null if there is none.
+             */
+            next_at: string | null;
+            /**
+             * Format: date-time
+             * @description The newest attempt; null if there was none.
+             */
+            attempted_at: string | null;
+            /** @description Of the newest answer; absent if there was none. */
+            status_code?: number;
+            /**
+             * Format: int64
+             * @description How long the newest call took; absent if there was none.
+             */
+            latency_ms?: number;
+            /** @description Why the newest attempt failed; absent if it did not. */
+            error?: string;
+        };
+        /** @description A page of deliveries. */
+        DeliveryList: {
+            /** @description The page. */
+            items: components["schemas"]["Delivery"][];
+            next_cursor: components["schemas"]["NextCursor"];
         };
         /** @description A sealed day, without its proofs. */
         SealSummary: {
@@ -4023,7 +4710,7 @@ export interface components {
          * @description Why a request was refused. The guide has a section for each code, with what helps. New codes may be added; treat one that you do not know by its status.
          * @enum {string}
          */
-        ProblemCode: "invalid_argument" | "idempotency_key_missing" | "unauthenticated" | "credits_exhausted" | "forbidden" | "tenant_suspended" | "meter_not_in_plan" | "not_found" | "tenant_not_found" | "grant_not_found" | "hold_not_found" | "operation_not_found" | "lease_not_found" | "method_not_allowed" | "precondition_failed" | "hold_not_active" | "archived" | "idempotency_key_reused" | "amount_out_of_range" | "refund_exceeds_debit" | "cost_exceeds_capacity" | "too_many_limits" | "quota_exceeded" | "rate_limited" | "internal" | "queue_full" | "report_too_slow" | "unavailable" | "outcome_unknown";
+        ProblemCode: "invalid_argument" | "idempotency_key_missing" | "unauthenticated" | "credits_exhausted" | "forbidden" | "tenant_suspended" | "meter_not_in_plan" | "feature_not_in_plan" | "gauge_limit" | "not_found" | "tenant_not_found" | "grant_not_found" | "hold_not_found" | "operation_not_found" | "lease_not_found" | "method_not_allowed" | "precondition_failed" | "hold_not_active" | "archived" | "idempotency_key_reused" | "amount_out_of_range" | "refund_exceeds_debit" | "cost_exceeds_capacity" | "too_many_limits" | "quota_exceeded" | "rate_limited" | "internal" | "queue_full" | "report_too_slow" | "unavailable" | "outcome_unknown";
         /** @description The balance does not suffice. 429 `quota_exceeded` if the next period brings more, 402 `credits_exhausted` if only a grant helps. */
         QuotaProblem: {
             /**
@@ -4121,7 +4808,7 @@ export interface components {
              * @description The code.
              * @enum {string}
              */
-            code: "invalid_argument" | "idempotency_key_missing" | "unauthenticated" | "tenant_suspended" | "meter_not_in_plan" | "not_found" | "tenant_not_found" | "grant_not_found" | "hold_not_found" | "operation_not_found" | "lease_not_found" | "method_not_allowed" | "precondition_failed" | "hold_not_active" | "idempotency_key_reused" | "amount_out_of_range" | "refund_exceeds_debit" | "internal" | "queue_full" | "report_too_slow" | "outcome_unknown";
+            code: "invalid_argument" | "idempotency_key_missing" | "unauthenticated" | "tenant_suspended" | "meter_not_in_plan" | "feature_not_in_plan" | "gauge_limit" | "not_found" | "tenant_not_found" | "grant_not_found" | "hold_not_found" | "operation_not_found" | "lease_not_found" | "method_not_allowed" | "precondition_failed" | "hold_not_active" | "idempotency_key_reused" | "amount_out_of_range" | "refund_exceeds_debit" | "internal" | "queue_full" | "report_too_slow" | "outcome_unknown";
         };
         /** @description A fault of the request. */
         FieldError: {
@@ -4267,7 +4954,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description `forbidden` (blocked, or the key lacks the scope or is bound to another tenant), `tenant_suspended` or `meter_not_in_plan`. */
+        /** @description `forbidden` (blocked, or the key lacks the scope or is bound to another tenant), `tenant_suspended`, `meter_not_in_plan`, `feature_not_in_plan` or `gauge_limit`. */
         Forbidden: {
             headers: {
                 "X-Request-Id": components["headers"]["RequestId"];
@@ -4417,6 +5104,8 @@ export interface components {
         TenantPath: components["schemas"]["Id"];
         /** @description The id of the key, not its secret. */
         KeyPath: components["schemas"]["Id"];
+        /** @description The id of the webhook. */
+        WebhookPath: components["schemas"]["Id"];
         /** @description The id of the meter. */
         MeterPath: components["schemas"]["Id"];
         /** @description The id of the plan. */
@@ -5536,8 +6225,8 @@ export interface operations {
                 to: string;
                 /** @description The length of the intervals. */
                 by?: "hour" | "day" | "month";
-                /** @description `subject`: one item per step and subject that requests named, at most 10,000; the empty subject is that of requests that named none, and of refunds. */
-                group_by?: "subject";
+                /** @description `subject`: one item per step and subject that requests named; the empty subject is that of requests that named none, and of refunds. `metadata.` and one of the meter's `dimensions`: one item per step and value of that member of the metadata of requests; the empty value is that of requests without one, and of refunds. A capture has the value of its hold. The 100 values with the most use are named, cut to 128 characters; all others are `(other)`. At most 10,000 items. They add up to the use without `group_by`. */
+                group_by?: string;
                 /** @description The IANA zone of the days and months. */
                 timezone?: string;
             };
@@ -5566,6 +6255,45 @@ export interface operations {
             403: components["responses"]["KeyForbidden"];
             404: components["responses"]["NotFound"];
             410: components["responses"]["Archived"];
+            429: components["responses"]["TooManyWrongKeys"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    listDenials: {
+        parameters: {
+            query?: {
+                /** @description The start, inclusive; counts from the minute that contains it. A day before `to` by default. */
+                from?: string;
+                /** @description Exclusive; the end of the present minute by default. */
+                to?: string;
+                /** @description The largest number of explanations. There are 100 at most. */
+                limit?: number;
+            };
+            header?: never;
+            path: {
+                /** @description The id of the tenant. */
+                tenant: components["parameters"]["TenantPath"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The denials. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    "X-Quota-Report-Lag": components["headers"]["ReportLag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DenialList"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["KeyForbidden"];
+            404: components["responses"]["NotFound"];
             429: components["responses"]["TooManyWrongKeys"];
             500: components["responses"]["Internal"];
             503: components["responses"]["Unavailable"];
@@ -6081,8 +6809,18 @@ export interface operations {
     listTenants: {
         parameters: {
             query?: {
-                /** @description Only tenants whose ids begin with it, as in `acme`. Capital and small letters differ. */
+                /** @description Only tenants whose ids begin with it, as in `acme`. Capital and small letters differ. Not together with the others but `limit` and `cursor`. */
                 prefix?: components["schemas"]["Id"];
+                /** @description Only tenants on this plan. */
+                plan?: components["schemas"]["Id"];
+                /** @description Only tenants with this status. */
+                status?: "active" | "suspended";
+                /** @description Only tenants of which a balance is at least so many percent used: used (net of refunds) of used and remaining, top-ups included, in the open period. `standing` of an item says which. */
+                near?: number;
+                /** @description Only balances of this meter. Without `near`, tenants with a balance of it in the open period. */
+                meter?: components["schemas"]["Id"];
+                /** @description `remaining`: the least remaining first, of `meter` or of the meter of which least remains. */
+                sort?: "tenant" | "remaining";
                 /** @description The largest number of items in the page. */
                 limit?: components["parameters"]["PageLimit"];
                 /** @description The `next_cursor` of the page before. Opaque; valid only with the same filters. */
@@ -6094,10 +6832,11 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description A page of tenants, by id. */
+            /** @description A page of tenants. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
+                    "X-Quota-Report-Lag": components["headers"]["ReportLag"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -6244,6 +6983,158 @@ export interface operations {
             403: components["responses"]["KeyForbidden"];
             404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
+            429: components["responses"]["TooManyWrongKeys"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getGauge: {
+        parameters: {
+            query?: {
+                /** @description The gauge of this subject, instead of the tenant's own. */
+                subject?: components["schemas"]["Id"];
+            };
+            header?: never;
+            path: {
+                /** @description The id of the tenant. */
+                tenant: components["parameters"]["TenantPath"];
+                /** @description The id of the meter. */
+                meter: components["parameters"]["MeterPath"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The gauge. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Gauge"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            429: components["responses"]["TooManyWrongKeys"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    setGauge: {
+        parameters: {
+            query?: {
+                /** @description The gauge of this subject, instead of the tenant's own. */
+                subject?: components["schemas"]["Id"];
+            };
+            header: {
+                /** @description 1 to 255 visible ASCII characters, new for every operation. The service does without it where `dry_run` is true; the contract asks for it always, so that no generated client can forget it. */
+                "Idempotency-Key": components["parameters"]["IdempotencyKeyHeader"];
+            };
+            path: {
+                /** @description The id of the tenant. */
+                tenant: components["parameters"]["TenantPath"];
+                /** @description The id of the meter. */
+                meter: components["parameters"]["MeterPath"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["GaugeRequest"];
+            };
+        };
+        responses: {
+            /** @description The gauge after the change. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    "Idempotent-Replayed": components["headers"]["IdempotentReplayed"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Gauge"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["Impossible"];
+            429: components["responses"]["TooManyWrongKeys"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    listGaugeEntries: {
+        parameters: {
+            query?: {
+                /** @description The gauge of this subject, instead of the tenant's own. */
+                subject?: components["schemas"]["Id"];
+                /** @description The largest number of items in the page. */
+                limit?: components["parameters"]["PageLimit"];
+                /** @description The `next_cursor` of the page before. Opaque; valid only with the same filters. */
+                cursor?: components["parameters"]["PageCursor"];
+            };
+            header?: never;
+            path: {
+                /** @description The id of the tenant. */
+                tenant: components["parameters"]["TenantPath"];
+                /** @description The id of the meter. */
+                meter: components["parameters"]["MeterPath"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of entries. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["GaugeEntryList"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            429: components["responses"]["TooManyWrongKeys"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getFeatures: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of the tenant. */
+                tenant: components["parameters"]["TenantPath"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The features. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TenantFeatures"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["KeyForbidden"];
+            404: components["responses"]["NotFound"];
             429: components["responses"]["TooManyWrongKeys"];
             500: components["responses"]["Internal"];
             503: components["responses"]["Unavailable"];
@@ -7511,6 +8402,44 @@ export interface operations {
             503: components["responses"]["Unavailable"];
         };
     };
+    listEvents: {
+        parameters: {
+            query?: {
+                /** @description Only events of this tenant. */
+                tenant?: components["schemas"]["Id"];
+                /** @description Only events of this type. */
+                type?: components["schemas"]["EventType"];
+                /** @description The `event_id` after which the list begins; the oldest event by default. */
+                after?: components["schemas"]["EventId"];
+                /** @description The largest number of items in the page. */
+                limit?: components["parameters"]["PageLimit"];
+                /** @description The `next_cursor` of the page before. Opaque; valid only with the same filters. */
+                cursor?: components["parameters"]["PageCursor"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of events. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EventList"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["KeyForbidden"];
+            429: components["responses"]["TooManyWrongKeys"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
     exportCatalog: {
         parameters: {
             query?: never;
@@ -7587,6 +8516,329 @@ export interface operations {
             403: components["responses"]["KeyForbidden"];
             404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
+            429: components["responses"]["TooManyWrongKeys"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    listWebhooks: {
+        parameters: {
+            query?: {
+                /** @description The largest number of items in the page. */
+                limit?: components["parameters"]["PageLimit"];
+                /** @description The `next_cursor` of the page before. Opaque; valid only with the same filters. */
+                cursor?: components["parameters"]["PageCursor"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of webhooks. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WebhookEndpointList"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["KeyForbidden"];
+            429: components["responses"]["TooManyWrongKeys"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    createWebhook: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "url": "https://example.com/hooks",
+                 *       "types": [
+                 *         "balance.threshold_reached",
+                 *         "balance.exhausted"
+                 *       ]
+                 *     }
+                 */
+                "application/json": components["schemas"]["WebhookRequest"];
+            };
+        };
+        responses: {
+            /** @description The webhook with its secret. */
+            201: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["NewWebhookEndpoint"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["KeyForbidden"];
+            409: components["responses"]["Conflict"];
+            429: components["responses"]["TooManyWrongKeys"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getWebhook: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of the webhook. */
+                webhook_id: components["parameters"]["WebhookPath"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The webhook. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WebhookEndpoint"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["KeyForbidden"];
+            404: components["responses"]["NotFound"];
+            429: components["responses"]["TooManyWrongKeys"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    deleteWebhook: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of the webhook. */
+                webhook_id: components["parameters"]["WebhookPath"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description It is deleted. */
+            204: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["KeyForbidden"];
+            404: components["responses"]["NotFound"];
+            429: components["responses"]["TooManyWrongKeys"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    patchWebhook: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of the webhook. */
+                webhook_id: components["parameters"]["WebhookPath"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "status": "paused"
+                 *     }
+                 */
+                "application/json": components["schemas"]["WebhookPatch"];
+            };
+        };
+        responses: {
+            /** @description The webhook. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WebhookEndpoint"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["KeyForbidden"];
+            404: components["responses"]["NotFound"];
+            429: components["responses"]["TooManyWrongKeys"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    testWebhook: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of the webhook. */
+                webhook_id: components["parameters"]["WebhookPath"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description How the call went, also if it failed. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WebhookTest"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["KeyForbidden"];
+            404: components["responses"]["NotFound"];
+            429: components["responses"]["TooManyWrongKeys"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    rotateWebhook: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of the webhook. */
+                webhook_id: components["parameters"]["WebhookPath"];
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                /**
+                 * @example {
+                 *       "overlap_seconds": 86400
+                 *     }
+                 */
+                "application/json": components["schemas"]["KeyRotation"];
+            };
+        };
+        responses: {
+            /** @description The webhook with its new secret. */
+            201: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["NewWebhookEndpoint"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["KeyForbidden"];
+            404: components["responses"]["NotFound"];
+            429: components["responses"]["TooManyWrongKeys"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    replayWebhook: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of the webhook. */
+                webhook_id: components["parameters"]["WebhookPath"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "from": "2026-11-25T00:00:00Z"
+                 *     }
+                 */
+                "application/json": components["schemas"]["WebhookReplayRequest"];
+            };
+        };
+        responses: {
+            /** @description What was queued. */
+            202: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WebhookReplay"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["KeyForbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            429: components["responses"]["TooManyWrongKeys"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    listDeliveries: {
+        parameters: {
+            query?: {
+                /** @description Only deliveries in this state. */
+                status?: components["schemas"]["DeliveryStatus"];
+                /** @description The largest number of items in the page. */
+                limit?: components["parameters"]["PageLimit"];
+                /** @description The `next_cursor` of the page before. Opaque; valid only with the same filters. */
+                cursor?: components["parameters"]["PageCursor"];
+            };
+            header?: never;
+            path: {
+                /** @description The id of the webhook. */
+                webhook_id: components["parameters"]["WebhookPath"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of deliveries. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DeliveryList"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["KeyForbidden"];
+            404: components["responses"]["NotFound"];
             429: components["responses"]["TooManyWrongKeys"];
             500: components["responses"]["Internal"];
             503: components["responses"]["Unavailable"];

@@ -22,7 +22,8 @@ class AsyncApi:
         self,
         *,
         tenant: str,
-        items: Sequence[params.Item],
+        items: Sequence[params.Item] | None = None,
+        feature: str | None = None,
         subject: str | None = None,
         route: str | None = None,
         ip: str | None = None,
@@ -37,7 +38,7 @@ class AsyncApi:
         Scope: use.
         """
         return await self._transport.call(
-            Call("POST", "/v1/check", body={"tenant": tenant, "items": items, "subject": subject, "route": route, "ip": ip, "method": method, "max_stale_ms": max_stale_ms}),
+            Call("POST", "/v1/check", body={"tenant": tenant, "items": items, "feature": feature, "subject": subject, "route": route, "ip": ip, "method": method, "max_stale_ms": max_stale_ms}),
             models.CheckAnswer,
         )
 
@@ -62,7 +63,8 @@ class AsyncApi:
         self,
         *,
         tenant: str,
-        items: Sequence[params.Item],
+        items: Sequence[params.Item] | None = None,
+        feature: str | None = None,
         subject: str | None = None,
         route: str | None = None,
         ip: str | None = None,
@@ -79,7 +81,7 @@ class AsyncApi:
         Scope: use. key: the Idempotency-Key; a new one if it is not given.
         """
         return await self._transport.call(
-            Call("POST", "/v1/consume", body={"tenant": tenant, "items": items, "subject": subject, "route": route, "ip": ip, "method": method, "mode": mode, "metadata": metadata, "dry_run": dry_run}, key=key or new_key()),
+            Call("POST", "/v1/consume", body={"tenant": tenant, "items": items, "feature": feature, "subject": subject, "route": route, "ip": ip, "method": method, "mode": mode, "metadata": metadata, "dry_run": dry_run}, key=key or new_key()),
             models.DebitAnswer,
         )
 
@@ -535,7 +537,7 @@ class AsyncApi:
         to: datetime | str,
         subject: str | None = None,
         by: Literal["hour", "day", "month"] | None = None,
-        group_by: Literal["subject"] | None = None,
+        group_by: str | None = None,
         timezone: str | None = None,
     ) -> models.UsageList:
         """Use per hour, day or month.
@@ -774,7 +776,9 @@ class AsyncApi:
         meter: str,
         unit: str,
         description: str | None = None,
+        kind: Literal["counter", "gauge"] | None = None,
         denial_replay: bool | None = None,
+        dimensions: Sequence[str] | None = None,
     ) -> models.Meter:
         """Create or replace a meter.
 
@@ -783,7 +787,7 @@ class AsyncApi:
         Scope: admin.
         """
         return await self._transport.call(
-            Call("PUT", "/v1/meters/{meter}", path={"meter": meter}, body={"unit": unit, "description": description, "denial_replay": denial_replay}),
+            Call("PUT", "/v1/meters/{meter}", path={"meter": meter}, body={"unit": unit, "description": description, "kind": kind, "denial_replay": denial_replay, "dimensions": dimensions}),
             models.Meter,
         )
 
@@ -856,6 +860,7 @@ class AsyncApi:
         plan: str,
         allowances: Sequence[params.Allowance],
         limits: Sequence[params.PlanLimit] | None = None,
+        features: Mapping[str, bool | int] | None = None,
     ) -> models.Plan:
         """Create a new version of a plan.
 
@@ -865,7 +870,7 @@ class AsyncApi:
         Scope: admin.
         """
         return await self._transport.call(
-            Call("PUT", "/v1/plans/{plan}", path={"plan": plan}, body={"allowances": allowances, "limits": limits}),
+            Call("PUT", "/v1/plans/{plan}", path={"plan": plan}, body={"allowances": allowances, "limits": limits, "features": features}),
             models.Plan,
         )
 
@@ -889,17 +894,26 @@ class AsyncApi:
         self,
         *,
         prefix: str | None = None,
+        plan: str | None = None,
+        status: Literal["active", "suspended"] | None = None,
+        near: int | None = None,
+        meter: str | None = None,
+        sort: Literal["tenant", "remaining"] | None = None,
         limit: int | None = None,
         cursor: str | None = None,
     ) -> models.TenantList:
-        """All tenants.
+        """All tenants, or those of a plan, with a status, with some metadata, or near their end.
 
-        In the order of their ids.
+        In the order of their ids, or of what remains. Further parameters `metadata.<name>=<value>` (at most three, such as
+        `metadata.segment=gold`) select by members of the metadata; numbers, true and false are written as in JSON. With a filter
+        a page may have fewer items than `limit`, or none, and be followed by others: go on until `next_cursor` is null. By id
+        each tenant is listed once, whatever changes meanwhile; by what remains, one whose balance changes between two pages may
+        come twice or be missing.
 
         Scope: read.
         """
         return await self._transport.call(
-            Call("GET", "/v1/tenants", query={"prefix": prefix, "limit": limit, "cursor": cursor}),
+            Call("GET", "/v1/tenants", query={"prefix": prefix, "plan": plan, "status": status, "near": near, "meter": meter, "sort": sort, "limit": limit, "cursor": cursor}),
             models.TenantList,
         )
 
@@ -907,12 +921,19 @@ class AsyncApi:
         self,
         *,
         prefix: str | None = None,
+        plan: str | None = None,
+        status: Literal["active", "suspended"] | None = None,
+        near: int | None = None,
+        meter: str | None = None,
+        sort: Literal["tenant", "remaining"] | None = None,
         limit: int | None = None,
     ) -> AsyncIterator[models.Tenant]:
-        """All tenants. Asks for one page after the other; `limit` is the size of a page."""
+        """All tenants, or those of a plan, with a status, with some metadata, or near their end. Asks for one page after the other;
+        `limit` is the size of a page.
+        """
         cursor: str | None = None
         while True:
-            page = await self.list_tenants(prefix=prefix, limit=limit, cursor=cursor)
+            page = await self.list_tenants(prefix=prefix, plan=plan, status=status, near=near, meter=meter, sort=sort, limit=limit, cursor=cursor)
             for item in page.items:
                 yield item
             if not page.next_cursor or page.next_cursor == cursor:
@@ -930,6 +951,7 @@ class AsyncApi:
         status: params.TenantStatus | None = None,
         metadata: Mapping[str, Any] | None = None,
         overrides: Mapping[str, int] | None = None,
+        features: Mapping[str, bool | int] | None = None,
     ) -> models.Tenant:
         """Create or replace a tenant.
 
@@ -939,7 +961,7 @@ class AsyncApi:
         Scope: admin.
         """
         return await self._transport.call(
-            Call("PUT", "/v1/tenants/{tenant}", path={"tenant": tenant}, headers={"If-Match": if_match}, body={"plan": plan, "anchor": anchor, "timezone": timezone, "status": status, "metadata": metadata, "overrides": overrides}),
+            Call("PUT", "/v1/tenants/{tenant}", path={"tenant": tenant}, headers={"If-Match": if_match}, body={"plan": plan, "anchor": anchor, "timezone": timezone, "status": status, "metadata": metadata, "overrides": overrides, "features": features}),
             models.Tenant,
         )
 
@@ -957,6 +979,7 @@ class AsyncApi:
         prorate: bool | None = None,
         usage: Literal["carry", "reset"] | None = None,
         overrides: Mapping[str, int | None] | None = None,
+        features: Mapping[str, bool | int | Any] | None = None,
         reason: str | None = None,
         dry_run: bool | None = None,
     ) -> models.TenantChange:
@@ -968,7 +991,7 @@ class AsyncApi:
         Scope: admin.
         """
         return await self._transport.call(
-            Call("PATCH", "/v1/tenants/{tenant}", path={"tenant": tenant}, headers={"If-Match": if_match}, body={"plan": plan, "anchor": anchor, "timezone": timezone, "status": status, "metadata": metadata, "apply": apply, "prorate": prorate, "usage": usage, "overrides": overrides, "reason": reason, "dry_run": dry_run}, repeatable=False),
+            Call("PATCH", "/v1/tenants/{tenant}", path={"tenant": tenant}, headers={"If-Match": if_match}, body={"plan": plan, "anchor": anchor, "timezone": timezone, "status": status, "metadata": metadata, "apply": apply, "prorate": prorate, "usage": usage, "overrides": overrides, "features": features, "reason": reason, "dry_run": dry_run}, repeatable=False),
             models.TenantChange,
         )
 
@@ -986,6 +1009,102 @@ class AsyncApi:
         return await self._transport.call(
             Call("GET", "/v1/tenants/{tenant}", path={"tenant": tenant}),
             models.Tenant,
+        )
+
+    async def set_gauge(
+        self,
+        *,
+        tenant: str,
+        meter: str,
+        subject: str | None = None,
+        value: int | None = None,
+        delta: int | None = None,
+        dry_run: bool | None = None,
+        key: str | None = None,
+    ) -> models.Gauge:
+        """Set a gauge, such as the seats of a team, or change it by a difference.
+
+        Above the plan's amount it is 403 `gauge_limit`, and the value stays. A value that is above the amount because the plan
+        was changed can only fall.
+
+        Scope: use. key: the Idempotency-Key; a new one if it is not given.
+        """
+        return await self._transport.call(
+            Call("PUT", "/v1/tenants/{tenant}/gauges/{meter}", path={"tenant": tenant, "meter": meter}, query={"subject": subject}, body={"value": value, "delta": delta, "dry_run": dry_run}, key=key or new_key()),
+            models.Gauge,
+        )
+
+    async def get_gauge(
+        self,
+        *,
+        tenant: str,
+        meter: str,
+        subject: str | None = None,
+    ) -> models.Gauge:
+        """The present value of a gauge.
+
+        One that was never set is 0.
+
+        Scope: read.
+        """
+        return await self._transport.call(
+            Call("GET", "/v1/tenants/{tenant}/gauges/{meter}", path={"tenant": tenant, "meter": meter}, query={"subject": subject}),
+            models.Gauge,
+        )
+
+    async def list_gauge_entries(
+        self,
+        *,
+        tenant: str,
+        meter: str,
+        subject: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> models.GaugeEntryList:
+        """The journal of a gauge, newest first.
+
+        Each change with its key, its values before and after, and what was allowed at that moment.
+
+        Scope: read.
+        """
+        return await self._transport.call(
+            Call("GET", "/v1/tenants/{tenant}/gauges/{meter}/entries", path={"tenant": tenant, "meter": meter}, query={"subject": subject, "limit": limit, "cursor": cursor}),
+            models.GaugeEntryList,
+        )
+
+    async def all_gauge_entries(
+        self,
+        *,
+        tenant: str,
+        meter: str,
+        subject: str | None = None,
+        limit: int | None = None,
+    ) -> AsyncIterator[models.GaugeEntry]:
+        """The journal of a gauge, newest first. Asks for one page after the other; `limit` is the size of a page."""
+        cursor: str | None = None
+        while True:
+            page = await self.list_gauge_entries(tenant=tenant, meter=meter, subject=subject, limit=limit, cursor=cursor)
+            for item in page.items:
+                yield item
+            if not page.next_cursor or page.next_cursor == cursor:
+                return
+            cursor = page.next_cursor
+
+    async def get_features(
+        self,
+        *,
+        tenant: str,
+    ) -> models.TenantFeatures:
+        """The features that a tenant has now.
+
+        Those of the newest version of its plan, with those that the tenant overrides. Answered from memory, as a check of a
+        feature is.
+
+        Scope: read.
+        """
+        return await self._transport.call(
+            Call("GET", "/v1/tenants/{tenant}/features", path={"tenant": tenant}),
+            models.TenantFeatures,
         )
 
     async def list_terms(

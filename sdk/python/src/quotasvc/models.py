@@ -43,7 +43,7 @@ class LimitVerdict(Answer):
     degraded: bool | None = None
 
 
-ProblemCode = Literal["invalid_argument", "idempotency_key_missing", "unauthenticated", "credits_exhausted", "forbidden", "tenant_suspended", "meter_not_in_plan", "not_found", "tenant_not_found", "grant_not_found", "hold_not_found", "operation_not_found", "lease_not_found", "method_not_allowed", "precondition_failed", "hold_not_active", "archived", "idempotency_key_reused", "amount_out_of_range", "refund_exceeds_debit", "cost_exceeds_capacity", "too_many_limits", "quota_exceeded", "rate_limited", "internal", "queue_full", "report_too_slow", "unavailable", "outcome_unknown"]
+ProblemCode = Literal["invalid_argument", "idempotency_key_missing", "unauthenticated", "credits_exhausted", "forbidden", "tenant_suspended", "meter_not_in_plan", "feature_not_in_plan", "gauge_limit", "not_found", "tenant_not_found", "grant_not_found", "hold_not_found", "operation_not_found", "lease_not_found", "method_not_allowed", "precondition_failed", "hold_not_active", "archived", "idempotency_key_reused", "amount_out_of_range", "refund_exceeds_debit", "cost_exceeds_capacity", "too_many_limits", "quota_exceeded", "rate_limited", "internal", "queue_full", "report_too_slow", "unavailable", "outcome_unknown"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -584,7 +584,9 @@ class Meter(Answer):
     meter: str
     unit: str
     description: str
+    kind: Literal["counter", "gauge"]
     denial_replay: bool
+    dimensions: list[str] | None = None
     created_at: datetime
     updated_at: datetime
 
@@ -634,8 +636,8 @@ class Allowance(Answer):
     """What a plan grants of a meter per period."""
     meter: str
     amount: int
-    every: Literal["hour", "day", "week", "month", "year", "once"]
-    anchor: Literal["calendar", "tenant"]
+    every: Literal["hour", "day", "week", "month", "year", "once"] | None = None
+    anchor: Literal["calendar", "tenant"] | None = None
     rollover: Rollover | None = None
     overage: Overage | None = None
     overflow: Overflow | None = None
@@ -727,6 +729,7 @@ class Plan(Answer):
     """A version of a plan."""
     plan: str
     version: int
+    features: dict[str, bool | int] | None = None
     allowances: list[Allowance]
     limits: list[PlanLimit]
     created_at: datetime
@@ -743,6 +746,17 @@ TenantStatus = Literal["active", "suspended"]
 
 
 @dataclass(frozen=True, kw_only=True)
+class Standing(Answer):
+    """Where a tenant stands; only in lists with `near`, `meter` or `sort=remaining`. The balance that is nearest its end, or of
+    which least remains.
+    """
+    meter: str
+    used: int
+    remaining: int
+    percent: int
+
+
+@dataclass(frozen=True, kw_only=True)
 class Tenant(Answer):
     """The billed party."""
     tenant: str
@@ -752,9 +766,11 @@ class Tenant(Answer):
     status: TenantStatus
     metadata: dict[str, Any]
     overrides: dict[str, int]
+    features: dict[str, bool | int] | None = None
     version: int
     created_at: datetime
     updated_at: datetime
+    standing: Standing | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -774,6 +790,7 @@ class TenantChange(Answer):
     status: TenantStatus
     metadata: dict[str, Any]
     overrides: dict[str, int]
+    features: dict[str, bool | int] | None = None
     version: int
     created_at: datetime
     updated_at: datetime
@@ -782,6 +799,48 @@ class TenantChange(Answer):
     prorate: bool | None = None
     usage: Literal["carry", "reset"] | None = None
     dry_run: bool | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gauge(Answer):
+    """A value that is set, not drawn down. No period and no plan changes it."""
+    meter: str
+    subject: str
+    value: int
+    limit: int
+    remaining: int
+    over: int
+    before: int | None = None
+    changed_at: datetime | None = None
+    dry_run: bool | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class GaugeEntry(Answer):
+    """A change of a gauge."""
+    seq: int
+    operation_id: str
+    before: int
+    after: int
+    limit: int
+    created_at: datetime
+    actor: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class GaugeEntryList(Answer):
+    """A page of entries."""
+    items: list[GaugeEntry]
+    next_cursor: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class TenantFeatures(Answer):
+    """What a tenant has besides what is counted."""
+    tenant: str
+    plan: str
+    features: dict[str, bool | int]
+    overridden: list[str]
 
 
 @dataclass(frozen=True, kw_only=True)

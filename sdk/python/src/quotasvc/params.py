@@ -15,9 +15,10 @@ class Item(TypedDict):
 
 
 class CheckRequest(TypedDict):
-    """What would be consumed."""
+    """What would be consumed; items, a feature, or both."""
     tenant: str
-    items: Sequence[Item]
+    items: NotRequired[Sequence[Item]]
+    feature: NotRequired[str]
     subject: NotRequired[str]
     route: NotRequired[str]
     ip: NotRequired[str]
@@ -81,8 +82,8 @@ class Allowance(TypedDict):
     """What a plan grants of a meter per period."""
     meter: str
     amount: int
-    every: Literal["hour", "day", "week", "month", "year", "once"]
-    anchor: Literal["calendar", "tenant"]
+    every: NotRequired[Literal["hour", "day", "week", "month", "year", "once"]]
+    anchor: NotRequired[Literal["calendar", "tenant"]]
     rollover: NotRequired[Rollover]
     overage: NotRequired[Overage]
     overflow: NotRequired[Overflow]
@@ -179,13 +180,16 @@ class MeterRequest(TypedDict):
     """What is counted."""
     unit: str
     description: NotRequired[str]
+    kind: NotRequired[Literal["counter", "gauge"]]
     denial_replay: NotRequired[bool]
+    dimensions: NotRequired[Sequence[str]]
 
 
 class PlanRequest(TypedDict):
     """What tenants of the plan may use. Each PUT makes a new version."""
     allowances: Sequence[Allowance]
     limits: NotRequired[Sequence[PlanLimit]]
+    features: NotRequired[Mapping[str, bool | int]]
 
 
 class LimitRequest(TypedDict):
@@ -219,6 +223,7 @@ class TenantRequest(TypedDict):
     status: NotRequired[TenantStatus]
     metadata: NotRequired[Mapping[str, Any]]
     overrides: NotRequired[Mapping[str, int]]
+    features: NotRequired[Mapping[str, bool | int]]
 
 
 class CatalogBlock(TypedDict):
