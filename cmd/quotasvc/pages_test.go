@@ -95,7 +95,7 @@ func TestPages_MigrateFromRedis_CountersComeOverOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	db := redis.NewClient(opts)
-	defer db.Close()
+	defer func() { _ = db.Close() }()
 	month := time.Now().UTC().Format(":2006-01")
 	if err := db.MSet(t.Context(), "usage:acme"+month, 4212, "usage:globex"+month, 17).Err(); err != nil {
 		t.Fatal(err)

@@ -121,6 +121,17 @@ func (s *service) openNewcomers(cat *catalog.Catalog, l *pg.Ledger) *newcomer.De
 	return desk
 }
 
+// openEnvoy makes Envoy's rate limit service, if it is asked for.
+func (s *service) openEnvoy(cfg *serviceConfig, g *gate.Gate, keys *access.Directory, m *measurements) {
+	if cfg.EnvoyRLSListen == "" {
+		return
+	}
+	s.envoy = envoyrls.New(g, envoyrls.Config{
+		Keys: keys, RequestTimeout: httpapi.DefaultRequestTimeout, LegacyHeaders: cfg.legacyHeaders(), Tracer: m.traces.Tracer(),
+		Log: s.log, Metrics: m.registry,
+	})
+}
+
 // start builds and starts the service. If a part fails to start, start stops the others.
 func start(ctx context.Context, secrets *rotation, log *slog.Logger) (_ *service, err error) {
 	cfg := secrets.cfg
@@ -199,12 +210,7 @@ func start(ctx context.Context, secrets *rotation, log *slog.Logger) (_ *service
 	if err := s.openConsole(cfg, cat.Store, keys, proxies); err != nil {
 		return nil, err
 	}
-	if cfg.EnvoyRLSListen != "" {
-		s.envoy = envoyrls.New(g, envoyrls.Config{
-			Keys: keys, RequestTimeout: httpapi.DefaultRequestTimeout, LegacyHeaders: cfg.legacyHeaders(), Tracer: m.traces.Tracer(),
-			Log: log, Metrics: m.registry,
-		})
-	}
+	s.openEnvoy(cfg, g, keys, m)
 	s.show(ctx, m, l, cat, h, store, limiter)
 	return s, nil
 }

@@ -31,35 +31,6 @@ func checkOverrides(c *check.Checker, overrides map[string]*int64) {
 	}
 }
 
-// pointers returns overrides as a patch that makes them.
-func pointers(overrides map[string]int64) map[string]*int64 {
-	changes := make(map[string]*int64, len(overrides))
-	for meter, amount := range overrides {
-		changes[meter] = &amount
-	}
-	return changes
-}
-
-// overridden returns overrides after changes, nil if none remain. It does not change overrides, which may be shared.
-func overridden(overrides map[string]int64, changes map[string]*int64) map[string]int64 {
-	if len(changes) == 0 {
-		return overrides
-	}
-	after := map[string]int64{}
-	maps.Copy(after, overrides)
-	for meter, amount := range changes {
-		if amount == nil {
-			delete(after, meter)
-		} else {
-			after[meter] = *amount
-		}
-	}
-	if len(after) == 0 {
-		return nil
-	}
-	return after
-}
-
 // override is an override of one tenant.
 type override struct{ tenant, plan, meter string }
 

@@ -141,7 +141,7 @@ func (t Tenant) patched(p *TenantPatch) Tenant {
 	if p.Metadata != nil {
 		t.Metadata = p.Metadata
 	}
-	t.Overrides, t.Features = overridden(t.Overrides, p.Overrides), t.Features.With(p.Features)
+	t.Overrides, t.Features = check.Patched(t.Overrides, p.Overrides), t.Features.With(p.Features)
 	return t
 }
 

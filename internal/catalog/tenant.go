@@ -73,7 +73,7 @@ func (t *Tenant) Check(given body.Given) []body.Fault {
 	if t.Metadata != nil {
 		c.Metadata(t.Metadata)
 	}
-	checkOverrides(&c, pointers(t.Overrides))
+	checkOverrides(&c, check.PatchTo(t.Overrides))
 	feature.Check(&c, "features", t.Features.Changes())
 	return c.Faults
 }

@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/quotasvc/quotasvc/internal/bound"
+	"github.com/quotasvc/quotasvc/internal/catalog/check"
 	"github.com/quotasvc/quotasvc/internal/period"
 	"github.com/quotasvc/quotasvc/internal/price"
 )
@@ -123,7 +124,7 @@ func TestTenant_WrongOverridesAreNamed(t *testing.T) {
 		{many, []string{"overrides"}},
 	} {
 		require.Equal(t, c.want, fieldsIn(t, validate(&Tenant{ID: "t", Plan: "p", Overrides: c.overrides})))
-		require.Equal(t, c.want, fieldsIn(t, validate(&TenantPatch{Overrides: pointers(c.overrides)})))
+		require.Equal(t, c.want, fieldsIn(t, validate(&TenantPatch{Overrides: check.PatchTo(c.overrides)})))
 	}
 	delete(many, "m")
 	require.NoError(t, validate(&Tenant{ID: "t", Plan: "p", Overrides: many}))
@@ -145,7 +146,7 @@ func TestPatchTenant_OverridesLikeMap(t *testing.T) {
 				}
 			}
 			before := maps.Clone(got)
-			after := overridden(got, changes)
+			after := check.Patched(got, changes)
 			if !maps.Equal(before, got) {
 				t.Fatalf("the overrides before were changed: %v, they are %v", before, got)
 			}

@@ -97,30 +97,7 @@ func Check(c *check.Checker, field string, changes map[string]*Value) {
 }
 
 // Changes returns s as a patch that makes it.
-func (s Set) Changes() map[string]*Value {
-	out := make(map[string]*Value, len(s))
-	for name, v := range s {
-		out[name] = &v
-	}
-	return out
-}
+func (s Set) Changes() map[string]*Value { return check.PatchTo(s) }
 
 // With returns s after changes, nil if nothing remains. It does not change s.
-func (s Set) With(changes map[string]*Value) Set {
-	if len(changes) == 0 {
-		return s
-	}
-	after := Set{}
-	maps.Copy(after, s)
-	for name, v := range changes {
-		if v == nil {
-			delete(after, name)
-		} else {
-			after[name] = *v
-		}
-	}
-	if len(after) == 0 {
-		return nil
-	}
-	return after
-}
+func (s Set) With(changes map[string]*Value) Set { return check.Patched(s, changes) }

@@ -89,22 +89,17 @@ func (e *ReducedCapacity) Error() string {
 	return "redis is away, and closed limits apply: " + strings.Join(e.Violated, ", ")
 }
 
+func (e *RateLimited) code() ledger.Code         { return CodeRateLimited }
+func (e *CostExceedsCapacity) code() ledger.Code { return CodeCostExceedsCapacity }
+func (e *ReducedCapacity) code() ledger.Code     { return ledger.CodeUnavailable }
+func (e *Blocked) code() ledger.Code             { return CodeForbidden }
+func (e *TooManyLimits) code() ledger.Code       { return CodeTooManyLimits }
+
 // CodeOf returns the code of any error of this package: one of the gate's own codes, or a code of the ledger.
 func CodeOf(err error) ledger.Code {
-	if _, ok := errors.AsType[*RateLimited](err); ok {
-		return CodeRateLimited
-	}
-	if _, ok := errors.AsType[*CostExceedsCapacity](err); ok {
-		return CodeCostExceedsCapacity
-	}
-	if _, ok := errors.AsType[*ReducedCapacity](err); ok {
-		return ledger.CodeUnavailable
-	}
-	if _, ok := errors.AsType[*Blocked](err); ok {
-		return CodeForbidden
-	}
-	if _, ok := errors.AsType[*TooManyLimits](err); ok {
-		return CodeTooManyLimits
+	var e interface{ code() ledger.Code }
+	if errors.As(err, &e) {
+		return e.code()
 	}
 	return ledger.CodeOf(err)
 }

@@ -28,8 +28,7 @@ type Config struct {
 	// LoadBudget bounds one such read, including the wait for a slot; 0 means 1 s.
 	LoadBudget time.Duration
 
-	// Once remembers keys and refunds of charges; nil: this process alone.
-	Once *once.Names
+	Once *once.Names // remembers keys and refunds of charges; nil: this process alone
 
 	// IDKey signs the ids of charges and leases. Instances with the same key take each other's; nil: only those of this process are taken.
 	IDKey []byte
@@ -39,10 +38,8 @@ type Config struct {
 
 	// Overrides are those of tenants and subjects. The gate neither starts nor stops it. nil: none.
 	Overrides *override.Cache
-
-	// Denials remembers refusals. The gate neither starts nor stops it. nil: nobody does.
-	Denials   *denial.Recorder
-	Newcomers *newcomer.Desk // makes tenants on their first use; nil: they must exist
+	Denials   *denial.Recorder // remembers refusals. The gate neither starts nor stops it. nil: nobody does
+	Newcomers *newcomer.Desk   // makes tenants on their first use; nil: they must exist
 
 	Log     *slog.Logger          // nil discards
 	Metrics prometheus.Registerer // nil: not registered

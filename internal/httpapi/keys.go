@@ -123,14 +123,6 @@ func (s *Server) revokeKey(rc *request) error {
 // ofKey is ofTenant for a key.
 func (rc *request) ofKey(k *access.Key) error { return rc.ofTenant(k.Tenant) }
 
-// textOrNull returns text, or nil if it is empty.
-func textOrNull(text string) *string {
-	if text == "" {
-		return nil
-	}
-	return &text
-}
-
 // listAudit answers with a page of the audit log.
 func (s *Server) listAudit(rc *request) error {
 	q := trail.Query{

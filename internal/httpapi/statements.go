@@ -44,14 +44,14 @@ func (s *Server) getStatement(rc *request) error {
 	h := rc.Response().Header()
 	set(h, echo.HeaderVary, echo.HeaderAccept)
 	if format == "csv" || format == "" && prefersCSV(rc.Request().Header[echo.HeaderAccept]) {
-		set(h, echo.HeaderContentDisposition, fmt.Sprintf("attachment; filename=%q", statementName(statement)))
+		set(h, echo.HeaderContentDisposition, fmt.Sprintf("attachment; filename=%q", answers.StatementFile(statement)))
 		body, err := answers.AppendStatementCSV(rc.out[:0], statement)
 		if err != nil {
 			return err
 		}
 		return rc.sendBytes(http.StatusOK, typeCSV+"; charset=utf-8; header=present", body)
 	}
-	return rc.send(http.StatusOK, statementOf(statement))
+	return rc.send(http.StatusOK, answers.Statement(statement))
 }
 
 // statementNamed returns the question for the period that a path names: its start, current, last, or at:<time>.
@@ -101,27 +101,6 @@ func (s *Server) listStatements(rc *request) error {
 			}
 		}),
 	})
-}
-
-func statementOf(s *history.Statement) wire.Statement {
-	return wire.Statement{
-		Tenant: s.Tenant, Meter: s.Meter, Subject: s.Subject, Plan: s.Plan, PlanVersion: s.PlanVersion,
-		Period: wire.BalancePeriod{Start: orNull(s.Start), End: orNull(s.End)}, Closed: s.Closed, Opening: s.Opening, Granted: s.Granted,
-		Refunded: s.Refunded, Used: s.Used, Expired: s.Expired, Adjusted: s.Adjusted, Overage: s.Overage, Held: s.Held,
-		Closing: s.Closing, AsOf: s.AsOf.UTC(),
-		Lines: mapSlice(s.Lines, func(l *history.StatementLine) wire.StatementLine {
-			return wire.StatementLine{Kind: string(l.Kind), Source: string(l.Source), Amount: l.Amount, Entries: l.Entries}
-		}),
-	}
-}
-
-// statementName returns the file name of a CSV statement. Ids may have colons, which some file systems do not allow.
-func statementName(s *history.Statement) string {
-	name := "statement_" + s.Tenant + "_" + s.Meter
-	if s.Subject != "" {
-		name += "_" + s.Subject
-	}
-	return strings.ReplaceAll(name+"_"+s.Start.UTC().Format("20060102T150405Z"), ":", "-") + ".csv"
 }
 
 // prefersCSV reports whether an Accept header ranks CSV above JSON. JSON is the default.

@@ -18,9 +18,11 @@ const (
 	// MetadataMax bounds the members of metadata that a question names.
 	MetadataMax = 3
 
-	// MetadataValueMax bounds a value in bytes, and MetadataNameMax a name.
+	// MetadataValueMax bounds a value in bytes.
 	MetadataValueMax = 256
-	MetadataNameMax  = 64
+
+	// MetadataNameMax bounds a name in bytes.
+	MetadataNameMax = 64
 )
 
 // Query asks for tenants. Zero values select all.
@@ -64,7 +66,7 @@ func (q *Query) members() (names, values []string) {
 
 // matches reports whether a tenant is of the plan, the status and the metadata.
 func (q *Query) matches(t *catalog.Tenant) bool {
-	if q.Plan != "" && t.Plan != q.Plan || q.Status != "" && string(t.Status) != q.Status {
+	if q.Plan != "" && t.Plan != q.Plan || q.Status != "" && t.Status != q.Status {
 		return false
 	}
 	var has map[string]json.RawMessage

@@ -161,3 +161,25 @@ func cell(text string) string {
 	}
 	return text
 }
+
+// Statement returns the statement of a period.
+func Statement(s *history.Statement) wire.Statement {
+	return wire.Statement{
+		Tenant: s.Tenant, Meter: s.Meter, Subject: s.Subject, Plan: s.Plan, PlanVersion: s.PlanVersion,
+		Period: wire.BalancePeriod{Start: timeOrNull(s.Start), End: timeOrNull(s.End)}, Closed: s.Closed, Opening: s.Opening, Granted: s.Granted,
+		Refunded: s.Refunded, Used: s.Used, Expired: s.Expired, Adjusted: s.Adjusted, Overage: s.Overage, Held: s.Held,
+		Closing: s.Closing, AsOf: s.AsOf.UTC(),
+		Lines: Map(s.Lines, func(l *history.StatementLine) wire.StatementLine {
+			return wire.StatementLine{Kind: string(l.Kind), Source: string(l.Source), Amount: l.Amount, Entries: l.Entries}
+		}),
+	}
+}
+
+// StatementFile returns the file name of a CSV statement. Ids may have colons, which some file systems do not allow.
+func StatementFile(s *history.Statement) string {
+	name := "statement_" + s.Tenant + "_" + s.Meter
+	if s.Subject != "" {
+		name += "_" + s.Subject
+	}
+	return strings.ReplaceAll(name+"_"+s.Start.UTC().Format("20060102T150405Z"), ":", "-") + ".csv"
+}

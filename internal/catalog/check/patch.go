@@ -1,0 +1,32 @@
+package check
+
+import "maps"
+
+// Patched returns members after changes, nil if none remain; nil in changes removes a member. It does not change members, which may be shared.
+func Patched[M ~map[string]V, V any](members M, changes map[string]*V) M {
+	if len(changes) == 0 {
+		return members
+	}
+	after := M{}
+	maps.Copy(after, members)
+	for name, v := range changes {
+		if v == nil {
+			delete(after, name)
+		} else {
+			after[name] = *v
+		}
+	}
+	if len(after) == 0 {
+		return nil
+	}
+	return after
+}
+
+// PatchTo returns the changes that make members of nothing.
+func PatchTo[M ~map[string]V, V any](members M) map[string]*V {
+	changes := make(map[string]*V, len(members))
+	for name, v := range members {
+		changes[name] = &v
+	}
+	return changes
+}
