@@ -20,7 +20,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			Help: "Denials that are counted without their meter and rule, as (other): their tenant had too many of both in a minute.",
 		}),
 		weeks: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "quotasvc_denials_partition_weeks_ahead",
+			Name: "quotasvc_denials_partitions_ahead",
 			Help: "Weeks after the current one that have a partition for counts of denials. Below 0 denials are not counted.",
 		}),
 	}

@@ -124,9 +124,6 @@ type fault struct{ body, field string }
 
 // faultsAt returns faults for the value at path in a body, by its schema. put returns the body with another value there.
 func faultsAt(schema *openapi3.Schema, path string, put func(raw string) string) []fault {
-	if len(schema.OneOf) > 0 { // the first form, beside one that is an object
-		return faultsAt(schema.OneOf[0].Value, path, put)
-	}
 	var out []fault
 	wrong := func(raws ...string) {
 		for _, raw := range raws {

@@ -227,7 +227,7 @@ func TestListTerms_WhatWhenWhy(t *testing.T) {
 	}
 	s.unmoved("refused", func() {
 		for _, body := range []string{
-			`{"status":"active","reason":"x"}`, `{"reason":"x"}`, `{"plan":"basic","reason":""}`, `{"plan":"basic","reason":"a\u0000"}`,
+			`{"reason":"x"}`, `{"plan":"basic","reason":""}`, `{"plan":"basic","reason":"a\u0000"}`,
 			`{"plan":"basic","reason":"` + strings.Repeat("é", 251) + `"}`, `{"plan":"basic","reason":7}`, `{"plan":"basic","reason":null}`,
 		} {
 			s.patch(body).refused("reason")

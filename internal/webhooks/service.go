@@ -111,10 +111,16 @@ func (s *Service) Start(ctx context.Context) error {
 	return nil
 }
 
-// Stop ends deliveries. Calls that are under way may end until ctx does; what is left then is tried by another instance, or by the next one.
+// stopPatience is how long a stop waits for calls under way. The queue tries for longer than any stop lasts to say that it leaves while
+// PostgreSQL is away, and others have to stop as well.
+const stopPatience = 2 * time.Second
+
+// Stop ends deliveries. Calls that are under way may end until ctx does, and for stopPatience at most; what is left then is tried by another instance, or by the next one.
 func (s *Service) Stop(ctx context.Context) error {
-	err := s.client.Stop(ctx)
-	if err != nil && ctx.Err() != nil {
+	calm, cancel := context.WithTimeout(ctx, stopPatience)
+	defer cancel()
+	err := s.client.Stop(calm)
+	if err != nil && calm.Err() != nil {
 		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 		defer cancel()
 		err = s.client.StopAndCancel(last)
@@ -122,8 +128,8 @@ func (s *Service) Stop(ctx context.Context) error {
 	s.cancel()
 	s.done.Wait()
 	s.sender.Close()
-	if err != nil {
-		return fmt.Errorf("webhooks: stop the job queue: %w", err)
+	if err != nil { // PostgreSQL is away: the job queue cannot say that it leaves
+		s.cfg.Log.Warn("the job queue of webhooks was not stopped in order; deliveries under way are tried again within a minute", "error", err)
 	}
 	return nil
 }

@@ -16,8 +16,8 @@ func TestMain(m *testing.M) { testenv.Main(m) }
 // (docs/reading-path.md); shard groups and refused questions eleven returns and two types to a debit; rules in versions 22 returns and two types
 // to a check.
 const (
-	debitReturnsMax, debitTypesMax = 240 + 19 + 6 + 10 + 11 + 22, 65 + 12 + 7 + 6 + 2 + 4
-	checkReturnsMax, checkTypesMax = 376 + 14 + 22, 115 + 10 + 8 + 8 + 2
+	debitReturnsMax, debitTypesMax = 240 + 19 + 6 + 10 + 11 + 26, 65 + 12 + 7 + 6 + 2 + 7
+	checkReturnsMax, checkTypesMax = 376 + 14 + 22 + 4, 115 + 10 + 8 + 8 + 2 + 2
 )
 
 func TestReadingPath_DebitAndCheck_WithinBounds(t *testing.T) {
