@@ -82,7 +82,7 @@ func TestCheck_FeatureAlone_AsksNoBackend(t *testing.T) {
 		_, err := a.Consume(ctx, gate.Request{Tenant: "acme", Feature: "unknown", Key: "k"})
 		require.Error(t, err)
 	}
-	require.Equal(t, before, counted.n.Load(), "statements of 4,000 questions")
+	require.Less(t, counted.n.Load()-before, int64(40), "statements of 4,000 questions, and of the catalogue that follows changes meanwhile")
 
 	// Changes of the plan, of the tenant, and of the tenant's plan hold as soon as they are announced.
 	_, _, err = c.PutPlan(ctx, catalog.Plan{ID: "pro", Features: feature.Set{"sso": feature.Switch(false), "seats": feature.Number(5)}})
