@@ -197,9 +197,9 @@ func (m *memory) take() map[string]*noted {
 		taken := s.tenants
 		if len(taken) > 0 {
 			s.tenants, s.keys, s.recent = map[string]*noted{}, 0, 0
+			maps.Copy(all, taken)
 		}
 		s.mu.Unlock()
-		maps.Copy(all, taken)
 	}
 	return all
 }

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -379,3 +380,35 @@ func BenchmarkNote(b *testing.B) {
 type systemClock struct{}
 
 func (systemClock) Now() time.Time { return time.Now() }
+
+// The shards that have nothing to take go on being written; the race detector sees it if they are read without their lock.
+func TestMemory_TakenWhileNoted_NothingIsLost(t *testing.T) {
+	t.Parallel()
+	const callers, each = 4, 500
+	m := newMemory()
+	var noting sync.WaitGroup
+	for i := range callers {
+		noting.Go(func() {
+			for j := range each {
+				d := refusal(fmt.Sprint("t", i, "-", j%7), time.Now(), j)
+				m.note(d)
+			}
+		})
+	}
+	done := make(chan struct{})
+	go func() { noting.Wait(); close(done) }()
+	var counted int64
+	for last := false; !last; {
+		select {
+		case <-done:
+			last = true
+		default:
+		}
+		for _, n := range m.take() {
+			counted += n.all().counts
+		}
+	}
+	if counted != callers*each {
+		t.Errorf("%d counted, want %d", counted, callers*each)
+	}
+}
