@@ -178,19 +178,18 @@ func (r *Recorder) Flush(ctx context.Context) error {
 	defer cancel()
 	for chunk := range slices.Chunk(slices.Sorted(maps.Keys(taken)), chunkTenants) {
 		kept, err := r.store(ctx, chunk, taken)
-		if err != nil && kept {
+		if err != nil {
+			for _, tenant := range chunk {
+				if !kept {
+					r.metrics.miss(taken[tenant].all())
+					delete(taken, tenant)
+				}
+			}
 			r.metrics.miss(r.memory.restore(taken))
 			return err
 		}
 		for _, tenant := range chunk {
-			if err != nil {
-				r.metrics.miss(taken[tenant].all())
-			}
 			delete(taken, tenant)
-		}
-		if err != nil {
-			r.metrics.miss(r.memory.restore(taken))
-			return err
 		}
 	}
 	return nil
