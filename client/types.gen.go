@@ -1328,7 +1328,7 @@ type Entry struct {
 	// Item The index of the item in the operation, from 0.
 	Item int32 `json:"item"`
 
-	// Kind What an entry records. A grant takes effect (`grant`) or is issued for later (`schedule`), units are used (`debit`, `capture`, `overage`), reserved (`hold`, `extend`, `release`), given back (`refund`, `unoverage`, `unowe`, `unsettle`, `closed_refund`), expire (`expire`), are taken back (`void`), corrected (`adjust_up`, `adjust_down`) or moved into the next period (`rollover_out`, `rollover_in`); overage is forgiven (`forgive`), stays owed (`owe`) or is paid by the next allowance (`settle`); a denial is stored (`denial`).
+	// Kind What an entry records. A grant takes effect (`grant`), or is issued for later (`schedule`). Units are used: `debit`, `capture`, `overage`. Units are reserved: `hold`, `extend`, `release`. Units are given back: `refund`, `unoverage`, `unowe`, `unsettle`, `closed_refund`. Units expire (`expire`), are taken back (`void`) or are corrected (`adjust_up`, `adjust_down`). Units move into the next period: `rollover_out`, `rollover_in`. Overage is forgiven (`forgive`), stays owed (`owe`) or is paid by the next allowance (`settle`). A denial is stored: `denial`.
 	Kind EntryKind `json:"kind"`
 
 	// Line The number of the line in its operation, from 1.
@@ -1362,7 +1362,7 @@ type Entry struct {
 	Subject string `json:"subject"`
 }
 
-// EntryKind What an entry records. A grant takes effect (`grant`) or is issued for later (`schedule`), units are used (`debit`, `capture`, `overage`), reserved (`hold`, `extend`, `release`), given back (`refund`, `unoverage`, `unowe`, `unsettle`, `closed_refund`), expire (`expire`), are taken back (`void`), corrected (`adjust_up`, `adjust_down`) or moved into the next period (`rollover_out`, `rollover_in`); overage is forgiven (`forgive`), stays owed (`owe`) or is paid by the next allowance (`settle`); a denial is stored (`denial`).
+// EntryKind What an entry records. A grant takes effect (`grant`), or is issued for later (`schedule`). Units are used: `debit`, `capture`, `overage`. Units are reserved: `hold`, `extend`, `release`. Units are given back: `refund`, `unoverage`, `unowe`, `unsettle`, `closed_refund`. Units expire (`expire`), are taken back (`void`) or are corrected (`adjust_up`, `adjust_down`). Units move into the next period: `rollover_out`, `rollover_in`. Overage is forgiven (`forgive`), stays owed (`owe`) or is paid by the next allowance (`settle`). A denial is stored: `denial`.
 type EntryKind string
 
 // EntryList A page of entries.
@@ -2567,7 +2567,7 @@ type Operation struct {
 	// Entries Its lines in the journal.
 	Entries []Entry `json:"entries"`
 
-	// Kind What an entry records. A grant takes effect (`grant`) or is issued for later (`schedule`), units are used (`debit`, `capture`, `overage`), reserved (`hold`, `extend`, `release`), given back (`refund`, `unoverage`, `unowe`, `unsettle`, `closed_refund`), expire (`expire`), are taken back (`void`), corrected (`adjust_up`, `adjust_down`) or moved into the next period (`rollover_out`, `rollover_in`); overage is forgiven (`forgive`), stays owed (`owe`) or is paid by the next allowance (`settle`); a denial is stored (`denial`).
+	// Kind What an entry records. A grant takes effect (`grant`), or is issued for later (`schedule`). Units are used: `debit`, `capture`, `overage`. Units are reserved: `hold`, `extend`, `release`. Units are given back: `refund`, `unoverage`, `unowe`, `unsettle`, `closed_refund`. Units expire (`expire`), are taken back (`void`) or are corrected (`adjust_up`, `adjust_down`). Units move into the next period: `rollover_out`, `rollover_in`. Overage is forgiven (`forgive`), stays owed (`owe`) or is paid by the next allowance (`settle`). A denial is stored: `denial`.
 	Kind EntryKind `json:"kind"`
 
 	// OperationID The id of the operation.
@@ -3124,7 +3124,7 @@ type StatementLine struct {
 	// Entries How many entries.
 	Entries int64 `json:"entries"`
 
-	// Kind What an entry records. A grant takes effect (`grant`) or is issued for later (`schedule`), units are used (`debit`, `capture`, `overage`), reserved (`hold`, `extend`, `release`), given back (`refund`, `unoverage`, `unowe`, `unsettle`, `closed_refund`), expire (`expire`), are taken back (`void`), corrected (`adjust_up`, `adjust_down`) or moved into the next period (`rollover_out`, `rollover_in`); overage is forgiven (`forgive`), stays owed (`owe`) or is paid by the next allowance (`settle`); a denial is stored (`denial`).
+	// Kind What an entry records. A grant takes effect (`grant`), or is issued for later (`schedule`). Units are used: `debit`, `capture`, `overage`. Units are reserved: `hold`, `extend`, `release`. Units are given back: `refund`, `unoverage`, `unowe`, `unsettle`, `closed_refund`. Units expire (`expire`), are taken back (`void`) or are corrected (`adjust_up`, `adjust_down`). Units move into the next period: `rollover_out`, `rollover_in`. Overage is forgiven (`forgive`), stays owed (`owe`) or is paid by the next allowance (`settle`). A denial is stored: `denial`.
 	Kind EntryKind `json:"kind"`
 
 	// Source The source of the grants; empty if there is none.

@@ -2323,7 +2323,7 @@ export interface components {
             };
         };
         /**
-         * @description What an entry records. A grant takes effect (`grant`) or is issued for later (`schedule`), units are used (`debit`, `capture`, `overage`), reserved (`hold`, `extend`, `release`), given back (`refund`, `unoverage`, `unowe`, `unsettle`, `closed_refund`), expire (`expire`), are taken back (`void`), corrected (`adjust_up`, `adjust_down`) or moved into the next period (`rollover_out`, `rollover_in`); overage is forgiven (`forgive`), stays owed (`owe`) or is paid by the next allowance (`settle`); a denial is stored (`denial`).
+         * @description What an entry records. A grant takes effect (`grant`), or is issued for later (`schedule`). Units are used: `debit`, `capture`, `overage`. Units are reserved: `hold`, `extend`, `release`. Units are given back: `refund`, `unoverage`, `unowe`, `unsettle`, `closed_refund`. Units expire (`expire`), are taken back (`void`) or are corrected (`adjust_up`, `adjust_down`). Units move into the next period: `rollover_out`, `rollover_in`. Overage is forgiven (`forgive`), stays owed (`owe`) or is paid by the next allowance (`settle`). A denial is stored: `denial`.
          * @enum {string}
          */
         EntryKind: "grant" | "debit" | "overage" | "refund" | "unoverage" | "forgive" | "owe" | "settle" | "unowe" | "unsettle" | "closed_refund" | "expire" | "void" | "adjust_up" | "adjust_down" | "hold" | "capture" | "release" | "rollover_out" | "rollover_in" | "schedule" | "extend" | "denial";
