@@ -48,8 +48,8 @@ run: servers build ## Run the service for a trial, with a private PostgreSQL and
 	@exec $(BIN) dev $(ARGS)
 
 .PHONY: test
-test: servers test-tools ## Run the whole test suite on real servers
-	go test -count=1 -shuffle=on -timeout $(TEST_TIMEOUT) $(ARGS) $(PACKAGES)
+test: servers test-tools ## Run the whole test suite on real servers; what fails runs once more at the end
+	@scripts/test.sh '$(PACKAGES)' -count=1 -shuffle=on -timeout $(TEST_TIMEOUT) $(ARGS)
 	@ls /usr/share/postgresql/*/extension/citus.control >/dev/null 2>&1 || echo 'NOT TESTED: the ledger on Citus, which is not installed (docs/operations.md, Citus)'
 
 # The packages whose tests use the database.
@@ -61,7 +61,7 @@ test-citus: servers ## Run the database tests on private Citus clusters (Citus 1
 
 .PHONY: test-race
 test-race: servers test-tools ## Run the test suite with the race detector (needs a C compiler)
-	CGO_ENABLED=1 go test -race -count=1 -shuffle=on -timeout $(RACE_TIMEOUT) $(ARGS) $(PACKAGES)
+	@CGO_ENABLED=1 scripts/test.sh '$(PACKAGES)' -race -count=1 -shuffle=on -timeout $(RACE_TIMEOUT) $(ARGS)
 
 # Numbers of steps in a soak. A step is up to five requests, a clock step, a sweep or a change of plans. The steps on the
 # service run on PostgreSQL with two instances, lost answers and kills; those of the archive on two ledgers, one of which is archived.
@@ -245,7 +245,7 @@ test-sdk: test-sdk-go
 
 test-sdk-go: servers ## Test the Go SDK on a real service (`make test` does too)
 	go test -count=1 -timeout $(TEST_TIMEOUT) ./client/... ./internal/clientgen
-	go test -count=1 -timeout $(TEST_TIMEOUT) -run '^Test(SDK|LocalUnits)' $(ARGS) ./cmd/quotasvc
+	@scripts/test.sh ./cmd/quotasvc -count=1 -timeout $(TEST_TIMEOUT) -run '^Test(SDK|LocalUnits)' $(ARGS)
 
 .PHONY: clean
 clean: ## Remove binaries and the results of benchmarks and drills; keep the data of `make run`

@@ -103,7 +103,7 @@ type LocalUnitsOptions struct {
 	CaptureEvery time.Duration
 
 	// UnbackedMax is the number of units that are granted without a hold while the service is away, after the held units. They are
-	// debited when it is back, as far as the balance covers them. 0 refuses.
+	// debited when it is back, as far as the balance covers them; a hold that was asked for meanwhile may come first. 0 refuses.
 	UnbackedMax int64
 
 	// Timeout bounds one attempt of a request; 0 means 5 s.
