@@ -117,10 +117,10 @@ $$;
 -- +goose StatementEnd
 
 -- +goose Down
+ALTER TABLE plan_allowances DROP COLUMN alert_at;
 DROP TABLE webhook_deliveries;
 DROP TABLE webhook_secrets;
 DROP TABLE webhooks;
 DROP TABLE grant_reminders;
 DROP TABLE event_marks;
 DROP TABLE events;
-ALTER TABLE plan_allowances DROP COLUMN alert_at;

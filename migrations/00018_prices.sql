@@ -26,8 +26,8 @@ ALTER TABLE refunds DROP CONSTRAINT refunds_refunded_check;
 ALTER TABLE refunds ADD CONSTRAINT refunds_refunded_check CHECK (refunded >= 0 AND units >= 0 AND (refunded >= 1 OR units >= 1)) NOT VALID;
 
 -- +goose Down
+ALTER TABLE plan_allowances DROP COLUMN ratio_meter, DROP COLUMN ratio_units, DROP COLUMN ratio_per;
 ALTER TABLE refunds DROP CONSTRAINT refunds_refunded_check;
 ALTER TABLE refunds ADD CONSTRAINT refunds_refunded_check CHECK (refunded >= 1) NOT VALID;
 ALTER TABLE refunds DROP COLUMN units;
 ALTER TABLE hold_lines DROP COLUMN per, DROP COLUMN paid;
-ALTER TABLE plan_allowances DROP COLUMN ratio_meter, DROP COLUMN ratio_units, DROP COLUMN ratio_per;

@@ -8,5 +8,5 @@ ALTER TABLE plans ADD COLUMN features jsonb NOT NULL DEFAULT '{}';
 ALTER TABLE tenants ADD COLUMN features jsonb NOT NULL DEFAULT '{}'; -- those that the tenant overrides
 
 -- +goose Down
-ALTER TABLE tenants DROP COLUMN features;
 ALTER TABLE plans DROP COLUMN features;
+ALTER TABLE tenants DROP COLUMN features;

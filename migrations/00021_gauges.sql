@@ -4,7 +4,9 @@
 -- These take short locks, of which the first waits at most this long: rerun the migration if it fails.
 SET LOCAL lock_timeout = '3s';
 
-ALTER TABLE meters ADD COLUMN kind text NOT NULL DEFAULT 'counter' CHECK (kind IN ('counter', 'gauge'));
+-- Citus adds no column together with a check.
+ALTER TABLE meters ADD COLUMN kind text NOT NULL DEFAULT 'counter';
+ALTER TABLE meters ADD CONSTRAINT meters_kind_check CHECK (kind IN ('counter', 'gauge'));
 
 -- The allowance of a gauge has no interval. Its every and anchor say once and calendar, for the version before.
 ALTER TABLE plan_allowances ADD COLUMN gauge boolean NOT NULL DEFAULT false;
@@ -38,7 +40,7 @@ CREATE TABLE gauge_entries (
 );
 
 -- +goose Down
-DROP TABLE gauge_entries;
-DROP TABLE gauges;
 ALTER TABLE plan_allowances DROP COLUMN gauge;
 ALTER TABLE meters DROP COLUMN kind;
+DROP TABLE gauge_entries;
+DROP TABLE gauges;

@@ -200,8 +200,20 @@ func (s *Service) followOnce(ctx context.Context) (gone bool, err error) {
 func (s *Service) sweep(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
-	_, err := s.cfg.Pool.Exec(ctx, queries["SweepJobs"], job{}.Kind())
-	return err
+	rows, err := s.cfg.Pool.Query(ctx, queries["QueuesOfNobody"], job{}.Kind())
+	if err != nil {
+		return err
+	}
+	gone, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return err
+	}
+	for _, queue := range gone {
+		if _, err := s.cfg.Pool.Exec(ctx, queries["DeleteJobs"], queue); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (s *Service) measure(ctx context.Context) error {

@@ -117,9 +117,11 @@ UPDATE webhook_deliveries SET status = 'skipped', error = $2, next_at = NULL WHE
 -- Removes the jobs of webhook $1. Those that run end by themselves.
 DELETE FROM river_job WHERE queue = $1 AND state <> 'running';
 
--- name: SweepJobs
--- Removes the jobs of kind $1 whose webhook is gone and that do not run.
-DELETE FROM river_job j
+-- name: QueuesOfNobody
+-- Returns the queues with jobs of kind $1 whose webhook is gone. A job is made after its webhook, whose id never comes back. DeleteJobs removes them: Citus
+-- deletes no rows of a local table by a join with a reference table.
+SELECT DISTINCT j.queue
+FROM river_job j
 WHERE j.kind = $1 AND j.state <> 'running' AND NOT EXISTS (SELECT FROM webhooks w WHERE w.webhook_id = j.queue);
 
 -- name: SelectDeliveries
