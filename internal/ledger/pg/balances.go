@@ -51,19 +51,28 @@ func (l *Ledger) Views(ctx context.Context, tenant, subject string, at time.Time
 	return books, m.Now, nil
 }
 
-// BalancesOf returns the balances of keys that are known, in the order of keys.
+// BalancesOf returns the balances of keys that are known, in the order of keys. On Citus those of each shard group are read together, at an instant
+// of their own.
 func (l *Ledger) BalancesOf(ctx context.Context, keys []ledger.BalanceKey) ([]ledger.Balance, error) {
 	if len(keys) == 0 {
 		return nil, nil
 	}
-	m, err := l.viewBalances(ctx, time.Time{}, keys...)
-	if err != nil {
-		return nil, err
+	known := make(map[ledger.BalanceKey]ledger.Balance, len(keys))
+	for _, group := range divide(l, keys, func(k ledger.BalanceKey) string { return k.Tenant }) {
+		m, err := l.viewBalances(ctx, time.Time{}, group...)
+		if err != nil {
+			return nil, err
+		}
+		for _, k := range group {
+			if b, failed := m.Book(k); failed == nil && !b.Unknown() {
+				known[k] = b.View(m.Now)
+			}
+		}
 	}
 	out := make([]ledger.Balance, 0, len(keys))
 	for _, k := range keys {
-		if b, failed := m.Book(k); failed == nil && !b.Unknown() {
-			out = append(out, b.View(m.Now))
+		if b, ok := known[k]; ok {
+			out = append(out, b)
 		}
 	}
 	return out, nil
