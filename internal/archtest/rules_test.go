@@ -93,12 +93,13 @@ var mayImport = map[string][]string{
 	"internal/httpapi/answers":      {"internal/access", "internal/address", "internal/catalog", "internal/catalog/block", "internal/events", "internal/feature", "internal/gate", "internal/gauge", "internal/ledger", "internal/ledger/audit", "internal/ledger/history", "internal/ledger/pg", "internal/ledger/verifier", "internal/ratelimit/rule", "internal/roster", "internal/httpapi/wire", "internal/override", "internal/testclock", "internal/trail", "internal/webhooks"},
 	"internal/httpapi/reference":    {"internal/httpapi/wire"},
 	"internal/httpapi/forwarded":    {"internal/body", "internal/bound", "internal/route"},
+	"internal/httpapi/encoding":     {"internal/gate", "internal/ledger"},
 	"internal/httpapi/limitheaders": {"internal/gate"},
 	"internal/envoyrls":             {"internal/access", "internal/body", "internal/bound", "internal/gate", "internal/httpapi/limitheaders", "internal/ledger", "internal/ratelimit", "internal/route"},
 	"internal/transport":            {}, // connections, whatever they carry
 	"internal/ops":                  {},
 	"internal/httpapi": {
-		"internal/address", "internal/body", "internal/bound", "internal/httpapi/wire", "internal/httpapi/forwarded", "internal/httpapi/limitheaders", "internal/httpapi/reference", "internal/gate", "internal/balances", "internal/catalog", "internal/catalogdoc", "internal/catalog/block", "internal/ledger", "internal/ledger/pg", "internal/admission", "internal/feature", "internal/newcomer", "internal/gauge", "internal/httpapi/answers",
+		"internal/address", "internal/body", "internal/bound", "internal/httpapi/wire", "internal/httpapi/encoding", "internal/httpapi/forwarded", "internal/httpapi/limitheaders", "internal/httpapi/reference", "internal/gate", "internal/balances", "internal/catalog", "internal/catalogdoc", "internal/catalog/block", "internal/ledger", "internal/ledger/pg", "internal/admission", "internal/feature", "internal/newcomer", "internal/gauge", "internal/httpapi/answers",
 		"internal/ledger/audit", "internal/ledger/audit/seal", "internal/ledger/history", "internal/ledger/verifier",
 		"internal/ratelimit", "internal/ratelimit/rule", "internal/period", "internal/trail", "internal/access", "internal/denial", "internal/override", "internal/roster", "internal/testclock", "internal/events", "internal/webhooks",
 	},

@@ -5,6 +5,7 @@ import (
 
 	"github.com/quotasvc/quotasvc/internal/body"
 	"github.com/quotasvc/quotasvc/internal/gate"
+	"github.com/quotasvc/quotasvc/internal/httpapi/encoding"
 	"github.com/quotasvc/quotasvc/internal/ratelimit"
 )
 
@@ -51,7 +52,7 @@ func (s *Server) chargeLimits(rc *request) error {
 		return err
 	}
 	rc.markReplayed(done.Replayed)
-	return rc.sendBytes(http.StatusOK, typeJSON, appendChargeAnswer(rc.out[:0], &done, req.DryRun))
+	return rc.sendBytes(http.StatusOK, typeJSON, encoding.AppendCharge(rc.out[:0], &done, req.DryRun))
 }
 
 // charge charges limits, and sends the RateLimit headers.
@@ -81,7 +82,7 @@ func (s *Server) refundCharge(rc *request) error {
 	if err != nil {
 		return err
 	}
-	return rc.sendBytes(http.StatusOK, typeJSON, appendChargeRefundAnswer(rc.out[:0], &done))
+	return rc.sendBytes(http.StatusOK, typeJSON, encoding.AppendChargeRefund(rc.out[:0], &done))
 }
 
 // chargeForwarded charges the limits of a forwarded request. Gateways send a key with each request for the sake of debits; limits are charged

@@ -6,6 +6,7 @@ import (
 
 	"github.com/quotasvc/quotasvc/internal/body"
 	"github.com/quotasvc/quotasvc/internal/gate"
+	"github.com/quotasvc/quotasvc/internal/httpapi/encoding"
 )
 
 func checkBatchMembers(check []body.Member[gate.Request]) []body.Member[[]gate.Request] {
@@ -44,7 +45,7 @@ func (rc *request) sendChecks(outcomes []gate.CheckOutcome) error {
 			out = appendProblem(out, &p, rc.requestID)
 			continue
 		}
-		out = appendCheckAnswer(out, &outcomes[i].Check)
+		out = encoding.AppendCheck(out, &outcomes[i].Check)
 	}
 	return rc.sendBytes(http.StatusOK, typeJSON, append(out, "]}"...))
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/catalog/diff"
+	"github.com/quotasvc/quotasvc/internal/httpapi/encoding"
 	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
@@ -46,7 +47,7 @@ func TestDocs_ExplainEveryCodeWithStatus(t *testing.T) {
 	}
 }
 
-func statusText(status int) string { return string(appendField(nil, "", int64(status))) }
+func statusText(status int) string { return string(encoding.AppendField(nil, "", int64(status))) }
 
 func TestDocs_CatalogueFileParses(t *testing.T) {
 	t.Parallel()

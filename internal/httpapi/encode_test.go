@@ -11,6 +11,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/body"
 	"github.com/quotasvc/quotasvc/internal/bound"
 	"github.com/quotasvc/quotasvc/internal/gate"
+	"github.com/quotasvc/quotasvc/internal/httpapi/encoding"
 	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
@@ -97,7 +98,7 @@ func TestAppendDebitAnswer_EqualsTypeJSON(t *testing.T) {
 		if r.Replayed || len(said) == 0 {
 			said = nil
 		}
-		sameJSON(t, appendConsumeAnswer(nil, r, limits, dry), wire.DebitAnswer{
+		sameJSON(t, encoding.AppendConsume(nil, r, limits, dry), wire.DebitAnswer{
 			OperationID: r.OperationID, Tenant: r.Tenant, Items: itemsOf(r), Limits: said, AsOf: r.AsOf.UTC(), DryRun: dry,
 		})
 		sameJSON(t, appendBatchResult(nil, r, nil, dry), wire.BatchResult{
@@ -138,7 +139,7 @@ func TestAppendCheckAnswer_EqualsTypeJSON(t *testing.T) {
 		}
 		c.Blocked, want.Blocked = drawBlocked(t)
 		c.Limits, want.Limits = drawVerdicts(t)
-		sameJSON(t, appendCheckAnswer(nil, c), want)
+		sameJSON(t, encoding.AppendCheck(nil, c), want)
 	})
 }
 
@@ -156,7 +157,7 @@ func drawVerdicts(t *rapid.T) (limits []gate.LimitVerdict, said []wire.LimitVerd
 		limits = append(limits, v)
 		out := wire.LimitVerdict{
 			Rule: v.Rule, Kind: wire.LimitKind(v.Kind), Replaces: v.Replaces, Allowed: v.Allowed, Remaining: v.Remaining, Limit: v.Limit,
-			DelayMs: ceil(v.Delay, time.Millisecond), BannedMs: ceil(v.Banned, time.Millisecond), Shadow: v.Shadow, Degraded: v.Degraded,
+			DelayMs: encoding.Ceil(v.Delay, time.Millisecond), BannedMs: encoding.Ceil(v.Banned, time.Millisecond), Shadow: v.Shadow, Degraded: v.Degraded,
 		}
 		if !v.Never {
 			out.RetryAfterMs = new((v.RetryAfter + time.Millisecond - 1).Milliseconds())
@@ -215,7 +216,7 @@ func TestAppendProblem_EqualsTypeJSON(t *testing.T) {
 			want.Errors = append(want.Errors, wire.FieldError(f))
 		}
 		if p.retryAfter > 0 && len(p.violated) > 0 {
-			want.RetryAfterMs = ceil(p.retryAfter, time.Millisecond)
+			want.RetryAfterMs = encoding.Ceil(p.retryAfter, time.Millisecond)
 		}
 		if d := p.denial; d != nil {
 			want.Limiting = wire.Limiting{Kind: "credit", Meter: d.Limiting.Meter, Subject: d.Limiting.Subject, Level: "tenant"}
@@ -245,7 +246,7 @@ func TestAppendProblem_NullReset_InvalidUTF8Replaced(t *testing.T) {
 	if at, there := got["reset_at"]; !there || at != nil {
 		t.Errorf("reset_at: %v, %v", at, there)
 	}
-	if got := string(appendText(nil, "a\xffb")); got != "\"a\ufffdb\"" {
+	if got := string(encoding.AppendText(nil, "a\xffb")); got != "\"a\ufffdb\"" {
 		t.Errorf("%s", got)
 	}
 }
@@ -255,7 +256,7 @@ func TestCeil_RoundsUp(t *testing.T) {
 	for d, want := range map[time.Duration]int64{
 		-1: 0, 0: 0, 1: 1, time.Second - 1: 1, time.Second: 1, time.Second + 1: 2, 10 * time.Second: 10,
 	} {
-		if got := ceil(d, time.Second); got != want {
+		if got := encoding.Ceil(d, time.Second); got != want {
 			t.Errorf("%s: %d, want %d", d, got, want)
 		}
 	}

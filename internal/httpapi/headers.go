@@ -9,6 +9,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/body"
 	"github.com/quotasvc/quotasvc/internal/bound"
 	"github.com/quotasvc/quotasvc/internal/gate"
+	"github.com/quotasvc/quotasvc/internal/httpapi/encoding"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
@@ -88,7 +89,7 @@ func (s *minRemaining) write(h http.Header) {
 	set(h, headerQuotaLimit, strconv.FormatInt(s.limit, 10))
 	set(h, headerQuotaRemaining, strconv.FormatInt(s.remaining, 10))
 	if s.reset > 0 {
-		set(h, headerQuotaReset, strconv.FormatInt(ceil(s.reset, time.Second), 10))
+		set(h, headerQuotaReset, strconv.FormatInt(encoding.Ceil(s.reset, time.Second), 10))
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/gate"
 	"github.com/quotasvc/quotasvc/internal/httpapi/answers"
+	"github.com/quotasvc/quotasvc/internal/httpapi/encoding"
 	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
 	"github.com/quotasvc/quotasvc/internal/override"
 )
@@ -171,8 +172,8 @@ func (s *Server) limitState(rc *request) error {
 		return err
 	}
 	return rc.send(http.StatusOK, wire.LimitState{
-		Rule: name, Kind: wire.LimitKind(state.Kind), Remaining: state.Remaining, Owed: state.Owed, Limit: state.Limit, NextAfterMs: ceil(state.Next, time.Millisecond),
-		ResetAfterMs: ceil(state.Full, time.Millisecond), BannedMs: ceil(state.Banned, time.Millisecond), Degraded: state.Degraded,
+		Rule: name, Kind: wire.LimitKind(state.Kind), Remaining: state.Remaining, Owed: state.Owed, Limit: state.Limit, NextAfterMs: encoding.Ceil(state.Next, time.Millisecond),
+		ResetAfterMs: encoding.Ceil(state.Full, time.Millisecond), BannedMs: encoding.Ceil(state.Banned, time.Millisecond), Degraded: state.Degraded,
 	})
 }
 

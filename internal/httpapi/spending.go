@@ -8,6 +8,7 @@ import (
 
 	"github.com/quotasvc/quotasvc/internal/body"
 	"github.com/quotasvc/quotasvc/internal/gate"
+	"github.com/quotasvc/quotasvc/internal/httpapi/encoding"
 	"github.com/quotasvc/quotasvc/internal/httpapi/limitheaders"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
@@ -140,7 +141,7 @@ func (rc *request) sendCheck(answer *gate.Check) error {
 		}
 	}
 	rc.writeCheckHeaders(answer)
-	return rc.sendBytes(http.StatusOK, typeJSON, appendCheckAnswer(rc.out[:0], answer))
+	return rc.sendBytes(http.StatusOK, typeJSON, encoding.AppendCheck(rc.out[:0], answer))
 }
 
 func (rc *request) writeCheckHeaders(answer *gate.Check) {
@@ -231,9 +232,9 @@ func (rc *request) readSpending(members []body.Member[gate.Request]) error {
 func (rc *request) sendDebit(r *ledger.DebitResult) error {
 	rc.writeDebitHeaders(r)
 	if len(rc.limits) > 0 {
-		return rc.sendBytes(http.StatusOK, typeJSON, appendConsumeAnswer(rc.out[:0], r, rc.limits, rc.gateRequest.DryRun))
+		return rc.sendBytes(http.StatusOK, typeJSON, encoding.AppendConsume(rc.out[:0], r, rc.limits, rc.gateRequest.DryRun))
 	}
-	return rc.sendBytes(http.StatusOK, typeJSON, appendDebitAnswer(rc.out[:0], r, rc.gateRequest.DryRun))
+	return rc.sendBytes(http.StatusOK, typeJSON, encoding.AppendDebit(rc.out[:0], r, rc.gateRequest.DryRun))
 }
 
 func (rc *request) writeDebitHeaders(r *ledger.DebitResult) {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/quotasvc/quotasvc/internal/httpapi/encoding"
 	"github.com/quotasvc/quotasvc/internal/httpapi/limitheaders"
 	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
 )
@@ -35,7 +36,7 @@ func TestDebit_AnswersDrawsAndQuotaHeaders(t *testing.T) {
 		t.Errorf("headers: %v", a.header)
 	}
 	newYear := time.Date(got.AsOf.Year()+1, 1, 1, 0, 0, 0, 0, time.UTC)
-	if reset := a.number(headerQuotaReset); reset != ceil(newYear.Sub(got.AsOf), time.Second) {
+	if reset := a.number(headerQuotaReset); reset != encoding.Ceil(newYear.Sub(got.AsOf), time.Second) {
 		t.Errorf("reset in %d s", reset)
 	}
 	if a.header.Get(headerReplayed) != "" || a.header.Get("RateLimit") != "" || a.header.Get(headerQuotaSource) != "" {
@@ -234,7 +235,7 @@ func TestConsume_ChargesBothOrNeither(t *testing.T) {
 	if rule != "search" || left != 0 {
 		t.Errorf("headers: %v", a.header)
 	}
-	if a.number(headerRetryAfter) < wait || wait < 1 || ceil(time.Duration(p.RetryAfterMs)*time.Millisecond, time.Second) != wait {
+	if a.number(headerRetryAfter) < wait || wait < 1 || encoding.Ceil(time.Duration(p.RetryAfterMs)*time.Millisecond, time.Second) != wait {
 		t.Errorf("t=%d, Retry-After %d, retry_after_ms %d", wait, a.number(headerRetryAfter), p.RetryAfterMs)
 	}
 	if a.number(headerQuotaRemaining) != 8 || a.number(headerQuotaLimit) != 10 {

@@ -1,0 +1,274 @@
+package encoding
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/quotasvc/quotasvc/internal/gate"
+	"github.com/quotasvc/quotasvc/internal/ledger"
+)
+
+// AppendText appends s as a JSON string. Bytes that are not UTF-8 become U+FFFD; only names that clients sent can have such
+// bytes.
+func AppendText(b []byte, s string) []byte {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
+			quoted, _ := jsontext.AppendQuote(b, s)
+			return quoted
+		}
+	}
+	b = append(b, '"')
+	b = append(b, s...)
+	return append(b, '"')
+}
+
+// AppendTime appends t in UTC. The ledger and package period bound all times, so the year has four digits.
+func AppendTime(b []byte, t time.Time) []byte {
+	b = append(b, '"')
+	b = t.UTC().AppendFormat(b, time.RFC3339Nano)
+	return append(b, '"')
+}
+
+// AppendTimeOrNull appends t as AppendTime does, and null for the zero time.
+func AppendTimeOrNull(b []byte, t time.Time) []byte {
+	if t.IsZero() {
+		return append(b, "null"...)
+	}
+	return AppendTime(b, t)
+}
+
+// AppendField appends name, which is text of a document up to the value, and n.
+func AppendField(b []byte, name string, n int64) []byte {
+	b = append(b, name...)
+	return strconv.AppendInt(b, n, 10)
+}
+
+// AppendDebit appends a DebitAnswer.
+func AppendDebit(b []byte, r *ledger.DebitResult, dryRun bool) []byte {
+	b = append(b, '{')
+	b = AppendDebitMembers(b, r, dryRun)
+	return append(b, '}')
+}
+
+// AppendConsume appends a DebitAnswer with the limits that were charged.
+func AppendConsume(b []byte, r *ledger.DebitResult, limits []gate.LimitVerdict, dryRun bool) []byte {
+	b = append(b, '{')
+	b = AppendDebitMembers(b, r, dryRun)
+	if len(limits) > 0 && !r.Replayed { // a replay charged its limits the first time
+		b = append(b, `,"limits":`...)
+		b = appendVerdicts(b, limits)
+	}
+	return append(b, '}')
+}
+
+// AppendDebitMembers appends the members of a DebitAnswer without braces. Batch results have the same members.
+func AppendDebitMembers(b []byte, r *ledger.DebitResult, dryRun bool) []byte {
+	b = append(b, `"operation_id":`...)
+	b = AppendText(b, r.OperationID)
+	b = append(b, `,"tenant":`...)
+	b = AppendText(b, r.Tenant)
+	b = append(b, `,"items":[`...)
+	for i := range r.Items {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = appendDebitedItem(b, &r.Items[i])
+	}
+	b = append(b, `],"as_of":`...)
+	b = AppendTime(b, r.AsOf)
+	if dryRun {
+		b = append(b, `,"dry_run":true`...)
+	}
+	return b
+}
+
+func appendDebitedItem(b []byte, it *ledger.ItemResult) []byte {
+	b = append(b, `{"meter":`...)
+	b = AppendText(b, it.Meter)
+	b = AppendField(b, `,"requested":`, it.Requested)
+	b = AppendField(b, `,"charged":`, it.Charged)
+	b = AppendField(b, `,"shortfall":`, it.Shortfall)
+	b = append(b, `,"draws":[`...)
+	for i := range it.Draws {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		d := &it.Draws[i]
+		b = append(b, `{"grant":`...)
+		b = AppendText(b, d.Grant)
+		b = append(b, `,"source":`...)
+		b = AppendText(b, string(d.Source))
+		b = append(b, `,"meter":`...)
+		b = AppendText(b, d.Meter)
+		b = AppendField(b, `,"amount":`, d.Amount)
+		b = append(b, '}')
+	}
+	b = AppendField(b, `],"remaining":`, it.Remaining)
+	return append(b, '}')
+}
+
+// AppendCheck appends a CheckAnswer.
+func AppendCheck(b []byte, c *gate.Check) []byte {
+	b = append(b, `{"allowed":`...)
+	b = strconv.AppendBool(b, c.Allowed)
+	if c.Code != "" {
+		b = append(b, `,"code":`...)
+		b = AppendText(b, string(c.Code))
+	}
+	if c.Limiting != nil {
+		b = append(b, `,"limiting":`...)
+		b = AppendLimiting(b, c.Limiting)
+	}
+	b = AppendBlocked(b, c.Blocked)
+	b = append(b, `,"items":[`...)
+	for i := range c.Items {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = appendCheckedItem(b, &c.Items[i])
+	}
+	b = append(b, `],"limits":`...)
+	b = appendVerdicts(b, c.Limits)
+	b = append(b, `,"source":`...)
+	b = AppendText(b, string(c.Source))
+	b = append(b, `,"as_of":`...)
+	b = AppendTime(b, c.AsOf)
+	if c.Degraded {
+		b = append(b, `,"degraded":true`...)
+	}
+	return append(b, '}')
+}
+
+func appendCheckedItem(b []byte, it *gate.CheckItem) []byte {
+	b = append(b, `{"meter":`...)
+	b = AppendText(b, it.Meter)
+	b = AppendField(b, `,"required":`, it.Required)
+	b = AppendField(b, `,"remaining":`, it.Remaining)
+	b = AppendField(b, `,"limit":`, it.Limit)
+	b = AppendField(b, `,"max_allowed_now":`, it.MaxAllowedNow)
+	if !it.WouldSucceedAt.IsZero() {
+		b = append(b, `,"would_succeed_at":`...)
+		b = AppendTime(b, it.WouldSucceedAt)
+	}
+	if it.Code != "" {
+		b = append(b, `,"code":`...)
+		b = AppendText(b, string(it.Code))
+	}
+	return append(b, '}')
+}
+
+func appendVerdicts(b []byte, verdicts []gate.LimitVerdict) []byte {
+	b = append(b, '[')
+	for i := range verdicts {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = appendVerdict(b, &verdicts[i])
+	}
+	return append(b, ']')
+}
+
+func appendVerdict(b []byte, v *gate.LimitVerdict) []byte {
+	b = append(b, `{"rule":`...)
+	b = AppendText(b, v.Rule)
+	b = append(b, `,"kind":`...)
+	b = AppendText(b, v.Kind)
+	if v.Replaces != "" {
+		b = append(b, `,"replaces":`...)
+		b = AppendText(b, v.Replaces)
+	}
+	b = append(b, `,"allowed":`...)
+	b = strconv.AppendBool(b, v.Allowed)
+	b = AppendField(b, `,"remaining":`, v.Remaining)
+	b = AppendField(b, `,"limit":`, v.Limit)
+	if v.Never {
+		b = append(b, `,"retry_after_ms":null`...)
+	} else {
+		b = AppendField(b, `,"retry_after_ms":`, Ceil(v.RetryAfter, time.Millisecond))
+	}
+	if v.Delay > 0 {
+		b = AppendField(b, `,"delay_ms":`, Ceil(v.Delay, time.Millisecond))
+	}
+	if v.Banned > 0 {
+		b = AppendField(b, `,"banned_ms":`, Ceil(v.Banned, time.Millisecond))
+	}
+	if v.Late {
+		b = AppendField(b, `,"charged":`, v.Charged)
+	}
+	b = append(b, `,"shadow":`...)
+	b = strconv.AppendBool(b, v.Shadow)
+	if v.Shadow {
+		b = append(b, `,"would_deny":`...)
+		b = strconv.AppendBool(b, !v.Allowed)
+	}
+	if v.Degraded {
+		b = append(b, `,"degraded":true`...)
+	}
+	return append(b, '}')
+}
+
+// AppendCharge appends a ChargeAnswer.
+func AppendCharge(b []byte, c *gate.Charged, dryRun bool) []byte {
+	b = append(b, `{"allowed":true,"limits":`...)
+	b = appendVerdicts(b, c.Limits)
+	if c.ID != "" {
+		b = append(b, `,"charge_id":`...)
+		b = AppendText(b, c.ID)
+	}
+	if dryRun {
+		b = append(b, `,"dry_run":true`...)
+	}
+	return append(b, '}')
+}
+
+// AppendChargeRefund appends the answer of a refunded charge.
+func AppendChargeRefund(b []byte, r *gate.ChargeRefund) []byte {
+	b = append(b, `{"refunded":`...)
+	b = strconv.AppendBool(b, r.Refunded)
+	b = append(b, `,"limits":`...)
+	b = appendVerdicts(b, r.Limits)
+	return append(b, '}')
+}
+
+// AppendBlocked appends the member blocked of a document; nothing for nil.
+func AppendBlocked(b []byte, blocked *gate.Blocked) []byte {
+	if blocked == nil {
+		return b
+	}
+	b = append(b, `,"blocked":{"kind":`...)
+	b = AppendText(b, blocked.Kind)
+	b = append(b, `,"value":`...)
+	b = AppendText(b, blocked.Value)
+	if !blocked.ExpiresAt.IsZero() {
+		b = append(b, `,"expires_at":`...)
+		b = AppendTime(b, blocked.ExpiresAt)
+	}
+	if blocked.Reason != "" {
+		b = append(b, `,"reason":`...)
+		b = AppendText(b, blocked.Reason)
+	}
+	return append(b, '}')
+}
+
+// AppendLimiting appends an object Limiting.
+func AppendLimiting(b []byte, l *ledger.Limiting) []byte {
+	b = append(b, `{"kind":`...)
+	b = AppendText(b, l.Kind)
+	b = append(b, `,"meter":`...)
+	b = AppendText(b, l.Meter)
+	b = append(b, `,"subject":`...)
+	b = AppendText(b, l.Subject)
+	b = append(b, `,"level":`...)
+	b = AppendText(b, l.Level)
+	return append(b, '}')
+}
+
+// Ceil rounds d up to whole units.
+func Ceil(d, unit time.Duration) int64 {
+	if d <= 0 {
+		return 0
+	}
+	return int64((d-1)/unit) + 1
+}
