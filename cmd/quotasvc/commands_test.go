@@ -65,6 +65,7 @@ func TestCommands_OverTheAPI_DoWhatTheySay(t *testing.T) {
 	ended(t, env, 0, "allowed: acme may use 3 api_calls now.|5,000 of", "explain", "acme", "api_calls", "3")
 	ended(t, env, 0, "denied: acme may not use 9,000 api_calls now: too little is left|at most 5,000", "explain", "acme", "api_calls", "9000")
 	ended(t, env, 0, "USED|100", "usage", "acme", "api_calls")
+	ended(t, env, 0, "USED|100", "usage", "acme", "api_calls", "--from", "yesterday")
 	ended(t, env, 0, "api_calls of acme|opening|granted|used|-100|closing|5,000", "statement", "acme", "api_calls")
 	ended(t, env, 0, ",", "statement", "acme", "api_calls", "current", "--csv")
 	for _, args := range [][]string{
@@ -200,6 +201,13 @@ func TestCommands_Denials_SayWhatWasRefused(t *testing.T) {
 		t.Errorf("%+v %v", list, err)
 	}
 	ended(t, env, 0, "No request", "denials", "acme", "--to", "2026-01-02T00:00:00Z", "--from", "2026-01-01T00:00:00Z")
+	for _, from := range []string{"yesterday", "2d", "90m", "2026-01-01"} {
+		ended(t, env, 0, "1|quota_exceeded", "denials", "acme", "--from", from)
+	}
+	ended(t, env, 0, "No request of acme was refused from 2026-01-01 00:00:00Z", "denials", "acme", "--from", "2026-01-01", "--to", "yesterday")
+	for _, wrong := range []string{"tomorrow", "2026-13-01", "-3h", "999999d"} {
+		ended(t, env, 2, "--from|yesterday|how long ago", "denials", "acme", "--from="+wrong)
+	}
 	ended(t, env, 1, "tenant_not_found", "denials", "nobody")
 }
 

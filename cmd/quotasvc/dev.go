@@ -52,7 +52,9 @@ var devText string
 func (c *devCmd) Run(ctx context.Context, log *slog.Logger, level *slog.LevelVar, lines *flood) (err error) {
 	cfg := serviceConfig{
 		Listen: c.Listen, OpsListen: c.OpsListen, StopTimeout: devStop, Replicas: 1, DefaultPlanRate: newcomer.DefaultPerSecond, LedgerLanes: 2, CheckReads: 8, Readers: 8, CacheFresh: 30 * time.Second,
-		clockConfig: c.clockConfig, StartTimeout: stackStop, Pprof: true, testClock: true, level: level, lines: lines,
+		clockConfig: c.clockConfig, StartTimeout: stackStop, Pprof: true, testClock: true,
+		WebhookAllowPrivate: true, // receivers under development are on this machine
+		level:               level, lines: lines,
 	}
 	lst, err := listen(ctx, &cfg)
 	if err != nil {

@@ -15,14 +15,14 @@ import (
 
 type usageCmd struct {
 	Connection
-	Tenant   string    `arg:"" help:"The tenant's id."`
-	Meter    string    `arg:"" help:"The meter."`
-	By       string    `enum:"hour,day,month" default:"day" help:"hour, day or month."`
-	From     time.Time `placeholder:"TIME" help:"From then on (RFC 3339). Default: a day, 30 days or a year ago, by --by."`
-	To       time.Time `placeholder:"TIME" help:"Before then. Default: now."`
-	Subject  string    `placeholder:"SUBJECT" help:"Only of this subject."`
-	GroupBy  string    `name:"group-by" placeholder:"KEY" help:"subject, or metadata.KEY of a dimension of the meter."`
-	Timezone string    `placeholder:"ZONE" help:"Whose hours, days and months. Default: UTC."`
+	Tenant   string  `arg:"" help:"The tenant's id."`
+	Meter    string  `arg:"" help:"The meter."`
+	By       string  `enum:"hour,day,month" default:"day" help:"hour, day or month."`
+	From     instant `placeholder:"TIME" help:"From then on: a time (RFC 3339), a day, yesterday, or how long ago (24h, 7d). Default: a day, 30 days or a year before --to, by --by."`
+	To       instant `placeholder:"TIME" help:"Before then. Default: now."`
+	Subject  string  `placeholder:"SUBJECT" help:"Only of this subject."`
+	GroupBy  string  `name:"group-by" placeholder:"KEY" help:"subject, or metadata.KEY of a dimension of the meter."`
+	Timezone string  `placeholder:"ZONE" help:"Whose hours, days and months. Default: UTC."`
 }
 
 // Run shows use over time.
@@ -31,9 +31,16 @@ func (c *usageCmd) Run(ctx context.Context, io *IO) error {
 	if err != nil {
 		return err
 	}
-	from, to := c.From, c.To
-	if to.IsZero() {
-		to = time.Now()
+	if !c.To.given() {
+		c.To.from = func(now time.Time) time.Time { return now }
+	}
+	to, err := c.To.resolve(ctx, s)
+	if err != nil {
+		return err
+	}
+	from, err := c.From.resolve(ctx, s)
+	if err != nil {
+		return err
 	}
 	if from.IsZero() {
 		from = to.Add(-map[string]time.Duration{"hour": 24 * time.Hour, "day": 30 * 24 * time.Hour, "month": 365 * 24 * time.Hour}[c.By])
@@ -153,10 +160,10 @@ func (c *statementCmd) Run(ctx context.Context, io *IO) error {
 
 type denialsCmd struct {
 	Connection
-	Tenant string    `arg:"" help:"The tenant's id."`
-	From   time.Time `placeholder:"TIME" help:"From then on (RFC 3339). Default: a day ago."`
-	To     time.Time `placeholder:"TIME" help:"Before then. Default: now."`
-	Limit  int       `default:"100" placeholder:"N" help:"At most so many single denials."`
+	Tenant string  `arg:"" help:"The tenant's id."`
+	From   instant `placeholder:"TIME" help:"From then on: a time (RFC 3339), a day, yesterday, or how long ago (24h, 7d). Default: a day before --to."`
+	To     instant `placeholder:"TIME" help:"Before then. Default: now."`
+	Limit  int     `default:"100" placeholder:"N" help:"At most so many single denials."`
 }
 
 // denial is a refused request.
@@ -187,14 +194,15 @@ func (c *denialsCmd) Run(ctx context.Context, io *IO) error {
 	if err != nil {
 		return err
 	}
-	from, to := c.From, c.To
-	if to.IsZero() {
-		to = time.Now()
+	q := url.Values{"limit": {fmt.Sprint(c.Limit)}}
+	for name, bound := range map[string]*instant{"from": &c.From, "to": &c.To} {
+		switch at, err := bound.resolve(ctx, s); {
+		case err != nil:
+			return err
+		case bound.given():
+			q.Set(name, at.UTC().Format(time.RFC3339Nano))
+		}
 	}
-	if from.IsZero() {
-		from = to.Add(-24 * time.Hour)
-	}
-	q := url.Values{"from": {from.UTC().Format(time.RFC3339Nano)}, "to": {to.UTC().Format(time.RFC3339Nano)}, "limit": {fmt.Sprint(c.Limit)}}
 	var raw jsonText
 	if err := s.Do(ctx, http.MethodGet, "/v1/tenants/"+url.PathEscape(c.Tenant)+"/denials", q, nil, &raw); err != nil {
 		return missing(err, "denials")
@@ -203,14 +211,16 @@ func (c *denialsCmd) Run(ctx context.Context, io *IO) error {
 		return io.json(raw)
 	}
 	var list struct {
-		Items  []denial `json:"items"`
-		Counts []denied `json:"counts"`
+		From   time.Time `json:"from"`
+		To     time.Time `json:"to"`
+		Items  []denial  `json:"items"`
+		Counts []denied  `json:"counts"`
 	}
 	if err := raw.into(&list); err != nil {
 		return err
 	}
 	if len(list.Items)+len(list.Counts) == 0 {
-		io.printf("No request of %s was refused from %s to %s.\n", c.Tenant, at(from), at(to))
+		io.printf("No request of %s was refused from %s to %s.\n", c.Tenant, at(list.From), at(list.To))
 		return nil
 	}
 	if err := printSums(io, list.Counts); err != nil || len(list.Items) == 0 {

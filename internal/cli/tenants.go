@@ -166,10 +166,10 @@ func (c *tenantCreateCmd) Run(ctx context.Context, io *IO) error {
 
 type balanceCmd struct {
 	Connection
-	Tenant  string    `arg:"" help:"The tenant's id."`
-	Meter   string    `arg:"" optional:"" help:"Only this meter, with its grants."`
-	Subject string    `placeholder:"SUBJECT" help:"A subject with a cap of its own."`
-	AsOf    time.Time `name:"as-of" placeholder:"TIME" help:"As they were then (RFC 3339)."`
+	Tenant  string  `arg:"" help:"The tenant's id."`
+	Meter   string  `arg:"" optional:"" help:"Only this meter, with its grants."`
+	Subject string  `placeholder:"SUBJECT" help:"A subject with a cap of its own."`
+	AsOf    instant `name:"as-of" placeholder:"TIME" help:"As they were then: a time (RFC 3339), a day, yesterday, or how long ago (24h, 7d)."`
 }
 
 // Run shows balances.
@@ -178,8 +178,12 @@ func (c *balanceCmd) Run(ctx context.Context, io *IO) error {
 	if err != nil {
 		return err
 	}
+	asOf, err := c.AsOf.resolve(ctx, s)
+	if err != nil {
+		return err
+	}
 	if c.Meter == "" {
-		list, err := s.ListBalances(ctx, c.Tenant, client.ListBalancesQuery{Subject: c.Subject, AsOf: c.AsOf})
+		list, err := s.ListBalances(ctx, c.Tenant, client.ListBalancesQuery{Subject: c.Subject, AsOf: asOf})
 		if err != nil {
 			return err
 		}
@@ -188,7 +192,7 @@ func (c *balanceCmd) Run(ctx context.Context, io *IO) error {
 		}
 		return printBalances(io, list.Items)
 	}
-	b, err := s.GetBalance(ctx, c.Tenant, c.Meter, client.GetBalanceQuery{Subject: c.Subject, AsOf: c.AsOf})
+	b, err := s.GetBalance(ctx, c.Tenant, c.Meter, client.GetBalanceQuery{Subject: c.Subject, AsOf: asOf})
 	if err != nil {
 		return err
 	}

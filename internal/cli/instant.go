@@ -1,0 +1,81 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"time"
+
+	"github.com/quotasvc/quotasvc/client"
+)
+
+// instant is a time on the command line, as a person says it: RFC 3339; a day, today or yesterday, which stand for the first moment of that day in
+// UTC; or how long ago, as in 90m, 24h or 7d.
+type instant struct {
+	at   time.Time                     // if it does not depend on the present
+	from func(now time.Time) time.Time // else; nil if at is given, or nothing
+}
+
+var daysAgo = regexp.MustCompile(`^([0-9]{1,5})d$`)
+
+// UnmarshalText reads the time.
+func (i *instant) UnmarshalText(raw []byte) error {
+	text := string(raw)
+	if at, err := time.Parse(time.RFC3339, text); err == nil {
+		*i = instant{at: at}
+		return nil
+	}
+	if at, err := time.Parse(time.DateOnly, text); err == nil {
+		*i = instant{at: at}
+		return nil
+	}
+	days, ago := -1, time.Duration(0)
+	switch text {
+	case "today":
+		days = 0
+	case "yesterday":
+		days = 1
+	default:
+		if m := daysAgo.FindStringSubmatch(text); m != nil {
+			n, _ := strconv.Atoi(m[1]) // at most 5 digits
+			ago = time.Duration(n) * 24 * time.Hour
+		} else if d, err := time.ParseDuration(text); err == nil && d >= 0 {
+			ago = d
+		} else {
+			return fmt.Errorf("must be a time such as 2026-11-25T10:00:00Z, a day such as 2026-11-25, today or yesterday (UTC), or how long ago, such as 90m, 24h or 7d; not %q", text)
+		}
+	}
+	*i = instant{from: func(now time.Time) time.Time {
+		if days < 0 {
+			return now.Add(-ago)
+		}
+		return now.UTC().Truncate(24*time.Hour).AddDate(0, 0, -days)
+	}}
+	return nil
+}
+
+func (i *instant) given() bool { return i.from != nil || !i.at.IsZero() }
+
+// resolve returns the time, zero if none is given. What is relative counts from the present of the service.
+func (i *instant) resolve(ctx context.Context, s *client.Client) (time.Time, error) {
+	if i.from == nil {
+		return i.at, nil
+	}
+	now, err := present(ctx, s)
+	return i.from(now), err
+}
+
+// present returns the time of the service's ledger: in `quotasvc dev` it can be moved. A service without such a clock has the time of this machine.
+func present(ctx context.Context, s *client.Client) (time.Time, error) {
+	clock, err := s.GetTestClock(ctx)
+	switch {
+	case err == nil:
+		return clock.Now, nil
+	case errors.Is(err, client.ErrNotFound), errors.Is(err, client.ErrForbidden):
+		return time.Now(), nil
+	default:
+		return time.Time{}, err
+	}
+}
