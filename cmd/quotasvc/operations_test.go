@@ -1,10 +1,8 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"crypto/tls"
-	"fmt"
 	"io"
 	"math/rand/v2"
 	"net"
@@ -20,31 +18,12 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/quotasvc/quotasvc/internal/localstack"
 	"github.com/quotasvc/quotasvc/internal/testenv"
 )
-
-// shellOf returns the blocks of a page that are marked to be run, in order, as one script.
-func shellOf(t *testing.T, page string) string {
-	t.Helper()
-	text, err := os.ReadFile(filepath.Join("../../docs", page))
-	if err != nil {
-		t.Fatal(err)
-	}
-	blocks := regexp.MustCompile("(?ms)^```sh run\n(.*?)^```$").FindAllStringSubmatch(string(text), -1)
-	if len(blocks) < 15 {
-		t.Fatalf("%d blocks", len(blocks))
-	}
-	var script strings.Builder
-	for _, b := range blocks {
-		fmt.Fprintf(&script, "%s\n", b[1])
-	}
-	return script.String()
-}
 
 // machine is what the page expects of a host: PostgreSQL with an administrator, Redis, sudo and systemctl.
 type machine struct {
@@ -246,19 +225,12 @@ func (m *machine) load(ctx context.Context) *followed {
 func TestOperations_Page_BringsItUp(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
-	text := shellOf(t, "operations.md")
-	debit := regexp.MustCompile(`(?m)^api use /v1/debits -H 'Idempotency-Key: order-1'.*$`)
-	if !debit.MatchString(text) {
-		t.Fatal("the page has no first debit")
+	blocks := markedBlocks(t, "docs/operations.md")
+	if len(blocks) < 15 {
+		t.Fatalf("%d blocks", len(blocks))
 	}
-	text = debit.ReplaceAllString(text, "$0\ntouch /etc/quotasvc/debited") // an unknown tenant is remembered, so the load comes after the first debit
-	text = strings.Replace(text, "stop a && stop b\n", "touch /etc/quotasvc/stopping; sleep 0.5\nstop a && stop b\n", 1)
-	script := filepath.Join(m.root, "page.sh")
-	m.write(script, "set -eu\nset -o pipefail\ntrap 'kill $(jobs -p) 2>/dev/null || true' EXIT\nset -x\n"+m.said.Replace(text), 0o600)
-
-	ctx, cancel := context.WithTimeout(t.Context(), 4*soon)
-	defer cancel()
-	loading, stopLoad := context.WithCancel(ctx)
+	loading, stopLoad := context.WithCancel(t.Context())
+	defer stopLoad()
 	done := make(chan *followed, 1)
 	go func() { done <- m.load(loading) }()
 	go func() {
@@ -269,27 +241,43 @@ func TestOperations_Page_BringsItUp(t *testing.T) {
 			time.Sleep(10 * time.Millisecond)
 		}
 	}()
-	command := exec.CommandContext(ctx, "bash", script)
-	command.Env, command.Dir = m.env, m.root
-	var out bytes.Buffer
-	command.Stdout, command.Stderr = &out, &out
-	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	command.Cancel = func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGTERM) }
-	command.WaitDelay = 10 * time.Second
 	began := time.Now()
-	err := command.Run()
+	m.follow(blocks)
 	took := time.Since(began)
 	stopLoad()
 	load := <-done
-	if err != nil {
-		logs, _ := exec.Command("sh", "-c", "tail -n 3 "+m.root+"/etc/*.log "+m.root+"/backup/restored/log").CombinedOutput() //nolint:gosec // our own directory
-		t.Errorf("%v\n%s\n%s", err, tailOf(out.String(), 6000), tailOf(string(logs), 6000))
-	}
 	m.logsTellNoSecret()
 	t.Logf("%s; %d debits, %d failed", took.Round(time.Millisecond), load.sent, load.failed)
 	if load.sent < 50 || load.failed > 0 {
 		t.Errorf("%d debits, %d failed", load.sent, load.failed)
 	}
+}
+
+// follow pastes the blocks of the page, and says in files of its own how far it is.
+func (m *machine) follow(blocks []pageBlock) {
+	m.t.Helper()
+	tty := openTerminal(m.t, m.root, m.env)
+	defer func() {
+		if m.t.Failed() {
+			logs, _ := exec.Command("sh", "-c", "tail -n 3 "+m.root+"/etc/*.log "+m.root+"/backup/restored/log").CombinedOutput() //nolint:gosec // our own directory
+			m.t.Logf("%s", tailOf(string(logs), 6000))
+		}
+	}()
+	tty.paste("trap 'kill $(jobs -p) 2>/dev/null || true' EXIT\n")
+	debit, debited, stopped := regexp.MustCompile(`(?m)^api use /v1/debits -H 'Idempotency-Key: order-1'.*$`), false, false
+	for i := range blocks {
+		tty.use(&blocks[i], func(text string) string {
+			debited = debited || debit.MatchString(text)
+			stopped = stopped || strings.Contains(text, "stop a && stop b\n")
+			text = debit.ReplaceAllString(text, "$0\ntouch /etc/quotasvc/debited") // an unknown tenant is remembered, so the load comes after the first debit
+			text = strings.Replace(text, "stop a && stop b\n", "touch /etc/quotasvc/stopping; sleep 0.5\nstop a && stop b\n", 1)
+			return "set -x\n" + m.said.Replace(text)
+		})
+	}
+	if !debited || !stopped {
+		m.t.Fatal("the page has no first debit, or no stop")
+	}
+	tty.leave()
 }
 
 // logsTellNoSecret looks for the secrets in the page's files in its logs.

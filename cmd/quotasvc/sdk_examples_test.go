@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -201,14 +200,19 @@ func TestSDKExamples_OnThePage_AreTheFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	blocks := regexp.MustCompile("(?ms)^```go example=(\\w+)\n(.*?)^```$").FindAllStringSubmatch(string(page), -1)
-	if len(blocks) < 4 || len(blocks) != strings.Count(string(page), "```go") {
-		t.Errorf("%d blocks are examples", len(blocks))
-	}
-	for _, b := range blocks {
-		text, err := os.ReadFile(filepath.Join("../../client/examples", b[1], "main.go"))
-		if err != nil || string(text) != b[2] {
-			t.Errorf("the block %s differs from the example: %v", b[1], err)
+	examples, blocks := 0, markedBlocks(t, "docs/integrate/go.md")
+	for i := range blocks {
+		name, isExample := blocks[i].marks["example"]
+		if !isExample {
+			continue
 		}
+		examples++
+		text, err := os.ReadFile(filepath.Join("../../client/examples", name, "main.go"))
+		if err != nil || string(text) != blocks[i].text {
+			t.Errorf("the block %s differs from the example: %v", name, err)
+		}
+	}
+	if examples < 4 || examples != strings.Count(string(page), "```go") {
+		t.Errorf("%d blocks are examples", examples)
 	}
 }
