@@ -526,6 +526,15 @@ func (a *API) GetStatement(ctx context.Context, tenant string, meter string, per
 	return ask[Statement](ctx, a, &r, options)
 }
 
+// GetStatus sends GET /v1/status: How the service is now.
+func (a *API) GetStatus(ctx context.Context, options ...Option) (*ServiceStatus, error) {
+	r := call{
+		operation: "getStatus", method: "GET", safe: true,
+		path: []segment{constant("/v1/status")},
+	}
+	return ask[ServiceStatus](ctx, a, &r, options)
+}
+
 // GetSubjectLimitOverride sends GET /v1/limits/{rule}/overrides/{tenant}/{subject}: The override of a limit for a subject of a tenant.
 func (a *API) GetSubjectLimitOverride(ctx context.Context, rule string, tenant string, subject string, options ...Option) (*LimitOverride, error) {
 	r := call{
@@ -1616,7 +1625,7 @@ func (a *API) VoidGrant(ctx context.Context, tenant string, grantID string, body
 }
 
 // operations are the operationIds of the contract that have a method here.
-var operations = []string{"acquireLease", "adjust", "advanceTestClock", "applyCatalog", "captureHold", "chargeLimits", "check", "checkBatch", "consume", "createKey", "createWebhook", "debit", "debitBatch", "deleteBlock", "deleteBlockPrefix", "deleteLimit", "deleteLimitOverride", "deleteMeter", "deleteSubjectLimitOverride", "deleteWebhook", "exportCatalog", "extendHold", "getBalance", "getBlock", "getBlockPrefix", "getFeatures", "getGauge", "getHold", "getKey", "getLimit", "getLimitOverride", "getLimitState", "getLimitTop", "getMeter", "getOperation", "getPlan", "getRoll", "getSeal", "getSpec", "getSpecJSON", "getStatement", "getSubjectLimitOverride", "getTenant", "getTestClock", "getVerification", "getWebhook", "grant", "hold", "listAudit", "listBalances", "listBlocks", "listDeliveries", "listDenials", "listEntries", "listEvents", "listGaugeEntries", "listGrants", "listHolds", "listKeys", "listLimitOverrides", "listLimits", "listMeters", "listPeriods", "listPlans", "listSeals", "listStatements", "listTenants", "listTerms", "listUsage", "listWebhooks", "patchTenant", "patchWebhook", "putBlock", "putBlockPrefix", "putLimit", "putLimitOverride", "putMeter", "putPlan", "putSubjectLimitOverride", "putTenant", "refund", "refundCharge", "releaseHold", "releaseLease", "renewLease", "replayWebhook", "resetLimit", "revokeKey", "rotateKey", "rotateWebhook", "setGauge", "startRoll", "startVerification", "testWebhook", "voidGrant"}
+var operations = []string{"acquireLease", "adjust", "advanceTestClock", "applyCatalog", "captureHold", "chargeLimits", "check", "checkBatch", "consume", "createKey", "createWebhook", "debit", "debitBatch", "deleteBlock", "deleteBlockPrefix", "deleteLimit", "deleteLimitOverride", "deleteMeter", "deleteSubjectLimitOverride", "deleteWebhook", "exportCatalog", "extendHold", "getBalance", "getBlock", "getBlockPrefix", "getFeatures", "getGauge", "getHold", "getKey", "getLimit", "getLimitOverride", "getLimitState", "getLimitTop", "getMeter", "getOperation", "getPlan", "getRoll", "getSeal", "getSpec", "getSpecJSON", "getStatement", "getStatus", "getSubjectLimitOverride", "getTenant", "getTestClock", "getVerification", "getWebhook", "grant", "hold", "listAudit", "listBalances", "listBlocks", "listDeliveries", "listDenials", "listEntries", "listEvents", "listGaugeEntries", "listGrants", "listHolds", "listKeys", "listLimitOverrides", "listLimits", "listMeters", "listPeriods", "listPlans", "listSeals", "listStatements", "listTenants", "listTerms", "listUsage", "listWebhooks", "patchTenant", "patchWebhook", "putBlock", "putBlockPrefix", "putLimit", "putLimitOverride", "putMeter", "putPlan", "putSubjectLimitOverride", "putTenant", "refund", "refundCharge", "releaseHold", "releaseLease", "renewLease", "replayWebhook", "resetLimit", "revokeKey", "rotateKey", "rotateWebhook", "setGauge", "startRoll", "startVerification", "testWebhook", "voidGrant"}
 
 // Errors by code, for errors.Is. docs/api.md says what each means, and what helps.
 var (

@@ -199,7 +199,12 @@ func start(ctx context.Context, secrets *rotation, log *slog.Logger) (_ *service
 	if err != nil {
 		return nil, err
 	}
+	board, err := s.startStatus(m, l, h)
+	if err != nil {
+		return nil, err
+	}
 	api, err := httpapi.New(g, l, h, cat, httpapi.Config{
+		Status: board,
 		Keys: keys, Overrides: overrides.Store, TrustedProxies: proxies, Log: log, Registry: m.registry, LegacyHeaders: cfg.legacyHeaders(), Verifier: checks,
 		Traced: m.traces != nil, Newcomers: newcomers, Denials: refusals, Webhooks: hooks, TestClock: cfg.movable(cat.Store, l, agreed),
 	})
@@ -229,40 +234,6 @@ func checkReportSessions(ctx context.Context, url string) error {
 // envoyPart returns Envoy's rate limit service as a part of the connections.
 func envoyPart(s *envoyrls.Server, most int) *transport.Part {
 	return &transport.Part{Name: "envoy_rls", Protocol: "h2", ConnectionsMax: most, Serve: s.Serve, Drain: s.Drain, Stop: s.Stop}
-}
-
-// show sets what operators see of the service.
-func (s *service) show(ctx context.Context, m *measurements, l *pg.Ledger, c *catalog.Catalog, h *history.Reader, store *redisstore.Store, limiter *ratelimit.Limiter) {
-	s.shown = ops.Service{
-		Metrics:  m.registry,
-		Warnings: s.shown.Warnings,
-		Conditions: []ops.Condition{{Name: "catalogue", Check: func() error {
-			if c.Snapshot().ReadAt.IsZero() {
-				return errors.New("not loaded yet")
-			}
-			return nil
-		}}},
-		Backends: []*ops.Backend{ops.NewBackend(ctx, "postgresql", l.Ping, m.registry)},
-	}
-	if store != nil {
-		s.shown.Backends = append(s.shown.Backends, ops.NewBackend(ctx, "redis", store.Ping, m.registry))
-		s.shown.Replicas = func() ops.ReplicaCount {
-			r := limiter.Replicas()
-			return ops.ReplicaCount{Live: r.Live(), DividedBy: r.Count()}
-		}
-	}
-	if h.HasReplica() {
-		s.shown.Backends = append(s.shown.Backends, ops.NewBackend(ctx, "report_replica", h.ReplicaState, m.registry))
-		s.shown.ReportLag = func() *ops.ReportLag {
-			if lag := h.ReplicaLag(); lag != nil {
-				return &ops.ReportLag{Seconds: lag.Seconds, Bytes: lag.Bytes}
-			}
-			return nil
-		}
-	}
-	for _, b := range s.shown.Backends {
-		s.onStop("questions to a backend", b.Stop)
-	}
 }
 
 // measurements are the metrics and the tracing that several parts share.

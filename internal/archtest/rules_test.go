@@ -82,6 +82,7 @@ var mayImport = map[string][]string{
 	"internal/business":              {"internal/catalog", "internal/ledger"},
 	"internal/roster":                {"internal/bound", "internal/catalog", "internal/ledger", "internal/ledger/history", "internal/ledger/pg", "internal/namedsql"},
 	"internal/denial":                {"internal/ledger", "internal/ledger/history", "internal/namedsql", "internal/pgpool"},
+	"internal/status":                {"internal/ledger", "internal/ledger/history", "internal/namedsql"},
 	"internal/gate":                  {"internal/address", "internal/balances", "internal/business", "internal/denial", "internal/trail", "internal/once", "internal/body", "internal/catalog", "internal/catalog/block", "internal/ledger", "internal/ledger/pg", "internal/override", "internal/ratelimit", "internal/ratelimit/rule", "internal/redisstore", "internal/parts", "internal/period", "internal/route", "internal/newcomer"},
 
 	"internal/body":                 {"internal/bound", "internal/period"},
@@ -90,7 +91,7 @@ var mayImport = map[string][]string{
 	"internal/route":                {"internal/bound", "internal/parts"}, // pure: patterns and spellings of routes
 	"internal/testclock":            {"internal/body", "internal/catalog", "internal/clock", "internal/ledger/pg", "internal/trail"},
 	"internal/httpapi/wire":         {},
-	"internal/httpapi/answers":      {"internal/access", "internal/address", "internal/catalog", "internal/catalog/block", "internal/events", "internal/feature", "internal/gate", "internal/gauge", "internal/ledger", "internal/ledger/audit", "internal/ledger/history", "internal/ledger/pg", "internal/ledger/verifier", "internal/ratelimit/rule", "internal/roster", "internal/httpapi/wire", "internal/override", "internal/testclock", "internal/trail", "internal/webhooks"},
+	"internal/httpapi/answers":      {"internal/access", "internal/address", "internal/catalog", "internal/catalog/block", "internal/denial", "internal/events", "internal/feature", "internal/gate", "internal/gauge", "internal/ledger", "internal/ledger/audit", "internal/ledger/history", "internal/ledger/pg", "internal/ledger/verifier", "internal/ratelimit/rule", "internal/roster", "internal/status", "internal/httpapi/wire", "internal/override", "internal/testclock", "internal/trail", "internal/webhooks"},
 	"internal/httpapi/reference":    {"internal/httpapi/wire"},
 	"internal/httpapi/forwarded":    {"internal/body", "internal/bound", "internal/route"},
 	"internal/httpapi/encoding":     {"internal/gate", "internal/ledger"},
@@ -101,7 +102,7 @@ var mayImport = map[string][]string{
 	"internal/httpapi": {
 		"internal/address", "internal/body", "internal/bound", "internal/httpapi/wire", "internal/httpapi/encoding", "internal/httpapi/forwarded", "internal/httpapi/limitheaders", "internal/httpapi/reference", "internal/gate", "internal/balances", "internal/catalog", "internal/catalogdoc", "internal/catalog/block", "internal/ledger", "internal/ledger/pg", "internal/admission", "internal/feature", "internal/newcomer", "internal/gauge", "internal/httpapi/answers",
 		"internal/ledger/audit", "internal/ledger/audit/seal", "internal/ledger/history", "internal/ledger/verifier",
-		"internal/ratelimit", "internal/ratelimit/rule", "internal/period", "internal/trail", "internal/access", "internal/denial", "internal/override", "internal/roster", "internal/testclock", "internal/events", "internal/webhooks",
+		"internal/ratelimit", "internal/ratelimit/rule", "internal/period", "internal/trail", "internal/access", "internal/denial", "internal/override", "internal/roster", "internal/status", "internal/testclock", "internal/events", "internal/webhooks",
 	},
 
 	"internal/console/session": {"internal/catalog", "internal/namedsql"},
@@ -129,7 +130,7 @@ var mayImport = map[string][]string{
 	"cmd/quotasvc": {
 		"internal/httpapi", "internal/httpapi/limitheaders", "internal/gate", "internal/balances", "internal/catalog", "internal/catalog/diff", "internal/ledger", "internal/ledger/pg", "internal/ledger/history", "internal/ledger/audit", "internal/ledger/audit/seal", "internal/ledger/journal", "internal/ledger/archive", "internal/ledger/verifier",
 		"internal/citus", "internal/cli", "internal/clock", "internal/denial", "internal/envoyrls", "internal/once", "internal/override", "internal/ratelimit", "internal/ratelimit/replica", "internal/redisstore", "internal/lane", "internal/testclock", "internal/events", "internal/webhooks",
-		"internal/newcomer",
+		"internal/newcomer", "internal/status",
 		"internal/gauge",
 		"internal/console", "internal/console/session", "internal/httpapi/forwarded",
 		"internal/bound", "internal/namedsql", "internal/period", "internal/localstack", "internal/ops", "internal/pgpool", "internal/transport", "internal/trail", "internal/tracing", "internal/access", "internal/yamldoc", "deploy/postgres", "migrations",
@@ -142,6 +143,7 @@ var mayImportInTests = map[string][]string{
 	// Programs on the real ledger, explained by the model; every test ends with a verification.
 	"internal/ledger/pg":            {"internal/ledger/audit", "internal/ledger/history", "internal/ledger/model", "internal/ledger/verifier"},
 	"internal/denial":               {"internal/ledger/pg"}, // the ledger behind the reports
+	"internal/status":               {"internal/ledger/pg"},
 	"internal/ledger/history":       {"internal/ledger/verifier"},
 	"internal/ledger/archive":       {"internal/clock", "internal/trail", "internal/ledger/audit", "internal/ledger/audit/seal", "internal/ledger/model", "internal/ledger/pg", "internal/ledger/history", "internal/ledger/verifier"}, // make, read and verify what is archived
 	"internal/ledger/verifier":      {"internal/bound", "internal/ledger/pg"},                                                                                                                                                          // what documents may be; makes what is verified
@@ -164,7 +166,7 @@ var onlyIn = map[string][]string{
 	"github.com/a-h/templ":                        {"internal/console"},
 	"google.golang.org/grpc":                      {"internal/envoyrls"},
 	"github.com/envoyproxy/go-control-plane":      {"internal/envoyrls"},
-	"github.com/jackc/pgx":                        {"internal/citus", "internal/pgpool", "internal/bench", "internal/bench/past", "internal/drill", "internal/ledger/pg", "internal/ledger/history", "internal/ledger/audit", "internal/ledger/journal", "internal/ledger/archive", "internal/ledger/verifier", "internal/catalog", "internal/access", "internal/denial", "internal/override", "internal/console/session", "internal/trail", "internal/testclock", "internal/localstack", "internal/testenv", "cmd/quotasvc", "internal/events", "internal/listener", "internal/gauge", "internal/webhooks", "internal/roster"},
+	"github.com/jackc/pgx":                        {"internal/citus", "internal/pgpool", "internal/bench", "internal/bench/past", "internal/drill", "internal/ledger/pg", "internal/ledger/history", "internal/ledger/audit", "internal/ledger/journal", "internal/ledger/archive", "internal/ledger/verifier", "internal/catalog", "internal/access", "internal/denial", "internal/override", "internal/console/session", "internal/trail", "internal/testclock", "internal/localstack", "internal/testenv", "cmd/quotasvc", "internal/events", "internal/listener", "internal/gauge", "internal/webhooks", "internal/roster", "internal/status"},
 	"database/sql":                                {"internal/testenv", "cmd/quotasvc"}, // goose needs it
 	"github.com/pressly/goose":                    {"internal/testenv", "cmd/quotasvc"},
 	"github.com/redis/go-redis":                   {"internal/redisstore", "internal/testenv"},

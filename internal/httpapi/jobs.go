@@ -9,7 +9,6 @@ import (
 	"github.com/quotasvc/quotasvc/internal/body"
 	"github.com/quotasvc/quotasvc/internal/httpapi/answers"
 	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
-	"github.com/quotasvc/quotasvc/internal/ledger/audit"
 	"github.com/quotasvc/quotasvc/internal/testclock"
 )
 
@@ -121,9 +120,7 @@ func (s *Server) listSeals(rc *request) error {
 	if err != nil {
 		return err
 	}
-	out := wire.SealList{Items: mapSlice(list, func(i *audit.SealInfo) wire.SealSummary {
-		return wire.SealSummary{Day: i.Day.Format(time.DateOnly), Position: i.Position, Heads: i.Heads, Root: i.Root.String(), SealedAt: i.SealedAt.UTC()}
-	})}
+	out := wire.SealList{Items: mapSlice(list, answers.SealSummary)}
 	if len(list) == limit && list[limit-1].Position > 0 {
 		out.NextCursor = nextCursor(strconv.FormatInt(list[limit-1].Position, 10))
 	}
@@ -141,6 +138,12 @@ func (s *Server) getSeal(rc *request) error {
 		return err
 	}
 	return rc.send(http.StatusOK, sealed)
+}
+
+// getStatus answers with how the service is.
+func (s *Server) getStatus(rc *request) error {
+	found := s.cfg.Status.Read(rc.ctx)
+	return rc.send(http.StatusOK, answers.Status(&found))
 }
 
 func clockMembers() []body.Member[time.Duration] {

@@ -156,22 +156,7 @@ func (s *Server) listDenials(rc *request) error {
 	if err != nil {
 		return err
 	}
-	return rc.send(http.StatusOK, wire.DenialList{
-		From: list.From, To: list.To, CountsFrom: list.CountsFrom, Items: mapSlice(list.Denials, denialOf),
-		Counts: mapSlice(list.Counts, func(c *denial.Count) wire.DenialCount {
-			return wire.DenialCount{Minute: c.Minute, Code: c.Code, Meter: c.Meter, Rule: c.Rule, N: c.N}
-		}),
-	})
-}
-
-func denialOf(d *denial.Denial) wire.Denial {
-	out := wire.Denial{
-		At: d.At, Code: d.Code, Meter: d.Meter, Rule: d.Rule, Subject: d.Subject, Route: d.Route, Required: d.Required, RequestID: d.RequestID,
-	}
-	if d.Required > 0 {
-		out.Available = &d.Available
-	}
-	return out
+	return rc.send(http.StatusOK, answers.Denials(&list))
 }
 
 // listPeriods answers with the open period of a balance and those that follow.

@@ -122,6 +122,7 @@ func (s *Server) jobRoutes() []route {
 		{method: http.MethodGet, path: "/v1/verifications/:verification_id", scope: access.Admin, reach: oneTenant, handler: s.getVerification},
 		{method: http.MethodGet, path: "/v1/seals", query: []string{"limit", "cursor"}, scope: access.Read, handler: s.listSeals},
 		{method: http.MethodGet, path: "/v1/seals/:day", scope: access.Read, handler: s.getSeal},
+		{method: http.MethodGet, path: "/v1/status", scope: access.Read, handler: s.getStatus},
 		{method: http.MethodGet, path: "/v1/keys", query: []string{"limit", "cursor"}, scope: access.Admin, reach: ownTenant, handler: s.listKeys},
 		{method: http.MethodPost, path: "/v1/keys", scope: access.Admin, reach: oneTenant, handler: s.createKey},
 		{method: http.MethodGet, path: "/v1/keys/:key_id", scope: access.Admin, reach: oneTenant, handler: s.getKey},

@@ -27,6 +27,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/newcomer"
 	"github.com/quotasvc/quotasvc/internal/override"
 	"github.com/quotasvc/quotasvc/internal/roster"
+	"github.com/quotasvc/quotasvc/internal/status"
 	"github.com/quotasvc/quotasvc/internal/testclock"
 	"github.com/quotasvc/quotasvc/internal/webhooks"
 )
@@ -61,6 +62,8 @@ type Config struct {
 	// Webhooks tells events. Required where there are backends. The server neither starts nor stops it.
 	Webhooks *webhooks.Service
 
+	// Status says how the service is. Required where there are backends. The server neither starts nor stops it.
+	Status *status.Board
 	// Denials are those of the gate; nil: nobody remembers them.
 	Denials *denial.Recorder
 

@@ -34,6 +34,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/newcomer"
 	"github.com/quotasvc/quotasvc/internal/override"
 	"github.com/quotasvc/quotasvc/internal/ratelimit"
+	"github.com/quotasvc/quotasvc/internal/status"
 	"github.com/quotasvc/quotasvc/internal/testclock"
 	"github.com/quotasvc/quotasvc/internal/testenv"
 	"github.com/quotasvc/quotasvc/internal/transport"
@@ -139,6 +140,10 @@ func (s *service) serve(g *gate.Gate, l *pg.Ledger, c *catalog.Catalog, change [
 	}
 	if s.overrides != nil {
 		cfg.Overrides = s.overrides.Store
+	}
+	if cfg.Status == nil && l != nil {
+		cfg.Status, err = status.New(status.Config{Reports: h, Now: l.Now, Counted: cfg.Registry, Faults: func() []status.Fault { return nil }, Log: cfg.Log})
+		s.check(err)
 	}
 	s.server, err = New(g, l, h, c, cfg)
 	s.check(err)

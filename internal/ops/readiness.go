@@ -95,6 +95,29 @@ func (e *Endpoints) readiness(strict bool) readiness {
 	return answer
 }
 
+// Fault is a part that does not work as it should.
+type Fault struct{ Part, Reason string }
+
+// Faults returns the conditions that do not hold, the backends that are down, and the warnings. It does not wait.
+func (s *Service) Faults() []Fault {
+	var out []Fault
+	add := func(name string, err error) {
+		if err != nil {
+			out = append(out, Fault{name, err.Error()})
+		}
+	}
+	for _, c := range s.Conditions {
+		add(c.Name, c.Check())
+	}
+	for _, b := range s.Backends {
+		add(b.name, b.state())
+	}
+	for _, w := range s.Warnings {
+		add(w.Name, w.Check())
+	}
+	return out
+}
+
 // send answers with value as JSON.
 func send(w http.ResponseWriter, status int, value any) {
 	w.Header().Set("Content-Type", "application/json")

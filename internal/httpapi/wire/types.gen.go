@@ -107,6 +107,23 @@ const (
 	KeyScopeUse   KeyScope = "use"
 )
 
+// Defines values for LastRollStatus.
+const (
+	LastRollStatusAbandoned LastRollStatus = "abandoned"
+	LastRollStatusDone      LastRollStatus = "done"
+	LastRollStatusFailed    LastRollStatus = "failed"
+	LastRollStatusRunning   LastRollStatus = "running"
+)
+
+// Defines values for LastVerificationStatus.
+const (
+	LastVerificationStatusAbandoned LastVerificationStatus = "abandoned"
+	LastVerificationStatusClean     LastVerificationStatus = "clean"
+	LastVerificationStatusDrift     LastVerificationStatus = "drift"
+	LastVerificationStatusFailed    LastVerificationStatus = "failed"
+	LastVerificationStatusRunning   LastVerificationStatus = "running"
+)
+
 // Defines values for LimitCostBy.
 const (
 	LimitCostByAmount  LimitCostBy = "amount"
@@ -1395,6 +1412,85 @@ type KeyList struct {
 // KeyScope What a key may do. `admin` includes both others.
 type KeyScope string
 
+// LastArchive The newest month that was archived.
+type LastArchive struct {
+	// ArchivedAt When it was archived.
+	ArchivedAt time.Time `json:"archived_at"`
+
+	// Month The month.
+	//
+	// Examples: 2025-10
+	Month string `json:"month"`
+
+	// RemovedAt When it was removed from PostgreSQL; null while it is.
+	RemovedAt *time.Time `json:"removed_at"`
+}
+
+// LastRoll The roll that was started last.
+type LastRoll struct {
+	// AsOf What was due at this instant is closed.
+	AsOf time.Time `json:"as_of"`
+
+	// FinishedAt When it ended; null while it runs.
+	FinishedAt *time.Time `json:"finished_at"`
+
+	// Processed The balances that were closed so far.
+	Processed int64 `json:"processed"`
+
+	// RollID An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
+	RollID ID `json:"roll_id"`
+
+	// StartedAt When it started.
+	StartedAt time.Time `json:"started_at"`
+
+	// Status As that of a roll.
+	Status LastRollStatus `json:"status"`
+
+	// Total The balances that were due at its start.
+	Total int64 `json:"total"`
+}
+
+// LastRollStatus As that of a roll.
+type LastRollStatus string
+
+// LastSeal The newest sealed day.
+type LastSeal struct {
+	// Day In UTC.
+	//
+	// Examples: 2026-11-22
+	Day string `json:"day"`
+
+	// Heads Balances that had new entries.
+	Heads int64 `json:"heads"`
+
+	// Position In the log of seals, from 0.
+	Position int64 `json:"position"`
+
+	// SealedAt When it was sealed.
+	SealedAt time.Time `json:"sealed_at"`
+}
+
+// LastVerification The verification that was started last by a client; the continuous one of each instance is in its metrics.
+type LastVerification struct {
+	// FinishedAt When it ended; null while it runs.
+	FinishedAt *time.Time `json:"finished_at"`
+
+	// StartedAt When it started.
+	StartedAt time.Time `json:"started_at"`
+
+	// Status As that of a verification.
+	Status LastVerificationStatus `json:"status"`
+
+	// Tenant An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
+	Tenant ID `json:"tenant,omitempty,omitzero"`
+
+	// VerificationID An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
+	VerificationID ID `json:"verification_id"`
+}
+
+// LastVerificationStatus As that of a verification.
+type LastVerificationStatus string
+
 // LeaseAnswer A lease, or what a dry run found.
 type LeaseAnswer struct {
 	// Degraded Redis is down; decided by the limit's `on_backend_error`.
@@ -2198,6 +2294,29 @@ type RefundedItem struct {
 	Remaining Count `json:"remaining"`
 }
 
+// RefusedMinute A minute with refusals.
+type RefusedMinute struct {
+	// Minute Its begin.
+	Minute time.Time `json:"minute"`
+
+	// N How many requests were refused.
+	N int64 `json:"n"`
+}
+
+// RefusedTenant A tenant of those that are refused most.
+type RefusedTenant struct {
+	// Code The code of most of them.
+	//
+	// Examples: quota_exceeded
+	Code string `json:"code"`
+
+	// N How many of its requests were refused.
+	N int64 `json:"n"`
+
+	// Tenant An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
+	Tenant ID `json:"tenant"`
+}
+
 // ResetAnswer What came of a reset.
 type ResetAnswer struct {
 	// Existed Whether the bucket had been charged.
@@ -2282,6 +2401,36 @@ type SealSummary struct {
 
 	// SealedAt When it was sealed.
 	SealedAt time.Time `json:"sealed_at"`
+}
+
+// ServiceStatus How the service is.
+type ServiceStatus struct {
+	// Archive The newest month that was archived.
+	Archive *LastArchive `json:"archive,omitempty"`
+
+	// At The ledger's time.
+	At time.Time `json:"at"`
+
+	// Degraded What does not work as it should on this instance. Empty means that everything does.
+	Degraded []StatusFault `json:"degraded"`
+
+	// Refusals The requests that all instances have refused, as the tenants' denials count them.
+	Refusals *StatusRefusals `json:"refusals,omitempty"`
+
+	// Requests Requests that the instance has answered since an instant, about a minute ago.
+	Requests StatusRequests `json:"requests"`
+
+	// Roll The roll that was started last.
+	Roll *LastRoll `json:"roll,omitempty"`
+
+	// Seal The newest sealed day.
+	Seal *LastSeal `json:"seal,omitempty"`
+
+	// StartedAt When the instance that answers was started.
+	StartedAt time.Time `json:"started_at"`
+
+	// Verification The verification that was started last by a client; the continuous one of each instance is in its metrics.
+	Verification *LastVerification `json:"verification,omitempty"`
 }
 
 // Source The source of a grant. overage is use that no grant paid.
@@ -2432,6 +2581,50 @@ type StatementSummary struct {
 
 	// Used In the meter's smallest unit.
 	Used Count `json:"used"`
+}
+
+// StatusFault A part that does not work as it should.
+type StatusFault struct {
+	// Part Which one, as /readyz names it.
+	//
+	// Examples: redis
+	Part string `json:"part"`
+
+	// Reason What is wrong.
+	Reason string `json:"reason"`
+}
+
+// StatusRefusals The requests that all instances have refused, as the tenants' denials count them.
+type StatusRefusals struct {
+	// From The first minute that is counted.
+	From time.Time `json:"from"`
+
+	// Minutes Those of each minute, oldest first; a minute without any is not listed.
+	Minutes []RefusedMinute `json:"minutes"`
+
+	// Tenants The ten tenants with the most of them, the most first.
+	Tenants []RefusedTenant `json:"tenants"`
+
+	// To The end of the last one.
+	To time.Time `json:"to"`
+
+	// Total How many they are.
+	Total int64 `json:"total"`
+}
+
+// StatusRequests Requests that the instance has answered since an instant, about a minute ago.
+type StatusRequests struct {
+	// Answered All of them.
+	Answered int64 `json:"answered"`
+
+	// Failed Those that were answered with 500 or above.
+	Failed int64 `json:"failed"`
+
+	// From From when on they are counted.
+	From time.Time `json:"from"`
+
+	// Refused Those that were answered with 402, 403 or 429.
+	Refused int64 `json:"refused"`
 }
 
 // Sum A sum of many entries, in the meter's smallest unit. It may exceed 2^53-1, which single amounts do not. 2^63-1 stands for any larger sum.

@@ -1401,6 +1401,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/status": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * How the service is now
+         * @description What the instance that answers did in the last minute, what does not work and why, who was refused most in the last hour, and the last jobs. It answers also while PostgreSQL or Redis is away. Refusals and jobs are those of all instances, a few seconds old; they are missing while they cannot be read. A key that is bound to a tenant may not ask.
+         */
+        get: operations["getStatus"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/keys": {
         parameters: {
             query?: never;
@@ -3967,6 +3987,204 @@ export interface components {
              * @description When it ended; null while it runs.
              */
             finished_at: string | null;
+        };
+        /** @description How the service is. */
+        ServiceStatus: {
+            /**
+             * Format: date-time
+             * @description The ledger's time.
+             */
+            at: string;
+            /**
+             * Format: date-time
+             * @description When the instance that answers was started.
+             */
+            started_at: string;
+            requests: components["schemas"]["StatusRequests"];
+            /** @description What does not work as it should on this instance. Empty means that everything does. */
+            degraded: components["schemas"]["StatusFault"][];
+            refusals?: components["schemas"]["StatusRefusals"];
+            verification?: components["schemas"]["LastVerification"];
+            roll?: components["schemas"]["LastRoll"];
+            seal?: components["schemas"]["LastSeal"];
+            archive?: components["schemas"]["LastArchive"];
+        };
+        /** @description Requests that the instance has answered since an instant, about a minute ago. */
+        StatusRequests: {
+            /**
+             * Format: date-time
+             * @description From when on they are counted.
+             */
+            from: string;
+            /**
+             * Format: int64
+             * @description All of them.
+             */
+            answered: number;
+            /**
+             * Format: int64
+             * @description Those that were answered with 402, 403 or 429.
+             */
+            refused: number;
+            /**
+             * Format: int64
+             * @description Those that were answered with 500 or above.
+             */
+            failed: number;
+        };
+        /** @description A part that does not work as it should. */
+        StatusFault: {
+            /**
+             * @description Which one, as /readyz names it.
+             * @example redis
+             */
+            part: string;
+            /** @description What is wrong. */
+            reason: string;
+        };
+        /** @description The requests that all instances have refused, as the tenants' denials count them. */
+        StatusRefusals: {
+            /**
+             * Format: date-time
+             * @description The first minute that is counted.
+             */
+            from: string;
+            /**
+             * Format: date-time
+             * @description The end of the last one.
+             */
+            to: string;
+            /**
+             * Format: int64
+             * @description How many they are.
+             */
+            total: number;
+            /** @description Those of each minute, oldest first; a minute without any is not listed. */
+            minutes: components["schemas"]["RefusedMinute"][];
+            /** @description The ten tenants with the most of them, the most first. */
+            tenants: components["schemas"]["RefusedTenant"][];
+        };
+        /** @description A minute with refusals. */
+        RefusedMinute: {
+            /**
+             * Format: date-time
+             * @description Its begin.
+             */
+            minute: string;
+            /**
+             * Format: int64
+             * @description How many requests were refused.
+             */
+            n: number;
+        };
+        /** @description A tenant of those that are refused most. */
+        RefusedTenant: {
+            tenant: components["schemas"]["Id"];
+            /**
+             * Format: int64
+             * @description How many of its requests were refused.
+             */
+            n: number;
+            /**
+             * @description The code of most of them.
+             * @example quota_exceeded
+             */
+            code: string;
+        };
+        /** @description The verification that was started last by a client; the continuous one of each instance is in its metrics. */
+        LastVerification: {
+            verification_id: components["schemas"]["Id"];
+            tenant?: components["schemas"]["Id"];
+            /**
+             * @description As that of a verification.
+             * @enum {string}
+             */
+            status: "running" | "clean" | "drift" | "failed" | "abandoned";
+            /**
+             * Format: date-time
+             * @description When it started.
+             */
+            started_at: string;
+            /**
+             * Format: date-time
+             * @description When it ended; null while it runs.
+             */
+            finished_at: string | null;
+        };
+        /** @description The roll that was started last. */
+        LastRoll: {
+            roll_id: components["schemas"]["Id"];
+            /**
+             * Format: date-time
+             * @description What was due at this instant is closed.
+             */
+            as_of: string;
+            /**
+             * @description As that of a roll.
+             * @enum {string}
+             */
+            status: "running" | "done" | "failed" | "abandoned";
+            /**
+             * Format: int64
+             * @description The balances that were due at its start.
+             */
+            total: number;
+            /**
+             * Format: int64
+             * @description The balances that were closed so far.
+             */
+            processed: number;
+            /**
+             * Format: date-time
+             * @description When it started.
+             */
+            started_at: string;
+            /**
+             * Format: date-time
+             * @description When it ended; null while it runs.
+             */
+            finished_at: string | null;
+        };
+        /** @description The newest sealed day. */
+        LastSeal: {
+            /**
+             * @description In UTC.
+             * @example 2026-11-22
+             */
+            day: string;
+            /**
+             * Format: int64
+             * @description In the log of seals, from 0.
+             */
+            position: number;
+            /**
+             * Format: int64
+             * @description Balances that had new entries.
+             */
+            heads: number;
+            /**
+             * Format: date-time
+             * @description When it was sealed.
+             */
+            sealed_at: string;
+        };
+        /** @description The newest month that was archived. */
+        LastArchive: {
+            /**
+             * @description The month.
+             * @example 2025-10
+             */
+            month: string;
+            /**
+             * Format: date-time
+             * @description When it was archived.
+             */
+            archived_at: string;
+            /**
+             * Format: date-time
+             * @description When it was removed from PostgreSQL; null while it is.
+             */
+            removed_at: string | null;
         };
         /** @description What to verify. */
         VerificationRequest: {
@@ -8178,6 +8396,33 @@ export interface operations {
             401: components["responses"]["Unauthenticated"];
             403: components["responses"]["KeyForbidden"];
             404: components["responses"]["NotFound"];
+            429: components["responses"]["TooManyWrongKeys"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getStatus: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description How it is. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ServiceStatus"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["KeyForbidden"];
             429: components["responses"]["TooManyWrongKeys"];
             500: components["responses"]["Internal"];
             503: components["responses"]["Unavailable"];

@@ -75,6 +75,7 @@ export const operationTable = {
   getVerification: {method: 'GET', path: '/v1/verifications/{verification_id}', query: [], key: false, safe: true, pages: false},
   listSeals: {method: 'GET', path: '/v1/seals', query: ['limit', 'cursor'], key: false, safe: true, pages: true},
   getSeal: {method: 'GET', path: '/v1/seals/{day}', query: [], key: false, safe: true, pages: false},
+  getStatus: {method: 'GET', path: '/v1/status', query: [], key: false, safe: true, pages: false},
   listKeys: {method: 'GET', path: '/v1/keys', query: ['limit', 'cursor'], key: false, safe: true, pages: true},
   createKey: {method: 'POST', path: '/v1/keys', query: [], key: false, safe: false, pages: false},
   getKey: {method: 'GET', path: '/v1/keys/{key_id}', query: [], key: false, safe: true, pages: false},

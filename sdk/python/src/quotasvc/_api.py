@@ -1711,6 +1711,22 @@ class Api:
             models.Seal,
         )
 
+    def get_status(
+        self,
+    ) -> models.ServiceStatus:
+        """How the service is now.
+
+        What the instance that answers did in the last minute, what does not work and why, who was refused most in the last hour,
+        and the last jobs. It answers also while PostgreSQL or Redis is away. Refusals and jobs are those of all instances, a few
+        seconds old; they are missing while they cannot be read. A key that is bound to a tenant may not ask.
+
+        Scope: read.
+        """
+        return self._transport.call(
+            Call("GET", "/v1/status"),
+            models.ServiceStatus,
+        )
+
     def create_key(
         self,
         *,

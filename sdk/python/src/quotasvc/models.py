@@ -1130,6 +1130,100 @@ class Seal(Answer):
     consistency_proof: list[str]
 
 
+@dataclass(frozen=True, kw_only=True)
+class StatusRequests(Answer):
+    """Requests that the instance has answered since an instant, about a minute ago."""
+    from_: datetime = renamed("from", True)
+    answered: int
+    refused: int
+    failed: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class StatusFault(Answer):
+    """A part that does not work as it should."""
+    part: str
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class RefusedMinute(Answer):
+    """A minute with refusals."""
+    minute: datetime
+    n: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class RefusedTenant(Answer):
+    """A tenant of those that are refused most."""
+    tenant: str
+    n: int
+    code: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class StatusRefusals(Answer):
+    """The requests that all instances have refused, as the tenants' denials count them."""
+    from_: datetime = renamed("from", True)
+    to: datetime
+    total: int
+    minutes: list[RefusedMinute]
+    tenants: list[RefusedTenant]
+
+
+@dataclass(frozen=True, kw_only=True)
+class LastVerification(Answer):
+    """The verification that was started last by a client; the continuous one of each instance is in its metrics."""
+    verification_id: str
+    tenant: str | None = None
+    status: Literal["running", "clean", "drift", "failed", "abandoned"]
+    started_at: datetime
+    finished_at: datetime | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class LastRoll(Answer):
+    """The roll that was started last."""
+    roll_id: str
+    as_of: datetime
+    status: Literal["running", "done", "failed", "abandoned"]
+    total: int
+    processed: int
+    started_at: datetime
+    finished_at: datetime | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class LastSeal(Answer):
+    """The newest sealed day."""
+    day: str
+    position: int
+    heads: int
+    sealed_at: datetime
+
+
+@dataclass(frozen=True, kw_only=True)
+class LastArchive(Answer):
+    """The newest month that was archived."""
+    month: str
+    archived_at: datetime
+    removed_at: datetime | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServiceStatus(Answer):
+    """How the service is."""
+    at: datetime
+    started_at: datetime
+    requests: StatusRequests
+    degraded: list[StatusFault]
+    refusals: StatusRefusals | None = None
+    verification: LastVerification | None = None
+    roll: LastRoll | None = None
+    seal: LastSeal | None = None
+    archive: LastArchive | None = None
+
+
 KeyScope = Literal["use", "read", "admin"]
 
 

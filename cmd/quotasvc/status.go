@@ -1,0 +1,65 @@
+package main
+
+import (
+	"context"
+	"errors"
+
+	"github.com/quotasvc/quotasvc/internal/catalog"
+	"github.com/quotasvc/quotasvc/internal/ledger/history"
+	"github.com/quotasvc/quotasvc/internal/ledger/pg"
+	"github.com/quotasvc/quotasvc/internal/ops"
+	"github.com/quotasvc/quotasvc/internal/ratelimit"
+	"github.com/quotasvc/quotasvc/internal/redisstore"
+	"github.com/quotasvc/quotasvc/internal/status"
+)
+
+// startStatus starts what answers how the service is. What it shows is set before the first request: see show.
+func (s *service) startStatus(m *measurements, l *pg.Ledger, h *history.Reader) (*status.Board, error) {
+	board, err := status.New(status.Config{Reports: h, Now: l.Now, Counted: m.registry, Log: s.log, Faults: func() []status.Fault {
+		var out []status.Fault
+		for _, f := range s.shown.Faults() {
+			out = append(out, status.Fault{Part: f.Part, Reason: f.Reason})
+		}
+		return out
+	}})
+	if err != nil {
+		return nil, err
+	}
+	board.Start()
+	s.onStop("status", board.Stop)
+	return board, nil
+}
+
+// show sets what operators see of the service.
+func (s *service) show(ctx context.Context, m *measurements, l *pg.Ledger, c *catalog.Catalog, h *history.Reader, store *redisstore.Store, limiter *ratelimit.Limiter) {
+	s.shown = ops.Service{
+		Metrics:  m.registry,
+		Warnings: s.shown.Warnings,
+		Conditions: []ops.Condition{{Name: "catalogue", Check: func() error {
+			if c.Snapshot().ReadAt.IsZero() {
+				return errors.New("not loaded yet")
+			}
+			return nil
+		}}},
+		Backends: []*ops.Backend{ops.NewBackend(ctx, "postgresql", l.Ping, m.registry)},
+	}
+	if store != nil {
+		s.shown.Backends = append(s.shown.Backends, ops.NewBackend(ctx, "redis", store.Ping, m.registry))
+		s.shown.Replicas = func() ops.ReplicaCount {
+			r := limiter.Replicas()
+			return ops.ReplicaCount{Live: r.Live(), DividedBy: r.Count()}
+		}
+	}
+	if h.HasReplica() {
+		s.shown.Backends = append(s.shown.Backends, ops.NewBackend(ctx, "report_replica", h.ReplicaState, m.registry))
+		s.shown.ReportLag = func() *ops.ReportLag {
+			if lag := h.ReplicaLag(); lag != nil {
+				return &ops.ReportLag{Seconds: lag.Seconds, Bytes: lag.Bytes}
+			}
+			return nil
+		}
+	}
+	for _, b := range s.shown.Backends {
+		s.onStop("questions to a backend", b.Stop)
+	}
+}

@@ -1,0 +1,26 @@
+package answers
+
+import (
+	"github.com/quotasvc/quotasvc/internal/denial"
+	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
+)
+
+// Denials returns the refused requests of a tenant.
+func Denials(l *denial.List) wire.DenialList {
+	return wire.DenialList{
+		From: l.From, To: l.To, CountsFrom: l.CountsFrom, Items: Map(l.Denials, denialOf),
+		Counts: Map(l.Counts, func(c *denial.Count) wire.DenialCount {
+			return wire.DenialCount{Minute: c.Minute, Code: c.Code, Meter: c.Meter, Rule: c.Rule, N: c.N}
+		}),
+	}
+}
+
+func denialOf(d *denial.Denial) wire.Denial {
+	out := wire.Denial{
+		At: d.At, Code: d.Code, Meter: d.Meter, Rule: d.Rule, Subject: d.Subject, Route: d.Route, Required: d.Required, RequestID: d.RequestID,
+	}
+	if d.Required > 0 {
+		out.Available = &d.Available
+	}
+	return out
+}

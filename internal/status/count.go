@@ -1,0 +1,49 @@
+package status
+
+import (
+	"errors"
+	"net/http"
+	"strconv"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// requestsMetric counts the answered requests of the API by their status.
+const requestsMetric = "quotasvc_http_requests_total"
+
+// count reads the counters. Collectors that fail do not matter if requests are counted.
+func count(from prometheus.Gatherer) (Requests, error) {
+	families, err := from.Gather()
+	var out Requests
+	for _, f := range families {
+		if f.GetName() != requestsMetric {
+			continue
+		}
+		for _, m := range f.GetMetric() {
+			n := int64(m.GetCounter().GetValue())
+			out.Answered += n
+			for _, l := range m.GetLabel() {
+				if l.GetName() == "status" {
+					out.add(l.GetValue(), n)
+				}
+			}
+		}
+		return out, nil
+	}
+	if err == nil {
+		err = errors.New("no request was counted yet")
+	}
+	return out, err
+}
+
+// add counts n requests with a status.
+func (r *Requests) add(status string, n int64) {
+	code, err := strconv.Atoi(status)
+	switch {
+	case err != nil:
+	case code >= http.StatusInternalServerError:
+		r.Failed += n
+	case code == http.StatusPaymentRequired, code == http.StatusForbidden, code == http.StatusTooManyRequests:
+		r.Refused += n
+	}
+}

@@ -1,0 +1,215 @@
+package status
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/quotasvc/quotasvc/internal/ledger/history"
+)
+
+const (
+	// recordsFor is how long records are shown before they are read again.
+	recordsFor = 4 * time.Second
+
+	// restShare is how many times as long as the last reading took the next one waits at least.
+	restShare = 20
+
+	// refusalsBack is how far refusals are counted.
+	refusalsBack = time.Hour
+
+	// tenantsMax bounds the tenants that are refused most.
+	tenantsMax = 10
+)
+
+// Records are what all instances have written.
+type Records struct {
+	Refusals     Refusals
+	Verification *Job // nil: there was none
+	Roll         *Roll
+	Seal         *Seal
+	Archive      *Archive
+}
+
+// Refusals are the refused requests in [From, To).
+type Refusals struct {
+	From, To time.Time
+	Total    int64
+	Minutes  []Minute // with refusals, oldest first
+	Tenants  []Refused
+}
+
+// Minute is how many requests were refused in a minute.
+type Minute struct {
+	Minute time.Time
+	N      int64
+}
+
+// Refused is a tenant of those that are refused most.
+type Refused struct {
+	Tenant string
+	N      int64
+	Code   string // the one that it was refused with most
+}
+
+// Job is a verification, or a roll. Status is running, abandoned, or how it ended.
+type Job struct {
+	ID, Tenant, Status string // tenant: empty: all
+	StartedAt          time.Time
+	FinishedAt         time.Time // zero: it runs, or was abandoned
+}
+
+// Roll is a roll with its progress.
+type Roll struct {
+	Job
+
+	AsOf             time.Time
+	Total, Processed int64
+}
+
+// Seal is a sealed day.
+type Seal struct {
+	Day             time.Time
+	Position, Heads int64
+	SealedAt        time.Time
+}
+
+// Archive is a month that was archived.
+type Archive struct {
+	Month      time.Time
+	ArchivedAt time.Time
+	RemovedAt  time.Time // zero: not everything is removed from PostgreSQL yet
+}
+
+// recorded are the records that were read last. Who holds the turn reads them.
+type recorded struct {
+	turn  chan struct{}
+	value *Records
+	until time.Time // when they are read again
+}
+
+// readRecords returns records that are a few seconds old at most.
+func (b *Board) readRecords(ctx context.Context) (*Records, error) {
+	r := &b.records
+	select {
+	case r.turn <- struct{}{}:
+		defer func() { <-r.turn }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	began := time.Now()
+	if r.value != nil && began.Before(r.until) {
+		return r.value, nil
+	}
+	read, err := history.Report(ctx, b.cfg.Reports, "", b.ask)
+	if err != nil {
+		return nil, err
+	}
+	r.value, r.until = read, time.Now().Add(max(recordsFor, restShare*time.Since(began)))
+	return read, nil
+}
+
+// ask reads the records in one transaction: reports look things up, and these statements sort.
+func (b *Board) ask(ctx context.Context, pool *pgxpool.Pool) (*Records, error) {
+	now := b.cfg.Now()
+	out := &Records{Refusals: Refusals{From: now.Add(-refusalsBack).Truncate(time.Minute).UTC(), To: now.Add(time.Minute).Truncate(time.Minute).UTC()}}
+	err := pgx.BeginTxFunc(ctx, pool, pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, "SET LOCAL enable_bitmapscan = on; SET LOCAL enable_hashagg = on; SET LOCAL enable_sort = on; SET LOCAL plan_cache_mode = force_custom_plan"); err != nil {
+			return err
+		}
+		if err := b.askRefusals(ctx, tx, &out.Refusals); err != nil {
+			return err
+		}
+		return b.askJobs(ctx, tx, out)
+	})
+	if err != nil {
+		return nil, history.Failed("read the status", err)
+	}
+	return out, nil
+}
+
+func (b *Board) askRefusals(ctx context.Context, tx pgx.Tx, out *Refusals) error {
+	var m Minute
+	rows, _ := tx.Query(ctx, b.sql["RefusalsByMinute"], out.From, out.To) // its error is that of the rows
+	if _, err := pgx.ForEachRow(rows, []any{&m.Minute, &m.N}, func() error {
+		out.Total += m.N
+		out.Minutes = append(out.Minutes, Minute{m.Minute.UTC(), m.N})
+		return nil
+	}); err != nil || out.Total == 0 {
+		return err
+	}
+	var t Refused
+	var ids []string
+	rows, _ = tx.Query(ctx, b.sql["MostRefused"], out.From, out.To, tenantsMax)
+	if _, err := pgx.ForEachRow(rows, []any{&t.Tenant, &t.N}, func() error {
+		out.Tenants, ids = append(out.Tenants, t), append(ids, t.Tenant)
+		return nil
+	}); err != nil {
+		return err
+	}
+	codes := map[string]string{}
+	rows, _ = tx.Query(ctx, b.sql["RefusedBy"], out.From, out.To, ids)
+	if _, err := pgx.ForEachRow(rows, []any{&t.Tenant, &t.Code, &t.N}, func() error {
+		if codes[t.Tenant] == "" {
+			codes[t.Tenant] = t.Code
+		}
+		return nil
+	}); err != nil {
+		return err
+	}
+	for i := range out.Tenants {
+		out.Tenants[i].Code = codes[out.Tenants[i].Tenant]
+	}
+	return nil
+}
+
+func (b *Board) askJobs(ctx context.Context, tx pgx.Tx, out *Records) error {
+	var v Job
+	var roll Roll
+	var seal Seal
+	var archive Archive
+	var finished, rolled, removed *time.Time
+	var abandoned, dropped bool
+	for _, q := range []struct {
+		statement string
+		into      []any
+		found     func()
+	}{
+		{"LastVerification", []any{&v.ID, &v.Tenant, &v.Status, &v.StartedAt, &finished, &abandoned}, func() {
+			v.end(finished, abandoned)
+			out.Verification = &v
+		}},
+		{"LastRoll", []any{&roll.ID, &roll.AsOf, &roll.Status, &roll.Total, &roll.Processed, &roll.StartedAt, &rolled, &dropped}, func() {
+			roll.end(rolled, dropped)
+			roll.AsOf, out.Roll = roll.AsOf.UTC(), &roll
+		}},
+		{"LastSeal", []any{&seal.Day, &seal.Position, &seal.Heads, &seal.SealedAt}, func() { seal.SealedAt, out.Seal = seal.SealedAt.UTC(), &seal }},
+		{"LastArchive", []any{&archive.Month, &archive.ArchivedAt, &removed}, func() {
+			if archive.ArchivedAt = archive.ArchivedAt.UTC(); removed != nil {
+				archive.RemovedAt = removed.UTC()
+			}
+			out.Archive = &archive
+		}},
+	} {
+		switch err := tx.QueryRow(ctx, b.sql[q.statement]).Scan(q.into...); {
+		case err == nil:
+			q.found()
+		case !errors.Is(err, pgx.ErrNoRows):
+			return err
+		}
+	}
+	return nil
+}
+
+// end sets how a job ended.
+func (j *Job) end(finished *time.Time, abandoned bool) {
+	if j.StartedAt = j.StartedAt.UTC(); finished != nil {
+		j.FinishedAt = finished.UTC()
+	}
+	if abandoned {
+		j.Status = "abandoned"
+	}
+}
