@@ -86,7 +86,10 @@ func Open(ctx context.Context, cfg Config) (*Recorder, error) {
 	conn.MaxConns, conn.BeforeConnect, conn.ConnConfig.ConnectTimeout = 1, cfg.Login.Apply, dialTimeout
 	conn.ConnConfig.RuntimeParams["application_name"], conn.ConnConfig.RuntimeParams["timezone"] = "quotasvc-denials", "UTC"
 	limit := strconv.FormatInt(chunkTimeout.Milliseconds(), 10)
-	pgpool.Set(conn.ConnConfig, map[string]string{"jit": "off", "statement_timeout": limit, "idle_in_transaction_session_timeout": limit})
+	pgpool.Set(conn.ConnConfig, map[string]string{
+		"jit": "off", "statement_timeout": limit, "idle_in_transaction_session_timeout": limit,
+		"plan_cache_mode": "force_custom_plan", // on Citus only a plan for the tenants leaves out the other nodes
+	})
 	if r.pool, err = pgxpool.NewWithConfig(ctx, conn); err != nil {
 		return nil, fmt.Errorf("denials: open pool: %w", err)
 	}

@@ -4,20 +4,20 @@
 -- Adds to counts; one element of each array per count. Those of tenants that do not exist are left out. It locks the rows in their order, so that instances
 -- do not wait for each other in a circle.
 INSERT INTO denial_counts AS c (tenant_id, minute, code, meter, rule, n)
-SELECT d.tenant_id, d.minute, d.code, d.meter, d.rule, d.n
+SELECT t.tenant_id, d.minute, d.code, d.meter, d.rule, d.n
 FROM unnest($1::text[], $2::timestamptz[], $3::text[], $4::text[], $5::text[], $6::bigint[]) AS d (tenant_id, minute, code, meter, rule, n)
-JOIN tenants t ON t.tenant_id = d.tenant_id
-ORDER BY d.tenant_id, d.minute, d.code, d.meter, d.rule
+JOIN tenants t ON t.tenant_id = d.tenant_id AND t.tenant_id = ANY ($1::text[])
+ORDER BY t.tenant_id, d.minute, d.code, d.meter, d.rule
 ON CONFLICT (tenant_id, minute, code, meter, rule) DO UPDATE SET n = c.n + excluded.n;
 
 -- name: AddRecent
 -- Puts explanations before those that tenants have, and keeps the first 100 of each; one element of each array per tenant: its id, the instant of its newest
 -- one, and a JSON array, newest first. Those of tenants that do not exist are left out. It locks the rows in the order of their ids.
 INSERT INTO denials_recent AS r (tenant_id, newest_at, items)
-SELECT d.tenant_id, d.newest_at, d.items::jsonb
+SELECT t.tenant_id, d.newest_at, d.items::jsonb
 FROM unnest($1::text[], $2::timestamptz[], $3::text[]) AS d (tenant_id, newest_at, items)
-JOIN tenants t ON t.tenant_id = d.tenant_id
-ORDER BY d.tenant_id
+JOIN tenants t ON t.tenant_id = d.tenant_id AND t.tenant_id = ANY ($1::text[])
+ORDER BY t.tenant_id
 ON CONFLICT (tenant_id) DO UPDATE
 SET newest_at = greatest(r.newest_at, excluded.newest_at), items = jsonb_path_query_array(excluded.items || r.items, '$[0 to 99]');
 

@@ -31,7 +31,7 @@ SELECT g.value, g.seq, g.updated_at FROM gauges g WHERE g.tenant_id = $1 AND g.m
 
 -- name: UpdateGauge
 -- The row is locked.
-UPDATE gauges SET value = $4, seq = $5, updated_at = $6 WHERE tenant_id = $1 AND meter = $2 AND subject = $3;
+UPDATE gauges g SET value = $4, seq = $5, updated_at = $6 WHERE g.tenant_id = $1 AND g.meter = $2 AND g.subject = $3;
 
 -- name: InsertEntry
 INSERT INTO gauge_entries (tenant_id, meter, subject, seq, operation_id, fingerprint, before, after, allowed, created_at, actor)

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/url"
+	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -17,30 +19,43 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/quotasvc/quotasvc/internal/citus"
+	"github.com/quotasvc/quotasvc/internal/events"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/namedsql"
 	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
-// hotStatements returns the statements of a batch and of a check, for Citus. They name several tenants, all of one shard group.
+// hotStatements returns the statements of a batch and of a check, for Citus. They name several tenants, all of one shard group. With them are those that
+// store denials, about once a second.
 func hotStatements(t *testing.T) map[string]string {
 	t.Helper()
-	all, err := namedsql.LoadFor(namedsql.Citus, sqlFiles)
-	if err != nil {
-		t.Fatal(err)
-	}
 	hot := map[string]string{}
-	for name, statement := range all {
-		if strings.Contains(statement, "unnest($1::text[]") && !slices.Contains([]string{"FirstDue", "DueBalances"}, name) {
-			hot[name] = statement
+	for _, dir := range []string{".", "../../events", "../../denial"} {
+		for name, statement := range statementsOf(t, dir) {
+			if strings.Contains(statement, "unnest($1::text[]") && !slices.Contains([]string{"FirstDue", "DueBalances", "GivePositions"}, name) {
+				hot[name] = statement
+			}
 		}
 	}
-	for _, name := range []string{"LockBalances", "Clock", "StoredEntries", "InsertPlainDebits", "UpdateDrawnBalances", "SelectBalances", "WhyAbsent", "LockDueOf"} {
+	for _, name := range []string{
+		"LockBalances", "Clock", "StoredEntries", "InsertPlainDebits", "UpdateDrawnBalances", "SelectBalances", "WhyAbsent", "LockDueOf",
+		"InsertEvents", "SelectMarks", "InsertMarks", "InsertReminders", "AddCounts", "AddRecent",
+	} {
 		if hot[name] == "" {
 			t.Errorf("%s is not among the statements that name several tenants", name)
 		}
 	}
 	return hot
+}
+
+// statementsOf returns the statements of a package, for Citus.
+func statementsOf(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	all, err := namedsql.LoadFor(namedsql.Citus, os.DirFS(dir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
 }
 
 var tableReference = regexp.MustCompile(`(?:FROM|JOIN|UPDATE) (\w+) (\w+)\b`)
@@ -54,23 +69,34 @@ func TestStatements_OfBatchesAndChecks_NameTheTenantsForEveryTable(t *testing.T)
 	}
 	seen := 0
 	for name, statement := range hotStatements(t) {
-		references := map[string]int{}
-		for _, m := range tableReference.FindAllStringSubmatch(statement, -1) {
-			if distributed[m[1]] {
-				references[m[2]]++
-			}
-		}
-		for alias, times := range references {
-			seen++
-			if got := strings.Count(statement, alias+".tenant_id = ANY ($1::text[])"); got != times {
-				t.Errorf("%s reads or writes a distributed table as %s %d times and names the tenants %d times: add -- citus: AND %s.tenant_id = ANY ($1::text[])",
-					name, alias, times, got, alias)
-			}
-		}
+		seen += nameTheTenants(t, distributed, name, statement, " = ANY ($1::text[])")
 	}
-	if seen < 25 {
+	for name, statement := range statementsOf(t, "../../gauge") {
+		seen += nameTheTenants(t, distributed, name, statement, " = $1")
+	}
+	if seen < 40 {
 		t.Errorf("only %d tables were found in the statements: the test does not see them", seen)
 	}
+}
+
+// nameTheTenants compares how often a statement reads or writes a distributed table with how often it says which tenants it means, and returns the
+// number of such tables.
+func nameTheTenants(t *testing.T, distributed map[string]bool, name, statement, condition string) (seen int) {
+	t.Helper()
+	references := map[string]int{}
+	for _, m := range tableReference.FindAllStringSubmatch(statement, -1) {
+		if distributed[m[1]] {
+			references[m[2]]++
+		}
+	}
+	for alias, times := range references {
+		seen++
+		if got := strings.Count(statement, alias+".tenant_id"+condition); got != times {
+			t.Errorf("%s reads or writes a distributed table as %s %d times and names the tenants %d times: add AND %s.tenant_id%s, after -- citus: if it costs PostgreSQL something",
+				name, alias, times, got, alias, condition)
+		}
+	}
+	return seen
 }
 
 // TestCitus_ starts one cluster for all that is tested on it: its start takes several seconds.
@@ -80,8 +106,9 @@ func TestCitus_Cluster(t *testing.T) {
 	b := &citusBundle{bundle: newBundleOn(t, s.URL), server: s, keys: map[string]map[string]bool{}}
 	for n := range 40 {
 		b.tenants = append(b.tenants, fmt.Sprintf("tenant-%d", n))
-		b.simple(b.tenants[n], 1_000_000)
+		b.simple(b.tenants[n], citusAllowance)
 	}
+	b.exec("UPDATE plan_allowances SET alert_at = $1, overage_policy = 'allow'", citusAlerts)
 	wantEqual(t, "lanes", len(b.lanes), b.cluster.Groups.Count())
 	t.Run("Batches_AreSentToTheirNode_OrThroughTheCoordinator", b.direct)
 	t.Run("EveryHotStatement_RunsOnOneNode", b.plans)
@@ -90,6 +117,11 @@ func TestCitus_Cluster(t *testing.T) {
 	t.Run("WorkerKilledUnderLoad_OthersGoOn_NothingLostOrDoubled", b.kill)
 	b.mustVerifyOn(namedsql.Citus)
 }
+
+// Each tenant crosses some thresholds in each part of the test: what is told must be neither lost nor doubled.
+const citusAllowance = 100
+
+var citusAlerts = []int16{5, 10, 20, 40, 80, 160, 320, 640, 1280, 2560}
 
 type citusBundle struct {
 	*bundle
@@ -108,7 +140,7 @@ func (b *citusBundle) inOneGroup(group int) []string {
 var literals = map[string]string{
 	"bigint[]": "'{1,1}'", "integer[]": "'{1,1}'", "boolean[]": "'{t,f}'", "bytea[]": "'{a,b}'", "jsonb[]": `'{"{}","{}"}'`,
 	"date[]": "'{2026-01-01,2026-02-01}'", "timestamp with time zone[]": "'{2026-01-01,2026-01-01}'", "timestamp with time zone": "'2026-01-01'",
-	"bigint": "2", "integer": "2",
+	"bigint": "2", "integer": "2", "boolean": "true", "bytea": "'a'",
 }
 
 // direct asks the nodes, and then loses them: the coordinator serves until they are reached again.
@@ -159,7 +191,10 @@ func (b *citusBundle) plansOf(t *testing.T, pool *pgxpool.Pool, two []string) {
 		t.Fatal(err)
 	}
 	defer conn.Release()
-	for name, statement := range hotStatements(t) {
+	statements := hotStatements(t)
+	maps.Copy(statements, statementsOf(t, "../../gauge"))
+	statements["TenantsWhoWant"] = statementsOf(t, "../../events")["TenantsWhoWant"]
+	for name, statement := range statements {
 		if name == "CreateBalances" {
 			continue // Citus cannot explain it; other tests run it
 		}
@@ -188,8 +223,12 @@ func explainForTenants(t *testing.T, conn *pgx.Conn, name, statement string, ten
 	}
 	args := make([]string, len(types))
 	for i, of := range types {
-		args[i] = "'{" + strings.Join(tenants, ",") + "}'"
-		if of != "text[]" {
+		switch of {
+		case "text[]":
+			args[i] = "'{" + strings.Join(tenants, ",") + "}'"
+		case "text":
+			args[i] = "'" + tenants[0] + "'"
+		default:
 			args[i] = literals[of]
 		}
 		if args[i] == "" {
@@ -245,7 +284,7 @@ func (b *citusBundle) acknowledge(tenant, key string) {
 func (b *citusBundle) compare(t *testing.T) {
 	t.Helper()
 	for _, id := range b.tenants {
-		rows, err := b.db.Query(t.Context(), "SELECT operation_id FROM entries WHERE tenant_id = $1 AND kind = 'debit'", id)
+		rows, err := b.db.Query(t.Context(), "SELECT operation_id FROM entries WHERE tenant_id = $1 AND kind IN ('debit', 'overage')", id)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -261,10 +300,29 @@ func (b *citusBundle) compare(t *testing.T) {
 				t.Errorf("%s: the journal has %s, which was not acknowledged", id, key)
 			}
 		}
-		if got := b.mustBalance(id, "api_calls").Used; got != int64(len(b.keys[id])) {
-			t.Errorf("%s has used %d, %d were acknowledged", id, got, len(b.keys[id]))
+		balance := b.mustBalance(id, "api_calls")
+		used := balance.Used + balance.Overage
+		if used != int64(len(b.keys[id])) {
+			t.Errorf("%s has used %d, %d were acknowledged", id, used, len(b.keys[id]))
 		}
+		reached, _ := slices.BinarySearch(citusAlerts, int16(used*100/citusAllowance)+1)
+		wantEqual(t, "thresholds told of "+id, b.thresholds(t, id), citusAlerts[:reached])
 	}
+}
+
+// thresholds returns the thresholds that were told of a tenant, the lowest first.
+func (b *citusBundle) thresholds(t *testing.T, tenant string) []int16 {
+	t.Helper()
+	rows, err := b.db.Query(t.Context(), "SELECT (data ->> 'threshold')::smallint FROM events WHERE tenant_id = $1 AND type = $2 ORDER BY 1",
+		tenant, string(events.ThresholdReached))
+	if err != nil {
+		t.Fatal(err)
+	}
+	told, err := pgx.CollectRows(rows, pgx.RowTo[int16])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return told
 }
 
 // citusLoad is what debits meet while something happens to the cluster. Each key is tried until it succeeds.
