@@ -280,9 +280,10 @@ func TestTenantCache_ATenant_TakesAtMost130Bytes(t *testing.T) {
 		ids[i] = fmt.Sprintf("tenant-%08d", i+1)
 	}
 	before := heap()
-	r.readAhead(t.Context(), ids)
+	for r.entries.Len() < n { // a query that takes too long ends a read
+		r.readAhead(t.Context(), ids)
+	}
 	each := float64(heap()-before) / n
-	require.Equal(t, n, r.entries.Len())
 	t.Logf("%.0f bytes", each)
 	require.Less(t, each, 130.0)
 	runtime.KeepAlive(ids)
