@@ -133,6 +133,18 @@ func (in *instance) setUp(t testing.TB, amount int64) {
 	in.do(t, http.StatusCreated, "PUT", "/v1/tenants/acme", "", object{"plan": "basic"})
 }
 
+// sellTokens makes the tenant ada, which has 500 tokens a year and then pays a coin for each started thousand.
+func (in *instance) sellTokens(t testing.TB) {
+	t.Helper()
+	in.do(t, http.StatusCreated, "PUT", "/v1/meters/tokens", "", object{"unit": "tokens"})
+	in.do(t, http.StatusCreated, "PUT", "/v1/meters/coins", "", object{"unit": "coins"})
+	in.do(t, http.StatusCreated, "PUT", "/v1/plans/ai", "", object{"allowances": []object{
+		{"meter": "tokens", "amount": 500, "every": "year", "anchor": "calendar", "overflow": object{"meter": "coins", "price": object{"units": 1, "per": 1000}}},
+		{"meter": "coins", "amount": 10, "every": "year", "anchor": "calendar"},
+	}})
+	in.do(t, http.StatusCreated, "PUT", "/v1/tenants/ada", "", object{"plan": "ai"})
+}
+
 // balance is the service's answer about a balance.
 type balance struct {
 	Granted, Used, Remaining int64

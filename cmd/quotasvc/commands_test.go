@@ -64,6 +64,10 @@ func TestCommands_OverTheAPI_DoWhatTheySay(t *testing.T) {
 	ended(t, env, 1, "tenant_not_found", "balance", "nobody")
 	ended(t, env, 0, "allowed: acme may use 3 api_calls now.|5,000 of", "explain", "acme", "api_calls", "3")
 	ended(t, env, 0, "denied: acme may not use 9,000 api_calls now: too little is left|at most 5,000", "explain", "acme", "api_calls", "9000")
+	in.sellTokens(t)
+	const rounded = "500 tokens would come from grant|3 coins would come from grant|coins pays for 2,345 tokens, at 1 per 1,000: exactly 2.345, rounded up to 3."
+	ended(t, env, 0, "allowed: ada may use 2,845 tokens now.|"+rounded, "explain", "ada", "tokens", "2845")
+	ended(t, env, 0, `"exact": "2.345"|"allowed": true`, "explain", "ada", "tokens", "2845", "--json")
 	ended(t, env, 0, "USED|100", "usage", "acme", "api_calls")
 	ended(t, env, 0, "USED|100", "usage", "acme", "api_calls", "--from", "yesterday")
 	ended(t, env, 0, "api_calls of acme|opening|granted|used|-100|closing|5,000", "statement", "acme", "api_calls")

@@ -478,6 +478,9 @@ func TestConsole_Explain_SaysWhichStepLimits(t *testing.T) {
 	ask("meter=api_calls&amount=1&route=search", "Rate limit burst", "of 5 requests are left (token bucket)")
 	ask("meter=none&amount=1", "There is nothing with this id", "does not exist")
 	ask("meter=credits&amount=many", "The amount is not a whole number")
+	c.sellTokens(t)
+	b.get(200, "/console/explain?tenant=ada&meter=tokens&amount=2845", "Overflow to coins",
+		"2,345 tokens of tokens at 1 coins for 1,000 cost exactly 2.345, rounded up to 3.")
 	c.do(t, 200, "PATCH", "/v1/tenants/acme", "", object{"status": "suspended"})
 	b.showsSoon("/console/explain?tenant=acme&meter=credits&amount=1", "403 tenant_suspended")
 

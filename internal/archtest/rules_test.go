@@ -148,7 +148,7 @@ var mayImportInTests = map[string][]string{
 	"internal/ledger/archive":       {"internal/clock", "internal/trail", "internal/ledger/audit", "internal/ledger/audit/seal", "internal/ledger/model", "internal/ledger/pg", "internal/ledger/history", "internal/ledger/verifier"}, // make, read and verify what is archived
 	"internal/ledger/verifier":      {"internal/bound", "internal/ledger/pg"},                                                                                                                                                          // what documents may be; makes what is verified
 	"internal/httpapi/limitheaders": {"internal/body", "internal/bound"},
-	"internal/httpapi":              {"internal/transport", "internal/catalog/diff"},                                                                      // the API behind real connections
+	"internal/httpapi":              {"internal/transport", "internal/catalog/diff", "internal/price"},                                                    // the API behind real connections
 	"cmd/quotasvc":                  {"client", "client/quotahttp", "internal/bench", "internal/bench/growth", "internal/bench/report", "internal/drill"}, // the client on the real service; the small forms of `make bench-outage`, `make bench-growth` and `make drill`
 	"internal/gate":                 {"internal/price"},
 	"internal/gauge":                {"internal/ledger/audit"}, // every test ends with a verification

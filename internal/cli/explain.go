@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"time"
 
 	"github.com/quotasvc/quotasvc/client"
@@ -32,8 +33,14 @@ func (c *explainCmd) Run(ctx context.Context, io *IO) error {
 	if err != nil {
 		return err
 	}
+	var tried *client.DebitAnswer
+	if a.Allowed {
+		if tried, err = c.try(ctx, s); err != nil {
+			return err
+		}
+	}
 	if c.JSON {
-		return io.json(a)
+		return io.json(explanation{a, tried})
 	}
 	if a.Allowed {
 		io.printf("%s: %s may use %s %s now.\n", io.paint(green, "allowed"), c.who(), amount(c.Amount), c.Meter)
@@ -43,6 +50,11 @@ func (c *explainCmd) Run(ctx context.Context, io *IO) error {
 	for _, item := range a.Items {
 		c.printItem(io, &item)
 	}
+	if tried != nil {
+		for i := range tried.Items {
+			printDraws(io, &tried.Items[i])
+		}
+	}
 	for i := range a.Limits {
 		printVerdict(io, &a.Limits[i])
 	}
@@ -50,6 +62,37 @@ func (c *explainCmd) Run(ctx context.Context, io *IO) error {
 		io.printf("  A backend is away: balances may be older than that, or limits were decided by one instance alone.\n")
 	}
 	return nil
+}
+
+// explanation is a check, and what a debit would draw if it is allowed.
+type explanation struct {
+	*client.CheckAnswer
+
+	Debit *client.DebitAnswer `json:"debit,omitempty"`
+}
+
+// try tries the debit, which changes nothing. It returns nil if the debit would be refused: something was used since the check.
+func (c *explainCmd) try(ctx context.Context, s *client.Client) (*client.DebitAnswer, error) {
+	tried, err := s.Debit(ctx, client.DebitRequest{Tenant: c.Tenant, Items: []client.Item{{Meter: c.Meter, Amount: c.Amount}}, Subject: c.Subject, DryRun: true})
+	if e := client.AsError(err); e != nil && e.Status < http.StatusInternalServerError {
+		return nil, nil //nolint:nilnil // the check is answer enough
+	}
+	return tried, err
+}
+
+// printDraws says what would pay, in its order, and how the price of an overflow is rounded.
+func printDraws(io *IO, item *client.DebitedItem) {
+	for _, d := range item.Draws {
+		if d.Source == client.SourceOverage {
+			io.printf("  %s %s would be overage, which no grant pays.\n", amount(d.Amount), d.Meter)
+			continue
+		}
+		io.printf("  %s %s would come from grant %s (%s).\n", amount(d.Amount), d.Meter, d.Grant, d.Source)
+	}
+	if o := &item.Overflow; o.Units > 0 {
+		io.printf("  %s pays for %s %s, at %s per %s: exactly %s, rounded %s to %s.\n",
+			o.Meter, amount(o.Units), item.Meter, amount(o.Price.Units), amount(o.Price.Per), o.Exact, o.Rounding, amount(o.Cost))
+	}
 }
 
 func (c *explainCmd) who() string {

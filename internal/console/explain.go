@@ -181,9 +181,19 @@ func (v *explainView) itemSteps(item *client.CheckedItem) []step {
 			}
 			steps = append(steps, s)
 		}
+		if d.Overflow.Units > 0 {
+			steps = append(steps, v.roundingStep(&d))
+		}
 		steps = append(steps, step{title: "Afterwards", text: fmt.Sprintf("%s %s of %s would remain.", num(d.Remaining), v.unit, d.Meter), outcome: notes})
 	}
 	return steps
+}
+
+// roundingStep says how the cost of an overflow was rounded.
+func (v *explainView) roundingStep(d *client.DebitedItem) step {
+	o := &d.Overflow
+	return step{title: "Price of the overflow", outcome: notes, text: fmt.Sprintf("%s %s of %s at %s %s for %s cost exactly %s, rounded %s to %s.",
+		num(o.Units), v.unit, d.Meter, num(o.Price.Units), o.Meter, num(o.Price.Per), o.Exact, o.Rounding, num(o.Cost))}
 }
 
 // ordinal names the position of a grant in the burn order.

@@ -14,6 +14,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/httpapi/encoding"
 	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
 	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/price"
 )
 
 // text draws strings of answers: mostly ids, and any text that an error may quote.
@@ -74,6 +75,12 @@ func drawDebit(t *rapid.T) *ledger.DebitResult {
 				Grant: text().Draw(t, "grant"), Source: ledger.Source(text().Draw(t, "source")), Meter: it.Meter, Amount: amount().Draw(t, "drawn"),
 			})
 		}
+		if rapid.Bool().Draw(t, "overflow") {
+			it.Overflow = &price.Payment{Units: 1 + amount().Draw(t, "units"), Price: 1 + amount().Draw(t, "price"), Per: amount().Draw(t, "per")}
+			for range rapid.IntRange(1, 2).Draw(t, "paying") {
+				it.Draws = append(it.Draws, ledger.Draw{Meter: "c" + it.Meter, Amount: rapid.Int64Range(1, 1<<40).Draw(t, "cost")})
+			}
+		}
 		r.Items = append(r.Items, it)
 	}
 	return r
@@ -81,8 +88,21 @@ func drawDebit(t *rapid.T) *ledger.DebitResult {
 
 func itemsOf(r *ledger.DebitResult) []wire.DebitedItem {
 	return mapSlice(r.Items, func(it *ledger.ItemResult) wire.DebitedItem {
+		var overflow wire.OverflowPayment
+		if o := it.Overflow; o != nil && o.Per > 1 {
+			overflow = wire.OverflowPayment{
+				Meter: "c" + it.Meter, Units: o.Units, Price: wire.OverflowRatio{Units: o.Price, Per: o.Per}, Rounding: "up",
+				Exact: price.Ratio{Units: o.Price, Per: o.Per}.Exact(o.Units),
+			}
+			for _, d := range it.Draws {
+				if d.Meter != it.Meter {
+					overflow.Cost += d.Amount
+				}
+			}
+		}
 		return wire.DebitedItem{
-			Meter: it.Meter, Requested: it.Requested, Charged: it.Charged, Shortfall: it.Shortfall, Remaining: it.Remaining,
+			Overflow: overflow,
+			Meter:    it.Meter, Requested: it.Requested, Charged: it.Charged, Shortfall: it.Shortfall, Remaining: it.Remaining,
 			Draws: mapSlice(it.Draws, func(d *ledger.Draw) wire.Draw {
 				return wire.Draw{Grant: d.Grant, Source: wire.Source(d.Source), Meter: d.Meter, Amount: d.Amount}
 			}),

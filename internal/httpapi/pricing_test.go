@@ -53,6 +53,17 @@ func TestPricing_PageHolds(t *testing.T) {
 	if got := s.remaining("ada", "credits"); got != 1 {
 		t.Errorf("%d credits remain", got)
 	}
+	var again wire.DebitAnswer // what the second debit answered, from the journal
+	s.call("POST", "/v1/debits", `{"tenant":"ada","items":[{"meter":"tokens","amount":1500}]}`, "Idempotency-Key", "chat-2").want(200).into(&again)
+	rounded := wire.OverflowPayment{Meter: "credits", Units: 1499, Price: wire.OverflowRatio{Units: 1, Per: 1000}, Exact: "1.499", Rounding: "up", Cost: 2}
+	if got := again.Items[0].Overflow; got != rounded {
+		t.Errorf("%+v, not %+v", got, rounded)
+	}
+	var whole wire.DebitAnswer
+	s.call("POST", "/v1/debits", `{"tenant":"ada","items":[{"meter":"tokens","amount":1000}],"dry_run":true}`).want(200).into(&whole)
+	if got := whole.Items[0].Overflow; got.Exact != "1" || got.Cost != 1 {
+		t.Errorf("%+v", got)
+	}
 	var desks wire.Gauge
 	s.call("GET", "/v1/tenants/bea/gauges/seats", "").want(200).into(&desks)
 	if desks.Value != 5 || desks.Over != 0 {

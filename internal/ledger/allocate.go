@@ -160,12 +160,19 @@ func (b *Batch) charge(s *sources, a *allocation, item int32, requested int64) [
 // chargeOverflow draws what the overflow meter pays. The first of its entries carries the units that are paid for.
 func (b *Batch) chargeOverflow(s *sources, a *allocation, item int32) []Draw {
 	first := len(b.journal)
-	detail := overflowDetail{For: s.own.Meter}.at(s.price)
-	further := mustJSON(detail)
-	draws := s.overflow.draw(&b.journal, b.Now, a.cost, Entry{Kind: EntryDebit, Item: item, Detail: further})
-	detail.Units = a.overflow
-	b.journal[first].Detail = mustJSON(detail)
+	detail := price.Payment{For: s.own.Meter}.At(s.price)
+	draws := s.overflow.draw(&b.journal, b.Now, a.cost, Entry{Kind: EntryDebit, Item: item, Detail: mustJSON(detail)})
+	b.journal[first].Detail = mustJSON(s.paid(a))
 	return draws
+}
+
+// paid returns what the overflow meter pays for; nil for nothing.
+func (s *sources) paid(a *allocation) *price.Payment {
+	if a.overflow == 0 {
+		return nil
+	}
+	paid := price.Payment{For: s.own.Meter, Units: a.overflow}.At(s.price)
+	return &paid
 }
 
 // chargeOverage enters what no grant pays. What a drain records beyond all sources is no draw.
@@ -182,36 +189,16 @@ func (b *Batch) chargeSubject(subject *Book, units int64, item int32) {
 	subject.draw(&b.journal, b.Now, min(units, subject.Remaining()), Entry{Kind: EntryDebit, Item: item})
 }
 
-// overflowDetail is what an entry on the overflow meter remembers of the item it pays for.
-type overflowDetail struct {
-	For   string `json:"for"`
-	Units int64  `json:"units"` // of the meter For; 0 on further entries of the same item
-	Price int64  `json:"price"`
-	Per   int64  `json:"per,omitempty"` // Price is that of so many units; 0: of one
-}
-
-// at returns d with a price.
-func (d overflowDetail) at(r price.Ratio) overflowDetail {
-	d.Price = r.Units
-	if !r.IsWhole() {
-		d.Per = r.Per
-	}
-	return d
-}
-
-// ratio returns the price.
-func (d *overflowDetail) ratio() price.Ratio { return price.Ratio{Units: d.Price, Per: max(d.Per, 1)} }
-
 // overflowOf returns what an entry on an overflow meter paid for, nil for other entries. An entry of a captured hold has it
 // beside the facts of the hold.
-func overflowOf(e *Entry) *overflowDetail {
+func overflowOf(e *Entry) *price.Payment {
 	if e.Kind != EntryDebit && e.Kind != EntryCapture || e.Detail == nil {
 		return nil
 	}
 	var d struct {
-		overflowDetail
+		price.Payment
 
-		Overflow *overflowDetail `json:"overflow"`
+		Overflow *price.Payment `json:"overflow"`
 	}
 	switch err := json.Unmarshal(e.Detail, &d); {
 	case err != nil:
@@ -219,7 +206,7 @@ func overflowOf(e *Entry) *overflowDetail {
 	case d.Overflow != nil:
 		return d.Overflow
 	case d.Price > 0:
-		return &d.overflowDetail
+		return &d.Payment
 	}
 	return nil
 }

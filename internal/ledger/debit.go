@@ -2,6 +2,8 @@ package ledger
 
 import (
 	"time"
+
+	"github.com/quotasvc/quotasvc/internal/price"
 )
 
 // Limits on one operation.
@@ -48,6 +50,7 @@ type ItemResult struct {
 	Charged   int64
 	Shortfall int64 // requested - charged
 	Draws     []Draw
+	Overflow  *price.Payment // what the draws of the overflow meter paid for; nil: there are none
 	Position
 }
 
@@ -157,7 +160,7 @@ func (d *Debit) decideItem(b *Batch, i int, out *ItemResult) (*Error, error) {
 	if len(d.Items) > 1 {
 		b.save(s.own, s.overflow, s.subject)
 	}
-	*out = ItemResult{Meter: item.Meter, Requested: item.Amount, Charged: a.units, Shortfall: short}
+	*out = ItemResult{Meter: item.Meter, Requested: item.Amount, Charged: a.units, Shortfall: short, Overflow: s.paid(&a)}
 	out.Draws = b.charge(s, &a, int32(i), item.Amount)
 	out.Position = s.own.Position()
 	return nil, nil
@@ -186,8 +189,8 @@ func (item *ItemResult) add(e *Entry, mode Mode) {
 	draw := Draw{Grant: e.Grant, Source: e.Source, Meter: e.Meter, Amount: e.Amount}
 	switch {
 	case e.Meter != item.Meter:
-		if o := overflowOf(e); o != nil {
-			item.Charged += o.Units
+		if o := overflowOf(e); o != nil && o.Units > 0 {
+			item.Charged, item.Overflow = item.Charged+o.Units, o
 		}
 	case e.Kind == EntryOverage && mode == ModeDrain:
 		item.Remaining = e.RemainingAfter

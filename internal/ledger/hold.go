@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/quotasvc/quotasvc/internal/ledger/canonical"
+	"github.com/quotasvc/quotasvc/internal/price"
 )
 
 // Bounds of a hold's life.
@@ -109,7 +110,7 @@ type holdDetail struct {
 	Policy ReturnPolicy    `json:"policy,omitempty"`
 	Answer json.RawMessage `json:"answer,omitempty"`
 	// Overflow is set on entries of an overflow meter.
-	Overflow *overflowDetail `json:"overflow,omitempty"`
+	Overflow *price.Payment `json:"overflow,omitempty"`
 }
 
 // ID implements Operation.

@@ -247,7 +247,7 @@ func (h *HoldChange) captureItem(b *Batch, row *HoldRow, i int, units int64, lin
 		case l.Meter == meter:
 			tenant -= b.captureLine(l, min(tenant, l.Open()), nil)
 		default:
-			paid := overflowDetail{For: meter}.at(l.ratio())
+			paid := price.Payment{For: meter}.At(l.ratio())
 			if cost < 0 {
 				cost = h.captureCost(row, i, tenant, lines)
 				paid.Units = tenant          // the first line of several carries the units
@@ -291,7 +291,7 @@ func (h *HoldChange) captureCost(row *HoldRow, i int, units int64, lines []*Hold
 func (h *HoldLine) ratio() price.Ratio { return price.Ratio{Units: h.Price, Per: h.Per} }
 
 // captureEntry returns the entry of n captured units of a line.
-func captureEntry(l *HoldLine, n int64, paid *overflowDetail) Entry {
+func captureEntry(l *HoldLine, n int64, paid *price.Payment) Entry {
 	return Entry{
 		Kind: EntryCapture, Grant: l.Grant, Source: l.Source, Amount: n, Item: l.Item,
 		Detail: mustJSON(holdDetail{Hold: l.HoldID, Overflow: paid}),
@@ -299,7 +299,7 @@ func captureEntry(l *HoldLine, n int64, paid *overflowDetail) Entry {
 }
 
 // captureLine captures n of a line and returns n. On an overflow meter, paid says what for.
-func (b *Batch) captureLine(l *HoldLine, n int64, paid *overflowDetail) int64 {
+func (b *Batch) captureLine(l *HoldLine, n int64, paid *price.Payment) int64 {
 	if n == 0 {
 		return 0
 	}

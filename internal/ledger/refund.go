@@ -335,7 +335,7 @@ func (r *Refund) refundItem(b *Batch, it refundable, units int64) RefundItem {
 			subject -= r.refundEntry(b, e, min(left, subject), nil)
 		case o != nil && o.Per > 1:
 			if now == nil {
-				now = it.nextPriced(o.ratio(), tenant)
+				now = it.nextPriced(o.Ratio(), tenant)
 				tenant -= now.units
 			}
 			now.left -= r.refundEntry(b, e, min(left, now.left), &out)

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"math"
 	"math/big"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -70,4 +71,39 @@ func TestRatio_JSON_IntegerOrParts(t *testing.T) {
 		require.Error(t, json.Unmarshal([]byte(text), &r), text)
 		require.Zero(t, r)
 	}
+}
+
+func TestRatio_Exact_DecimalsWhereTheyEnd(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		price Ratio
+		n     int64
+		want  string
+	}{
+		{Ratio{1, 1000}, 2345, "2.345"}, {Ratio{1, 1000}, 2000, "2"}, {Ratio{1, 1000}, 1, "0.001"}, {Ratio{1, 3}, 7, "2 1/3"}, {Ratio{1, 3}, 1, "1/3"},
+		{Ratio{2, 6}, 3, "1"}, {Ratio{7, 1}, 3, "21"}, {Ratio{1, 1_000_000_000}, 1, "0.000000001"}, {Ratio{1, 10_000_000_000}, 1, "1/10000000000"},
+		{Ratio{bound.MaxAmount, 2}, bound.MaxAmount, "40564819207303331840695247831040.5"},
+	} {
+		require.Equal(t, tc.want, tc.price.Exact(tc.n), "%d at %v", tc.n, tc.price)
+	}
+}
+
+// What is charged is the exact cost, rounded up.
+func TestRatio_Exact_RoundedUpIsTheCost(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		r := Ratio{rapid.Int64Range(1, 1<<31).Draw(t, "units"), rapid.Int64Range(1, 1<<31).Draw(t, "per")}
+		n := rapid.Int64Range(1, 1<<31).Draw(t, "n")
+		whole, fraction, mixed := strings.Cut(r.Exact(n), " ")
+		if !mixed && strings.Contains(whole, "/") {
+			whole, fraction = "0", whole
+		}
+		exact, ok := new(big.Rat).SetString(whole)
+		if part, isPart := new(big.Rat).SetString(fraction); isPart {
+			exact.Add(exact, part)
+		}
+		if up := new(big.Rat).Sub(new(big.Rat).SetInt64(r.Cost(n)), exact); !ok || up.Sign() < 0 || up.Cmp(big.NewRat(1, 1)) >= 0 {
+			t.Fatalf("%v of %d is exactly %s, and costs %d", r, n, r.Exact(n), r.Cost(n))
+		}
+	})
 }

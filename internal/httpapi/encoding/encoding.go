@@ -105,7 +105,30 @@ func appendDebitedItem(b []byte, it *ledger.ItemResult) []byte {
 		b = AppendField(b, `,"amount":`, d.Amount)
 		b = append(b, '}')
 	}
-	b = AppendField(b, `],"remaining":`, it.Remaining)
+	b = append(b, ']')
+	if it.Overflow != nil && it.Overflow.Per > 1 {
+		b = appendOverflow(b, it)
+	}
+	b = AppendField(b, `,"remaining":`, it.Remaining)
+	return append(b, '}')
+}
+
+// appendOverflow appends how the cost of what the overflow meter paid for was rounded. A whole price rounds nothing.
+func appendOverflow(b []byte, it *ledger.ItemResult) []byte {
+	paid, meter, cost := it.Overflow, "", int64(0)
+	for i := range it.Draws {
+		if d := &it.Draws[i]; d.Meter != it.Meter {
+			meter, cost = d.Meter, cost+d.Amount
+		}
+	}
+	b = append(b, `,"overflow":{"meter":`...)
+	b = AppendText(b, meter)
+	b = AppendField(b, `,"units":`, paid.Units)
+	b = AppendField(b, `,"price":{"units":`, paid.Price)
+	b = AppendField(b, `,"per":`, paid.Per)
+	b = append(b, `},"exact":`...)
+	b = AppendText(b, paid.Ratio().Exact(paid.Units))
+	b = AppendField(b, `,"rounding":"up","cost":`, cost)
 	return append(b, '}')
 }
 

@@ -204,6 +204,11 @@ const (
 	OveragePolicyDeny  OveragePolicy = "deny"
 )
 
+// Defines values for OverflowPaymentRounding.
+const (
+	OverflowPaymentRoundingUp OverflowPaymentRounding = "up"
+)
+
 // Defines values for RollStatus.
 const (
 	RollStatusAbandoned RollStatus = "abandoned"
@@ -790,6 +795,9 @@ type DebitedItem struct {
 
 	// Meter An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
 	Meter ID `json:"meter"`
+
+	// Overflow How the cost of what the overflow meter paid for was rounded. Present only where the price is a ratio; a whole price rounds nothing. The draws of the overflow meter add up to `cost`.
+	Overflow OverflowPayment `json:"overflow,omitempty,omitzero"`
 
 	// Remaining In the meter's smallest unit.
 	Remaining Count `json:"remaining"`
@@ -2065,6 +2073,41 @@ type Overflow struct {
 
 	// Price What units cost in units of the meter that pays: an integer for each one, or `units` for `per` of them. One credit for 1,000 tokens is `{"units": 1, "per": 1000}`. The cost of each item of a debit is rounded up to a whole unit.
 	Price Price `json:"price"`
+}
+
+// OverflowPayment How the cost of what the overflow meter paid for was rounded. Present only where the price is a ratio; a whole price rounds nothing. The draws of the overflow meter add up to `cost`.
+type OverflowPayment struct {
+	// Cost What was charged of the overflow meter: exact, rounded.
+	Cost int64 `json:"cost"`
+
+	// Exact What the units cost exactly: `2.345`, or `2 1/3` where decimals do not end or are more than nine.
+	//
+	// Examples: 2.345
+	Exact string `json:"exact"`
+
+	// Meter The overflow meter.
+	Meter string `json:"meter"`
+
+	// Price The price in the plan, `units` of the overflow meter for `per` of the item's.
+	Price OverflowRatio `json:"price"`
+
+	// Rounding The rule: up to the next whole unit of the overflow meter, once for the item.
+	Rounding OverflowPaymentRounding `json:"rounding"`
+
+	// Units How many units of the item it paid for.
+	Units int64 `json:"units"`
+}
+
+// OverflowPaymentRounding The rule: up to the next whole unit of the overflow meter, once for the item.
+type OverflowPaymentRounding string
+
+// OverflowRatio The price in the plan, `units` of the overflow meter for `per` of the item's.
+type OverflowRatio struct {
+	// Per In the meter's smallest unit.
+	Per Amount `json:"per"`
+
+	// Units In the meter's smallest unit.
+	Units Amount `json:"units"`
 }
 
 // OverrideAmount Units per period.

@@ -2149,7 +2149,39 @@ export interface components {
             shortfall: components["schemas"]["Count"];
             /** @description The grants that paid, in burn order. */
             draws: components["schemas"]["Draw"][];
+            overflow?: components["schemas"]["OverflowPayment"];
             remaining: components["schemas"]["Count"];
+        };
+        /** @description How the cost of what the overflow meter paid for was rounded. Present only where the price is a ratio; a whole price rounds nothing. The draws of the overflow meter add up to `cost`. */
+        OverflowPayment: {
+            /** @description The overflow meter. */
+            meter: string;
+            /**
+             * Format: int64
+             * @description How many units of the item it paid for.
+             */
+            units: number;
+            price: components["schemas"]["OverflowRatio"];
+            /**
+             * @description What the units cost exactly: `2.345`, or `2 1/3` where decimals do not end or are more than nine.
+             * @example 2.345
+             */
+            exact: string;
+            /**
+             * @description The rule: up to the next whole unit of the overflow meter, once for the item.
+             * @enum {string}
+             */
+            rounding: "up";
+            /**
+             * Format: int64
+             * @description What was charged of the overflow meter: exact, rounded.
+             */
+            cost: number;
+        };
+        /** @description The price in the plan, `units` of the overflow meter for `per` of the item's. */
+        OverflowRatio: {
+            units: components["schemas"]["Amount"];
+            per: components["schemas"]["Amount"];
         };
         /** @description A part of an amount, taken from one grant. */
         Draw: {

@@ -128,6 +128,26 @@ class Draw(Answer):
 
 
 @dataclass(frozen=True, kw_only=True)
+class OverflowRatio(Answer):
+    """The price in the plan, `units` of the overflow meter for `per` of the item's."""
+    units: int
+    per: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class OverflowPayment(Answer):
+    """How the cost of what the overflow meter paid for was rounded. Present only where the price is a ratio; a whole price rounds
+    nothing. The draws of the overflow meter add up to `cost`.
+    """
+    meter: str
+    units: int
+    price: OverflowRatio
+    exact: str
+    rounding: Literal["up"]
+    cost: int
+
+
+@dataclass(frozen=True, kw_only=True)
 class DebitedItem(Answer):
     """What was charged for an item."""
     meter: str
@@ -135,6 +155,7 @@ class DebitedItem(Answer):
     charged: int
     shortfall: int
     draws: list[Draw]
+    overflow: OverflowPayment | None = None
     remaining: int
 
 
