@@ -80,8 +80,15 @@ func TestRatio_Exact_DecimalsWhereTheyEnd(t *testing.T) {
 		n     int64
 		want  string
 	}{
-		{Ratio{1, 1000}, 2345, "2.345"}, {Ratio{1, 1000}, 2000, "2"}, {Ratio{1, 1000}, 1, "0.001"}, {Ratio{1, 3}, 7, "2 1/3"}, {Ratio{1, 3}, 1, "1/3"},
-		{Ratio{2, 6}, 3, "1"}, {Ratio{7, 1}, 3, "21"}, {Ratio{1, 1_000_000_000}, 1, "0.000000001"}, {Ratio{1, 10_000_000_000}, 1, "1/10000000000"},
+		{Ratio{1, 1000}, 2345, "2.345"},
+		{Ratio{1, 1000}, 2000, "2"},
+		{Ratio{1, 1000}, 1, "0.001"},
+		{Ratio{1, 3}, 7, "2 1/3"},
+		{Ratio{1, 3}, 1, "1/3"},
+		{Ratio{2, 6}, 3, "1"},
+		{Ratio{7, 1}, 3, "21"},
+		{Ratio{1, 1_000_000_000}, 1, "0.000000001"},
+		{Ratio{1, 10_000_000_000}, 1, "1/10000000000"},
 		{Ratio{bound.MaxAmount, 2}, bound.MaxAmount, "40564819207303331840695247831040.5"},
 	} {
 		require.Equal(t, tc.want, tc.price.Exact(tc.n), "%d at %v", tc.n, tc.price)
