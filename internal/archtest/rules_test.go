@@ -45,7 +45,8 @@ var mayImport = map[string][]string{
 	"internal/admission":             {"internal/catalog", "internal/denial", "internal/feature", "internal/gate", "internal/ledger", "internal/newcomer", "internal/trail"},
 	"internal/catalog/check":         {"internal/body", "internal/bound", "internal/period"},        // pure
 	"internal/catalog/block":         {"internal/body", "internal/bound", "internal/catalog/check"}, // pure
-	"internal/catalog":               {"internal/address", "internal/catalog/block", "internal/catalog/check", "internal/catalog/diff", "internal/body", "internal/bound", "internal/clock", "internal/lane", "internal/listener", "internal/namedsql", "internal/parts", "internal/period", "internal/price", "internal/recent", "internal/route", "internal/trail", "internal/yamldoc", "internal/backoff", "internal/events", "internal/feature"},
+	"internal/catalog/reload":        {"internal/backoff"},
+	"internal/catalog":               {"internal/address", "internal/catalog/block", "internal/catalog/check", "internal/catalog/diff", "internal/catalog/reload", "internal/body", "internal/bound", "internal/clock", "internal/lane", "internal/listener", "internal/namedsql", "internal/parts", "internal/period", "internal/price", "internal/recent", "internal/route", "internal/trail", "internal/yamldoc", "internal/events", "internal/feature"},
 	"internal/catalogdoc":            {"internal/body", "internal/catalog", "internal/catalog/diff", "internal/httpapi/wire", "internal/yamldoc"},
 	"internal/backoff":               {},
 	"internal/listener":              {"internal/backoff"},

@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/quotasvc/quotasvc/internal/catalog/block"
+	"github.com/quotasvc/quotasvc/internal/catalog/reload"
 	"github.com/quotasvc/quotasvc/internal/lane"
 	"github.com/quotasvc/quotasvc/internal/listener"
 )
@@ -59,7 +60,7 @@ type Catalog struct {
 	tenants  *tenantCache
 	listener *listener.Listener
 
-	snapshots, blockLists *reloader
+	snapshots, blockLists *reload.Loop
 
 	publishing sync.Mutex // held while a snapshot is read, compiled and published
 	compile    func(s, before *Snapshot) any
@@ -90,9 +91,11 @@ func New(store *Store, cfg Config) *Catalog {
 	}
 	c := &Catalog{Store: store, cfg: cfg, log: cfg.Log}
 	c.blocks.Store(&block.Index{})
-	c.snapshots = newReloader("meters, plans and limits", c.readSnapshotNow)
-	c.blockLists = newReloader("blocks", c.readBlocksNow)
 	c.metrics = newMetrics(cfg.Metrics, c)
+	loop := reload.Config{What: "meters, plans and limits", Read: c.readSnapshotNow, Every: cfg.ReloadEvery, Now: cfg.Now, Ended: c.metrics.reloaded, Log: cfg.Log}
+	c.snapshots = reload.New(loop)
+	loop.What, loop.Read = "blocks", c.readBlocksNow
+	c.blockLists = reload.New(loop)
 	c.listener = listener.New(listener.Config{
 		Pool: store.pool, Statement: store.queries["Listen"], Heartbeat: cfg.Heartbeat, Log: cfg.Log,
 		Notified: func(payload string) { c.onNotify([]string{payload}) }, Lost: c.metrics.lost.Inc, Back: c.missed,
@@ -125,8 +128,8 @@ func (c *Catalog) Start(ctx context.Context) error {
 	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	c.cancel = cancel
 	c.running.Go(func() { c.listener.Run(running, conn) })
-	c.running.Go(func() { c.reload(running, c.snapshots) })
-	c.running.Go(func() { c.reload(running, c.blockLists) })
+	c.running.Go(func() { c.snapshots.Run(running) })
+	c.running.Go(func() { c.blockLists.Run(running) })
 	return nil
 }
 
@@ -200,9 +203,9 @@ func (c *Catalog) onNotify(changes []string) {
 		case kindTenant:
 			c.tenants.drop(id)
 		case kindMeter, kindPlan, kindLimit:
-			c.snapshots.trigger()
+			c.snapshots.Trigger()
 		case kindBlock:
-			c.blockLists.trigger()
+			c.blockLists.Trigger()
 		case KindKey:
 			c.keysChanged()
 		case kindReset:
@@ -218,8 +221,8 @@ func (c *Catalog) onNotify(changes []string) {
 
 // triggerAll starts a reload of everything.
 func (c *Catalog) triggerAll() {
-	c.snapshots.trigger()
-	c.blockLists.trigger()
+	c.snapshots.Trigger()
+	c.blockLists.Trigger()
 	c.keysChanged()
 }
 

@@ -56,3 +56,12 @@ func newMetrics(reg prometheus.Registerer, c *Catalog) *metrics {
 	)
 	return m
 }
+
+// reloaded counts a reload.
+func (m *metrics) reloaded(err error) {
+	result := "done"
+	if err != nil {
+		result = "failed"
+	}
+	m.reloads.WithLabelValues(result).Inc()
+}

@@ -10,7 +10,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/quotasvc/quotasvc/internal/backoff"
 	"github.com/quotasvc/quotasvc/internal/parts"
 )
 
@@ -207,83 +206,4 @@ func (s *Snapshot) Changes(before *Snapshot) (limits []*Limit, plans []*Plan) {
 	}
 	slices.SortFunc(plans, func(a, b *Plan) int { return strings.Compare(a.ID, b.ID) })
 	return limits, plans
-}
-
-// Reading takes at most 1/reloadShare of the time, with pauses of at most reloadSleepMax. A flood of changes must not become
-// a flood of reads, and no change waits longer than a second.
-const (
-	reloadShare    = 5
-	reloadSleepMax = 500 * time.Millisecond
-)
-
-// reloader keeps one copy of a Catalog current.
-type reloader struct {
-	what string
-	read func(context.Context) error
-	kick chan struct{} // capacity 1: a reload is due
-}
-
-func newReloader(what string, read func(context.Context) error) *reloader {
-	return &reloader{what: what, read: read, kick: make(chan struct{}, 1)}
-}
-
-// trigger makes a reload due.
-func (r *reloader) trigger() {
-	select {
-	case r.kick <- struct{}{}:
-	default: // one is due already and has not begun to read
-	}
-}
-
-// reload runs r when a reload is due, and periodically.
-func (c *Catalog) reload(ctx context.Context, r *reloader) {
-	ticker := time.NewTicker(c.cfg.ReloadEvery)
-	defer ticker.Stop()
-	failing := false
-	for retry := backoff.New(50*time.Millisecond, 2*time.Second); ; {
-		select {
-		case <-ctx.Done():
-			return
-		case <-r.kick:
-		case <-ticker.C:
-		}
-		began := c.cfg.Now()
-		err := r.read(ctx)
-		switch {
-		case ctx.Err() != nil:
-			return
-		case err != nil:
-			c.metrics.reloads.WithLabelValues("failed").Inc()
-			if !failing {
-				c.log.Warn("catalogue cannot be reloaded; the previous copy stays in use", "what", r.what, "error", err)
-			}
-			failing = true
-			if !retry.Wait(ctx) {
-				return
-			}
-			r.trigger()
-		default:
-			c.metrics.reloads.WithLabelValues("done").Inc()
-			if failing {
-				c.log.Info("catalogue reloaded again", "what", r.what)
-			}
-			failing = false
-			retry.Reset()
-			if !sleep(ctx, c.cfg.Now().Sub(began)) {
-				return
-			}
-		}
-	}
-}
-
-// sleep waits after a read of this duration. It returns false if ctx ends first.
-func sleep(ctx context.Context, took time.Duration) bool {
-	timer := time.NewTimer(min((reloadShare-1)*took, reloadSleepMax))
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
-	}
 }

@@ -166,11 +166,8 @@ func (b *Batch) chargeOverflow(s *sources, a *allocation, item int32) []Draw {
 	return draws
 }
 
-// paid returns what the overflow meter pays for; nil for nothing.
+// paid returns what the overflow meter pays for, which is something.
 func (s *sources) paid(a *allocation) *price.Payment {
-	if a.overflow == 0 {
-		return nil
-	}
 	paid := price.Payment{For: s.own.Meter, Units: a.overflow}.At(s.price)
 	return &paid
 }

@@ -160,7 +160,10 @@ func (d *Debit) decideItem(b *Batch, i int, out *ItemResult) (*Error, error) {
 	if len(d.Items) > 1 {
 		b.save(s.own, s.overflow, s.subject)
 	}
-	*out = ItemResult{Meter: item.Meter, Requested: item.Amount, Charged: a.units, Shortfall: short, Overflow: s.paid(&a)}
+	*out = ItemResult{Meter: item.Meter, Requested: item.Amount, Charged: a.units, Shortfall: short}
+	if a.overflow > 0 {
+		out.Overflow = s.paid(&a)
+	}
 	out.Draws = b.charge(s, &a, int32(i), item.Amount)
 	out.Position = s.own.Position()
 	return nil, nil

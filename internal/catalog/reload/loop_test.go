@@ -1,0 +1,134 @@
+package reload
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// running returns a loop under Run, whose reads take so long.
+func running(t *testing.T, took time.Duration, read func() error) (l *Loop, reads *atomic.Int64) {
+	t.Helper()
+	reads = &atomic.Int64{}
+	l = New(Config{
+		What: "x", Every: time.Hour, Now: time.Now, Ended: func(error) {}, Log: slog.New(slog.DiscardHandler),
+		Read: func(context.Context) error {
+			time.Sleep(took)
+			reads.Add(1)
+			return read()
+		},
+	})
+	ctx, stop := context.WithCancel(t.Context())
+	var ended sync.WaitGroup
+	ended.Go(func() { l.Run(ctx) })
+	t.Cleanup(func() { stop(); ended.Wait() })
+	return l, reads
+}
+
+func none() error { return nil }
+
+func TestCatchUp_NothingAnnounced_ReadsNothing(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l, reads := running(t, time.Second, none)
+		waited, err := l.CatchUp(t.Context())
+		require.NoError(t, err)
+		require.False(t, waited)
+		l.Trigger()
+		time.Sleep(time.Minute)
+		for range 1000 {
+			waited, err = l.CatchUp(t.Context())
+			require.NoError(t, err)
+			require.False(t, waited)
+		}
+		require.EqualValues(t, 1, reads.Load())
+	})
+}
+
+// In the pause after a read CatchUp does not wait for the next one of Run.
+func TestCatchUp_InAPause_ReadsAtOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l, reads := running(t, 100*time.Millisecond, none)
+		l.Trigger()
+		time.Sleep(101 * time.Millisecond)
+		l.Trigger()
+		began := time.Now()
+		waited, err := l.CatchUp(t.Context())
+		require.NoError(t, err)
+		require.True(t, waited)
+		require.Equal(t, 100*time.Millisecond, time.Since(began))
+		require.EqualValues(t, 2, reads.Load())
+	})
+}
+
+// A read that began before the trigger may lack the change: CatchUp waits for another one, and all that wait share it.
+func TestCatchUp_WhileAReadRuns_WaitsForTheNextOne(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l, reads := running(t, 100*time.Millisecond, none)
+		l.Trigger()
+		time.Sleep(time.Millisecond)
+		l.Trigger()
+		var callers sync.WaitGroup
+		for range 50 {
+			callers.Go(func() {
+				if _, err := l.CatchUp(t.Context()); err != nil || reads.Load() < 2 {
+					t.Errorf("%v after %d reads", err, reads.Load())
+				}
+			})
+		}
+		callers.Wait()
+		require.EqualValues(t, 2, reads.Load())
+	})
+}
+
+func TestCatchUp_FailsWithTheRead_AndWithItsContext(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		away := errors.New("away")
+		var back atomic.Bool
+		l, _ := running(t, time.Second, func() error {
+			if back.Load() {
+				return nil
+			}
+			return away
+		})
+		l.Trigger()
+		_, err := l.CatchUp(t.Context())
+		require.ErrorIs(t, err, away)
+		l.Trigger()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		l.reading <- struct{}{}
+		_, err = l.CatchUp(ctx)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		<-l.reading
+		back.Store(true)
+		time.Sleep(time.Minute) // Run tries again by itself
+		waited, err := l.CatchUp(t.Context())
+		require.NoError(t, err)
+		require.False(t, waited)
+	})
+}
+
+func TestRun_Flood_ReadsAFifthOfTheTime(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l, reads := running(t, 10*time.Millisecond, none)
+		for range 5000 {
+			l.Trigger()
+			time.Sleep(time.Millisecond)
+		}
+		if n := reads.Load(); n < 90 || n > 101 {
+			t.Errorf("%d reads of 10 ms in 5 s", n)
+		}
+	})
+}
