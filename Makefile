@@ -247,6 +247,14 @@ test-sdk-go: servers ## Test the Go SDK on a real service (`make test` does too)
 	go test -count=1 -timeout $(TEST_TIMEOUT) ./client/... ./internal/clientgen
 	@scripts/test.sh ./cmd/quotasvc -count=1 -timeout $(TEST_TIMEOUT) -run '^Test(SDK|LocalUnits)' $(ARGS)
 
+.PHONY: test-sdk-scenes
+test-sdk: test-sdk-scenes
+
+test-sdk-scenes: servers ## Follow the pages of docs/integrate from nothing, as a stranger does: npm and Debian's Python packages, one at a time
+	@scripts/install-servers.sh npm
+	@sdk/python/scripts/test.sh --install
+	QUOTASVC_TEST_SCENES=node,python go test -count=1 -parallel 1 -timeout $(TEST_TIMEOUT) -run '^TestScene' $(ARGS) ./cmd/quotasvc
+
 .PHONY: clean
 clean: ## Remove binaries and the results of benchmarks and drills; keep the data of `make run`
 	rm -rf bin $(RESULTS) drill-results

@@ -139,7 +139,7 @@ func TestSupport_Page_Answers(t *testing.T) {
 	tty.paste("quotasvc() { env " + asProgram + `=1 "$PROGRAM" "$@"; }` + "\n")
 	blocks := markedBlocks(t, "docs/support.md")
 	for i := range blocks {
-		tty.use(&blocks[i], func(text string) string { return text })
+		tty.use(&blocks[i])
 	}
 	tty.leave()
 	if expectations(blocks) < 5 {

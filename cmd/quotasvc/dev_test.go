@@ -131,8 +131,11 @@ func TestDev_Introduction_CommandsWorkDataSurvives(t *testing.T) {
 
 // awaitRoomInTheHour waits for the next hour if this one ends soon: the demo's allowance is renewed then, which would change
 // the numbers in the introduction.
-func awaitRoomInTheHour() {
-	if left := time.Until(time.Now().Truncate(time.Hour).Add(time.Hour)); left < soon/2 {
+func awaitRoomInTheHour() { awaitRoom(soon / 2) }
+
+// awaitRoom waits for the next hour if this one ends before so much time.
+func awaitRoom(enough time.Duration) {
+	if left := time.Until(time.Now().Truncate(time.Hour).Add(time.Hour)); left < enough {
 		time.Sleep(left)
 	}
 }

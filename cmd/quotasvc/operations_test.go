@@ -263,16 +263,14 @@ func (m *machine) follow(blocks []pageBlock) {
 			m.t.Logf("%s", tailOf(string(logs), 6000))
 		}
 	}()
-	tty.paste("trap 'kill $(jobs -p) 2>/dev/null || true' EXIT\n")
 	debit, debited, stopped := regexp.MustCompile(`(?m)^api use /v1/debits -H 'Idempotency-Key: order-1'.*$`), false, false
-	for i := range blocks {
-		tty.use(&blocks[i], func(text string) string {
-			debited = debited || debit.MatchString(text)
-			stopped = stopped || strings.Contains(text, "stop a && stop b\n")
-			text = debit.ReplaceAllString(text, "$0\ntouch /etc/quotasvc/debited") // an unknown tenant is remembered, so the load comes after the first debit
-			text = strings.Replace(text, "stop a && stop b\n", "touch /etc/quotasvc/stopping; sleep 0.5\nstop a && stop b\n", 1)
-			return "set -x\n" + m.said.Replace(text)
-		})
+	for _, block := range blocks {
+		debited = debited || debit.MatchString(block.text)
+		stopped = stopped || strings.Contains(block.text, "stop a && stop b\n")
+		block.text = debit.ReplaceAllString(block.text, "$0\ntouch /etc/quotasvc/debited") // an unknown tenant is remembered, so the load comes after the first debit
+		block.text = strings.Replace(block.text, "stop a && stop b\n", "touch /etc/quotasvc/stopping; sleep 0.5\nstop a && stop b\n", 1)
+		block.text = "set -x\n" + block.text
+		tty.use(block.said(m.said))
 	}
 	if !debited || !stopped {
 		m.t.Fatal("the page has no first debit, or no stop")

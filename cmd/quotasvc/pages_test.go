@@ -28,8 +28,8 @@ func runPage(t *testing.T, page string, env ...string) {
 	tty := openTerminal(t, dir, append(append(withoutSettings(os.Environ()), "API="+dev.api, "PROGRAM="+os.Args[0]), env...))
 	tty.paste(pageService)
 	blocks := markedBlocks(t, page)
-	for i := range blocks {
-		tty.use(&blocks[i], func(text string) string { return strings.ReplaceAll(text, "http://127.0.0.1:8080", dev.api) })
+	for _, block := range blocks {
+		tty.use(block.said(strings.NewReplacer("http://127.0.0.1:8080", dev.api)))
 	}
 	if expectations(blocks) == 0 {
 		t.Errorf("%s expects nothing", page)

@@ -141,7 +141,7 @@ func TestSDKExamples_Webhook_HandlesOnceRefusesForged(t *testing.T) {
 	t.Parallel()
 	in := serve(t, backends(t))
 	const secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
-	server, log := buildExamples(t, in).serve("webhook", "WEBHOOK_SECRET="+secret)
+	server, log := buildExamples(t, in).serve("webhook", "QUOTASVC_WEBHOOK_SECRET="+secret)
 	w, err := client.NewWebhook(secret)
 	if err != nil {
 		t.Fatal(err)

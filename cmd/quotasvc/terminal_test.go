@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -29,6 +30,16 @@ type pageBlock struct {
 }
 
 func (b *pageBlock) has(mark string) bool { _, ok := b.marks[mark]; return ok }
+
+// said returns the block with what this machine has in place of the page's addresses and ports.
+func (b pageBlock) said(here *strings.Replacer) *pageBlock {
+	b.text = here.Replace(b.text)
+	b.expect = slices.Clone(b.expect)
+	for i := range b.expect {
+		b.expect[i] = here.Replace(b.expect[i])
+	}
+	return &b
+}
 
 var (
 	fencedBlock = regexp.MustCompile("(?ms)^```(\\w+) ([^\n`]+)\n(.*?)^```\n((?:<!-- expect: .*? -->\n)*)")
@@ -81,14 +92,14 @@ type terminal struct {
 // pasteLimit bounds what is pasted at once. Installing a package is part of some pages.
 const pasteLimit = 8 * soon
 
-// openTerminal starts a shell in dir. What still runs in it at the end of the test is killed.
+// openTerminal starts a shell in dir. What runs in its background ends with it.
 func openTerminal(t *testing.T, dir string, env []string) *terminal {
 	t.Helper()
 	tty := &terminal{t: t, ended: make(chan struct{}), scratch: t.TempDir(), cmd: exec.Command(programOf(t, "bash"))}
 	tty.cmd.Dir, tty.cmd.Env = dir, env
 	tty.cmd.Stdout, tty.cmd.Stderr = &tty.screen, &tty.screen
 	tty.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	tty.cmd.WaitDelay = soon // a daemon may keep the screen open
+	tty.cmd.WaitDelay = soon / 2 // a daemon may keep the screen open
 	var err error
 	if tty.in, err = tty.cmd.StdinPipe(); err != nil {
 		t.Fatal(err)
@@ -104,7 +115,7 @@ func openTerminal(t *testing.T, dir string, env []string) *terminal {
 		_ = syscall.Kill(-tty.cmd.Process.Pid, syscall.SIGKILL)
 		<-tty.ended
 	})
-	tty.paste("set -eu -o pipefail\n")
+	tty.paste("set -eu -o pipefail\ntrap 'kill $(jobs -p) 2>/dev/null || true' EXIT\n")
 	return tty
 }
 
@@ -146,23 +157,24 @@ func (tty *terminal) missing(begin int, expect []string) (missing []string) {
 	return missing
 }
 
-// use does with a block what its marks say, with the text that said makes of it.
-func (tty *terminal) use(block *pageBlock, said func(string) string) {
+// use does with a block what its marks say.
+func (tty *terminal) use(block *pageBlock) {
 	tty.t.Helper()
 	switch file, isFile := block.marks["file"]; {
 	case isFile:
 		path := filepath.Join(tty.scratch, filepath.Base(file))
-		if err := os.WriteFile(path, []byte(said(block.text)), 0o600); err != nil {
+		if err := os.WriteFile(path, []byte(block.text), 0o600); err != nil {
 			tty.t.Fatal(err)
 		}
 		tty.paste(fmt.Sprintf("cp '%s' '%s'\n", path, file))
 	case block.has("run"):
-		tty.run(block, said(block.text))
+		tty.run(block)
 	}
 }
 
-func (tty *terminal) run(block *pageBlock, script string) {
+func (tty *terminal) run(block *pageBlock) {
 	tty.t.Helper()
+	script := block.text
 	begin := tty.paste(script)
 	for end := time.Now().Add(soon); len(tty.missing(begin, block.expect)) > 0; time.Sleep(50 * time.Millisecond) {
 		if time.Now().After(end) {

@@ -129,7 +129,7 @@ def pages() -> list[Path]:
 def test_programs_of_the_pages_run(page: Path, python: Path, service: Service, quota: Quota, tmp_path: Path) -> None:
     """Each python block is a program. One that names tenant acme finds it; those that serve are only imported."""
     quota.api.put_tenant(tenant="acme", plan="large")
-    blocks = re.findall(r"(?ms)^```python\n(.*?)^```$", page.read_text())
+    blocks = re.findall(r"(?ms)^```python[^\n]*\n(.*?)^```$", page.read_text())
     assert blocks
     environment = {"QUOTASVC_URL": service.url, "QUOTASVC_KEY": service.key, "QUOTASVC_WEBHOOK_SECRET": "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"}
     for number, block in enumerate(blocks):

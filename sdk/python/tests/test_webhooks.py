@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import json
+import threading
 import time
+import uuid
+from collections.abc import Iterator
+from datetime import datetime, timedelta, timezone
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from queue import Empty, Queue
 
 import pytest
 
-from quotasvc import Webhook, WebhookError
+from quotasvc import Event, Quota, Webhook, WebhookError
 
 pytestmark = pytest.mark.feature("webhooks")
 
@@ -93,3 +99,77 @@ def test_a_body_that_is_no_event_is_refused(body: object) -> None:
 def test_a_wrong_secret_is_refused(secret: str) -> None:
     with pytest.raises(ValueError, match="secret"):
         Webhook(secret)
+
+
+class Receiver:
+    """Takes deliveries of the service."""
+
+    def __init__(self) -> None:
+        self.deliveries: Queue[tuple[bytes, dict[str, str]]] = Queue()
+        deliveries = self.deliveries
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                deliveries.put((self.rfile.read(int(self.headers["content-length"])), dict(self.headers.items())))
+                self.send_response(204)
+                self.end_headers()
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        self.url = f"http://127.0.0.1:{self.server.server_port}/hooks"
+
+    def arrives(self, *signed: tuple[str, bool]) -> Event:
+        """Waits for a delivery that is genuine by some secrets and not by others. One may come twice, and late."""
+        end = time.monotonic() + 60
+        while time.monotonic() < end:
+            try:
+                raw, headers = self.deliveries.get(timeout=1)
+            except Empty:
+                continue
+            if [genuine(raw, headers, secret) is not None for secret, _ in signed] == [expected for _, expected in signed]:
+                event = genuine(raw, headers, next(secret for secret, expected in signed if expected))
+                assert event is not None
+                return event
+        raise AssertionError(f"no delivery is signed {signed}")
+
+
+def genuine(raw: bytes, headers: dict[str, str], secret: str) -> Event | None:
+    try:
+        return Webhook(secret).verify(raw, headers)
+    except WebhookError:
+        return None
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    receiver = Receiver()
+    yield receiver
+    receiver.server.shutdown()
+    receiver.server.server_close()
+
+
+def test_what_the_service_delivers_is_genuine_before_during_and_after_a_rotation(quota: Quota, receiver: Receiver) -> None:
+    name = f"w-{uuid.uuid4().hex[:12]}"
+    quota.api.put_plan(plan=name, allowances=[{"meter": "api_calls", "amount": 10, "every": "year", "anchor": "tenant"}])
+    quota.api.put_tenant(tenant=name, plan=name)
+    webhook = quota.api.create_webhook(url=receiver.url, types=["balance.threshold_reached"], tenant=name)
+    first = webhook.secret
+
+    def replay() -> None:
+        quota.api.replay_webhook(webhook_id=webhook.webhook_id, from_=datetime.now(timezone.utc) - timedelta(hours=1))
+
+    try:
+        quota.debit(name, "api_calls", 8)
+        event = receiver.arrives((first, True), (SECRET, False))
+        assert (event.type, event.data["threshold"], event.data["remaining"], event.data["tenant"]) == ("balance.threshold_reached", 80, 2, name)
+        second = quota.api.rotate_webhook(webhook_id=webhook.webhook_id, overlap_seconds=3600).secret
+        replay()
+        assert receiver.arrives((first, True), (second, True)) == event
+        third = quota.api.rotate_webhook(webhook_id=webhook.webhook_id, overlap_seconds=0).secret
+        replay()
+        assert receiver.arrives((first, False), (second, False), (third, True)) == event
+    finally:
+        quota.api.delete_webhook(webhook_id=webhook.webhook_id)

@@ -1,8 +1,8 @@
-// A receiver of webhooks. Run: WEBHOOK_SECRET=whsec_... node webhook.js
+// A receiver of webhooks. Run: QUOTASVC_WEBHOOK_SECRET=whsec_... node webhook.js
 import { createServer } from 'node:http'
 import { Webhook, WebhookError } from 'quotasvc'
 
-const webhook = new Webhook(process.env.WEBHOOK_SECRET ?? '')
+const webhook = new Webhook(process.env.QUOTASVC_WEBHOOK_SECRET ?? '')
 const seen = new Set<string>() // your database
 
 const server = createServer(async (req, res) => {

@@ -76,7 +76,9 @@ function decodeSecret(secret: string): Uint8Array {
 
 function header(headers: HeaderSource, name: string): string | undefined {
   if (typeof (headers as Headers).get === 'function') return (headers as Headers).get(name) ?? undefined
-  const value = (headers as Record<string, string | string[] | undefined>)[name]
+  const record = headers as Record<string, string | string[] | undefined>
+  // Node has names in lower case; functions of clouds hand them on as they came.
+  const value = record[name] ?? record[Object.keys(record).find((key) => key.toLowerCase() === name) ?? name]
   return Array.isArray(value) ? value[0] : value
 }
 

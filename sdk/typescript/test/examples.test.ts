@@ -1,9 +1,8 @@
-// Runs every example, and the Express application of docs/integrate/node.md, as its reader does.
+// Runs every example as its reader does. The application of docs/integrate/node.md is run by `make test-sdk-scenes`.
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { basename, join } from 'node:path'
+import { readdirSync } from 'node:fs'
+import { basename } from 'node:path'
 import { test, type TestContext } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { Webhook } from 'quotasvc'
@@ -110,33 +109,13 @@ test('examples: hot-path', async (t) => {
 
 test('examples: webhook', async (t) => {
   const secret = `whsec_${Buffer.from('a secret of at least 24 bytes').toString('base64')}`
-  const app = await example(t, 'webhook', [], { WEBHOOK_SECRET: secret }, true)
+  const app = await example(t, 'webhook', [], { QUOTASVC_WEBHOOK_SECRET: secret }, true)
   const body = '{"type":"balance.exhausted","timestamp":"2026-11-25T10:00:00Z","data":{"tenant":"acme"}}'
   const at = new Date()
   const headers = { 'webhook-id': 'evt_1', 'webhook-timestamp': String(Math.floor(at.getTime() / 1000)), 'webhook-signature': await new Webhook(secret).sign('evt_1', at, body) }
   const send = (text: string) => fetch(app.url, { method: 'POST', body: text, headers })
   assert.deepEqual([(await send(body)).status, (await send(body)).status, (await send(`${body} `)).status], [204, 204, 400])
   assert.equal(app.output().match(/event balance\.exhausted/g)?.length, 1)
-})
-
-test('examples: the application of docs/integrate/node.md does what the page says', async (t) => {
-  const page = readFileSync(new URL('../../../../docs/integrate/node.md', import.meta.url), 'utf8')
-  const blocks = [...page.matchAll(/^```(\w+)\n(.*?)^```$/gms)].map((m) => ({ language: m[1], text: m[2] ?? '' }))
-  const app = blocks.find((b) => b.language === 'js' && b.text.startsWith('// app.mjs'))
-  assert.ok(app, 'no block begins with // app.mjs')
-  const dir = mkdtempSync(join(tmpdir(), 'quotasvc-page-'))
-  t.after(() => rmSync(dir, { recursive: true, force: true }))
-  mkdirSync(join(dir, 'node_modules'))
-  symlinkSync(root, join(dir, 'node_modules/quotasvc'))
-  symlinkSync(join(root, 'node_modules/express'), join(dir, 'node_modules/express'))
-  const tenant = await demoTenant(5)
-  writeFileSync(join(dir, 'app.mjs'), app.text.replace('listen(3000', `listen(0`).replaceAll("'demo'", `'${tenant}'`))
-  const server = await start(t, join(dir, 'app.mjs'), [], {}, true)
-  const answers = []
-  for (let i = 0; i < 6; i++) answers.push(await fetch(`${server.url}/search`))
-  assert.deepEqual(answers.map((a) => a.status), [200, 200, 200, 200, 200, 429])
-  assert.deepEqual(answers.map((a) => a.headers.get('x-quota-remaining')), ['4', '3', '2', '1', '0', '0'])
-  assert.ok(answers[5]?.headers.has('retry-after'))
 })
 
 test('examples: none is left out', () => {

@@ -1,7 +1,11 @@
 import assert from 'node:assert/strict'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { text } from 'node:stream/consumers'
 import { test } from 'node:test'
 import { Webhook, WebhookError } from 'quotasvc'
 import { Webhook as Standard } from 'standardwebhooks'
+import { admin, newTenant, until } from './service.js'
 
 const secret = `whsec_${Buffer.from('a secret of at least 24 bytes').toString('base64')}`
 const other = `whsec_${Buffer.from('another secret, of a rotation').toString('base64')}`
@@ -28,6 +32,7 @@ test('webhooks: what the reference library signs is verified, from text, bytes a
   assert.deepEqual([event.type, event.id, event.data.threshold], ['balance.threshold_reached', 'evt_1', 80])
   await webhook.verify(Buffer.from(body), headers)
   await webhook.verify(body, new Headers(headers))
+  await webhook.verify(body, Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.replace('webhook', 'Webhook'), value])))
   await webhook.verify(body, { ...headers, 'webhook-signature': [headers['webhook-signature'] as string] })
 })
 
@@ -72,4 +77,72 @@ test('webhooks: a genuine body that is no event, and an unusable secret, are ref
   assert.throws(() => new Webhook('whsec_'), /whsec_ and base64/)
   assert.throws(() => new Webhook('not base64!'), /whsec_ and base64/)
   assert.throws(() => new Webhook([]), /needs a secret/)
+})
+
+interface Delivery {
+  body: string
+  headers: Record<string, string>
+}
+
+/** Whether a delivery is genuine by this secret. The reference library and this one must say the same. */
+async function genuine(delivery: Delivery, by: string): Promise<boolean> {
+  let standard = true
+  try {
+    new Standard(by).verify(delivery.body, delivery.headers)
+  } catch {
+    standard = false
+  }
+  const ours = await new Webhook(by).verify(delivery.body, delivery.headers).then(
+    (event) => event.id === delivery.headers['webhook-id'],
+    () => false,
+  )
+  assert.equal(ours, standard, `the reference library says ${standard}: ${JSON.stringify(delivery)}`)
+  return ours
+}
+
+test('webhooks: what the service delivers is genuine to the reference library and to this one, before, during and after a rotation', async (t) => {
+  const deliveries: Delivery[] = []
+  const receiver = createServer((req, res) => {
+    void text(req).then((body) => {
+      deliveries.push({ body, headers: req.headers as Record<string, string> })
+      res.writeHead(204).end()
+    })
+  })
+  await new Promise<void>((resolve) => receiver.listen(0, '127.0.0.1', resolve))
+  t.after(() => {
+    receiver.closeAllConnections()
+    receiver.close()
+  })
+  const tenant = await newTenant(10)
+  const at = `http://127.0.0.1:${(receiver.address() as AddressInfo).port}/hooks`
+  const { webhook_id, secret: first } = await admin.api.createWebhook({ body: { url: at, types: ['balance.threshold_reached'], tenant } })
+  t.after(() => admin.api.deleteWebhook({ webhook_id }))
+  /** Waits for a delivery that is genuine by the first so many secrets, as `by` says. A delivery may come twice, and late. */
+  const arrives = async (secrets: string[], by: boolean[]): Promise<Delivery> => {
+    let found: Delivery | undefined
+    await until(`a delivery arrives that is signed ${by}`, async () => {
+      const delivery = deliveries.shift()
+      if (!delivery) return false
+      const signed = await Promise.all(secrets.map((s) => genuine(delivery, s)))
+      if (signed.join() === by.join()) found = delivery
+      return found !== undefined
+    })
+    return found as Delivery
+  }
+  const replay = () => admin.api.replayWebhook({ webhook_id, body: { from: new Date(Date.now() - 3_600_000).toISOString() } })
+
+  await admin.debit({ tenant, items: [{ meter: 'calls', amount: 8 }] })
+  const delivery = await arrives([first, secret], [true, false])
+  const event = await new Webhook(first).verify<{ threshold: number; tenant: string }>(delivery.body, delivery.headers)
+  assert.deepEqual([event.type, event.data.threshold, event.data.tenant], ['balance.threshold_reached', 80, tenant])
+
+  const { secret: second } = await admin.api.rotateWebhook({ webhook_id, body: { overlap_seconds: 3_600 } })
+  await replay()
+  const both = await arrives([first, second], [true, true])
+  await new Webhook([second, first]).verify(both.body, both.headers)
+
+  const { secret: third } = await admin.api.rotateWebhook({ webhook_id, body: { overlap_seconds: 0 } })
+  await replay()
+  const last = await arrives([first, second, third], [false, false, true])
+  assert.equal(last.headers['webhook-id'], delivery.headers['webhook-id'])
 })
