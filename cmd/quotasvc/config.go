@@ -111,6 +111,7 @@ type serviceConfig struct {
 	Readers             int           `env:"QUOTASVC_READERS" default:"8" group:"Tuning" help:"PostgreSQL connections for reads of balances, checks and look-ups, 1 to 1024. Reports have three of their own."`
 	CacheFresh          time.Duration `env:"QUOTASVC_CACHE_FRESH" default:"30s" group:"Tuning" help:"Age at which a cached balance is read from PostgreSQL again, unless a check sets max_stale_ms."`
 	WebhookAllowPrivate bool          `env:"QUOTASVC_WEBHOOK_ALLOW_PRIVATE" group:"Tuning" help:"Let webhooks have addresses of private, loopback and link-local networks. Whoever may make a webhook can then have this service call what it reaches inside."`
+	RejectionsHigh      int64         `env:"QUOTASVC_REJECTIONS_HIGH" default:"100" group:"Tuning" help:"How many requests of a tenant a limit refuses in a minute when the event limit.rejections_high tells it, up to 1000000000. It is told once an hour for each tenant and limit. 0: never."`
 	VerifyEvery         time.Duration `env:"QUOTASVC_VERIFY_EVERY" default:"1h" group:"Tuning" help:"Pause between two background verifications of journal and balances. 0s turns them off."`
 
 	DefaultPlan     string `env:"QUOTASVC_DEFAULT_PLAN" placeholder:"PLAN" group:"Tenants" help:"Plan on which a tenant is made by its first debit, consume, hold or request at a gateway. A use that the plan refuses makes none. Default: none, tenants must exist."`
@@ -200,6 +201,7 @@ func (c *serviceConfig) validate() error {
 	}
 	check.require(c.CacheFresh >= 10*time.Millisecond && c.CacheFresh <= 24*time.Hour, settingName("cache-fresh"),
 		"is %s; must be between 10ms and 24h", c.CacheFresh)
+	check.require(c.RejectionsHigh >= 0 && c.RejectionsHigh <= 1e9, settingName("rejections-high"), "is %d; must be between 0 and 1000000000", c.RejectionsHigh)
 	check.require(c.VerifyEvery == 0 || c.VerifyEvery >= time.Second && c.VerifyEvery <= 30*24*time.Hour, settingName("verify-every"),
 		"is %s; must be 0s or between 1s and 720h", c.VerifyEvery)
 	return check.err()

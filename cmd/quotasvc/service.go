@@ -364,7 +364,7 @@ func (s *service) openOverrides(c *catalog.Store) (*override.Cache, error) {
 
 // startDenials starts the memory of refusals.
 func (s *service) startDenials(ctx context.Context, cfg *serviceConfig, m *measurements, l *pg.Ledger) (*denial.Recorder, error) {
-	r, err := denial.Open(ctx, denial.Config{DatabaseURL: string(cfg.DatabaseURL), Login: &s.secrets.database, Log: s.log, Metrics: m.registry, Clock: l})
+	r, err := denial.Open(ctx, denial.Config{DatabaseURL: string(cfg.DatabaseURL), Login: &s.secrets.database, Log: s.log, Metrics: m.registry, Clock: l, RejectionsHigh: cfg.RejectionsHigh})
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -10,7 +11,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+
+	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
 // A delivery that was under way when its process was killed is tried again within a minute, by the process that comes next.
@@ -127,5 +131,73 @@ func TestListen_ForwardsEvents_Signed(t *testing.T) {
 		if status, _, stderr := tool(t, asker, args...); status != 2 || stderr == "" {
 			t.Errorf("%v: status %d, %s", args, status, stderr)
 		}
+	}
+}
+
+// A limit that refuses much is told by a running service, once for all its instances. A verification that finds a difference tells the balance.
+func TestEvents_RejectionsAndDrift_ToldByItself(t *testing.T) {
+	t.Parallel()
+	postgres := testenv.Postgres(t)
+	env := []string{
+		"QUOTASVC_DATABASE_URL=" + testenv.AsService(postgres), "QUOTASVC_REDIS_URL=" + testenv.RedisURL(t), "QUOTASVC_ADMIN_KEY=" + testKey,
+		"QUOTASVC_LOG_LEVEL=warn", "QUOTASVC_REJECTIONS_HIGH=30",
+	}
+	in, other := serve(t, env), serve(t, env)
+	in.setUp(t, 1000)
+	in.do(t, http.StatusCreated, "PUT", "/v1/limits/few", "", object{"per": []string{"tenant"}, "kind": "token_bucket", "rate": "1/day", "burst": 1})
+	consume := object{"tenant": "acme", "items": []object{{"meter": "api_calls", "amount": 1}}}
+	var allowed int
+	told := func(kind string) []toldEvent {
+		t.Helper()
+		var list struct{ Items []toldEvent }
+		in.do(t, http.StatusOK, "GET", "/v1/events?type="+kind, "", nil).into(t, &list)
+		return list.Items
+	}
+	eventually(t, "refusals are told", func() bool {
+		for _, at := range []*instance{in, other} { // also where the minute ends meanwhile: 30 of one minute are there soon
+			for i := range 40 {
+				got, err := at.send(t.Context(), "POST", "/v1/consume", fmt.Sprintf("k%d-%d", time.Now().UnixNano(), i), consume)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got.status == http.StatusOK {
+					allowed++
+				}
+			}
+		}
+		return len(told("limit.rejections_high")) > 0
+	})
+	if first := told("limit.rejections_high")[0]; first.Tenant != "acme" || first.Data.Rule != "few" || first.Data.Rejections < 30 || first.Data.Threshold != 30 {
+		t.Errorf("%+v", first)
+	}
+	if allowed > 10 {
+		t.Errorf("%d were not refused", allowed)
+	}
+	in.do(t, http.StatusOK, "POST", "/v1/debits", "d", debitOf("acme", "api_calls", 10))
+	db, err := pgx.Connect(t.Context(), postgres)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = db.Close(t.Context()) }()
+	if _, err := db.Exec(t.Context(), "UPDATE balances SET granted = granted + 7 WHERE tenant_id = 'acme'"); err != nil {
+		t.Fatal(err)
+	}
+	var started struct {
+		ID string `json:"verification_id"`
+	}
+	in.do(t, http.StatusAccepted, "POST", "/v1/verifications", "", object{"tenant": "acme"}).into(t, &started)
+	eventually(t, "the difference is told", func() bool { return len(told("verify.drift")) > 0 })
+	if got := told("verify.drift"); len(got) != 1 || got[0].Tenant != "acme" || got[0].Meter != "api_calls" || got[0].Data.VerificationID != started.ID || got[0].Data.Differences < 1 {
+		t.Errorf("%+v", got)
+	}
+}
+
+// toldEvent is an event as the API lists it.
+type toldEvent struct {
+	Tenant, Meter string
+	Data          struct {
+		Rule                               string
+		Rejections, Threshold, Differences int64
+		VerificationID                     string `json:"verification_id"`
 	}
 }

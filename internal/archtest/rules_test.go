@@ -69,7 +69,7 @@ var mayImport = map[string][]string{
 	"internal/ledger/journal":        {"internal/namedsql"},
 	"internal/ledger/archive":        {"internal/ledger", "internal/ledger/journal", "internal/namedsql", "internal/pgpool", "internal/trail"},
 	"internal/ledger/model":          {"internal/ledger", "internal/period", "internal/price"}, // the second implementation, for tests
-	"internal/ledger/verifier":       {"internal/trail", "internal/pgpool", "internal/ledger", "internal/ledger/audit", "internal/ledger/audit/seal", "internal/namedsql"},
+	"internal/ledger/verifier":       {"internal/events", "internal/trail", "internal/pgpool", "internal/ledger", "internal/ledger/audit", "internal/ledger/audit/seal", "internal/namedsql"},
 	"internal/ledger/pg":             {"internal/citus", "internal/clock", "internal/events", "internal/ledger", "internal/ledger/notice", "internal/ledger/journal", "internal/namedsql", "internal/pgpool", "internal/bound", "internal/breaker", "internal/lane", "internal/period", "internal/trail"},
 	"internal/ledger/history":        {"internal/ledger", "internal/ledger/pg", "internal/pgpool", "internal/namedsql", "internal/bound", "internal/period"},
 	"internal/redisstore":            {"internal/lane"},
@@ -82,7 +82,7 @@ var mayImport = map[string][]string{
 	"internal/address":               {}, // pure: which addresses count as one caller
 	"internal/business":              {"internal/catalog", "internal/ledger"},
 	"internal/roster":                {"internal/bound", "internal/catalog", "internal/ledger", "internal/ledger/history", "internal/ledger/pg", "internal/namedsql"},
-	"internal/denial":                {"internal/ledger", "internal/ledger/history", "internal/namedsql", "internal/pgpool"},
+	"internal/denial":                {"internal/events", "internal/ledger", "internal/ledger/history", "internal/namedsql", "internal/pgpool"},
 	"internal/status":                {"internal/ledger", "internal/ledger/history", "internal/namedsql"},
 	"internal/gate":                  {"internal/address", "internal/balances", "internal/business", "internal/denial", "internal/trail", "internal/once", "internal/body", "internal/catalog", "internal/catalog/block", "internal/ledger", "internal/ledger/pg", "internal/override", "internal/ratelimit", "internal/ratelimit/rule", "internal/redisstore", "internal/parts", "internal/period", "internal/route", "internal/newcomer"},
 

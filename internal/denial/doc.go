@@ -15,7 +15,9 @@
 //  2. Memory and rows are bounded, whatever clients send. What has no room is counted under Other, or in quotasvc_denials_lost_total.
 //  3. Only tenants that exist have rows. A tenant has at most Kept explanations, of bounded length.
 //  4. A count is never too high. After a flush with an unknown outcome what it had is given up, and counted as lost.
-//  5. Nothing depends on denials: no decision, no balance, no proof.
+//  5. A limit that refuses Config.RejectionsHigh requests of a tenant in a minute, on all instances together, is told in the transaction that counts them
+//     (events.RejectionsHigh): once for each tenant, limit and hour. What cannot be told is counted all the same.
+//  6. Nothing depends on denials: no decision, no balance, no proof.
 //
 // # Clock
 //

@@ -61,6 +61,9 @@ type Config struct {
 	Clock       interface{ Now() time.Time } // the ledger, required
 	Login       *pgpool.Login                // changes user and password of new connections; nil: those of the URL
 	Every       time.Duration                // between flushes; 0: flushEvery
+
+	// RejectionsHigh is how many requests of a tenant a limit refuses in a minute when it is told (events.RejectionsHigh): once in an hour. 0: it never is.
+	RejectionsHigh int64
 }
 
 // Recorder counts denials and keeps the last ones. A nil Recorder forgets them.
@@ -211,17 +214,17 @@ func (r *Recorder) store(ctx context.Context, tenants []string, of map[string]*n
 	if err != nil {
 		return false, err
 	}
-	err = w.send(ctx, conn.Conn())
+	kept, err = r.send(ctx, conn.Conn(), w)
 	if lacksPartition(err) {
 		if failed := makeWeeks(ctx, conn.Conn(), w.weeks(), r.cfg.Log); failed != nil {
 			r.cfg.Log.Warn("denials are not counted: there is no partition for them: run `quotasvc migrate partitions` as the role that owns the tables", "error", failed)
 			r.metrics.miss(missed{counts: w.total()})
 			w.dropCounts()
 		}
-		err = w.send(ctx, conn.Conn())
+		kept, err = r.send(ctx, conn.Conn(), w)
 	}
 	if err != nil {
-		return undone(err), fmt.Errorf("store denials: %w", err)
+		return kept, fmt.Errorf("store denials: %w", err)
 	}
 	return true, nil
 }
@@ -235,8 +238,27 @@ func (n *noted) all() (lost missed) {
 	return lost
 }
 
-// send stores w in one transaction.
-func (w *write) send(ctx context.Context, conn *pgx.Conn) error {
+// send stores w in one transaction, and tells in it which limits refuse many requests. With an error, kept says that nothing was stored for sure.
+func (r *Recorder) send(ctx context.Context, conn *pgx.Conn, w *write) (kept bool, err error) {
+	tx, err := conn.Begin(ctx)
+	if err != nil {
+		return true, err
+	}
+	found, err := r.add(ctx, tx, w)
+	if err != nil {
+		_ = tx.Rollback(ctx) // or the connection is gone
+		return !faulty(err), err
+	}
+	r.tell(ctx, tx, found)
+	if err := tx.Commit(ctx); err != nil {
+		return undone(err), err
+	}
+	return true, nil
+}
+
+// add adds counts and explanations, and returns which limits refuse many requests. Explanations come before the look at the counts: instances that have
+// refused the same tenant wait for each other at its row, so that one of them sees what all have counted.
+func (r *Recorder) add(ctx context.Context, tx pgx.Tx, w *write) (found []high, err error) {
 	var batch pgx.Batch
 	if len(w.n) > 0 {
 		batch.Queue(queries["AddCounts"], w.tenant, w.minute, w.code, w.meter, w.rule, w.n)
@@ -244,5 +266,12 @@ func (w *write) send(ctx context.Context, conn *pgx.Conn) error {
 	if len(w.explained) > 0 {
 		batch.Queue(queries["AddRecent"], w.explained, w.newest, w.items)
 	}
-	return conn.SendBatch(ctx, &batch).Close()
+	if tenants, minutes := w.limited(); r.cfg.RejectionsHigh > 0 && len(tenants) > 0 {
+		batch.Queue(queries["HighRules"], tenants, minutes, r.cfg.RejectionsHigh).Query(func(rows pgx.Rows) (err error) {
+			found, err = pgx.CollectRows(rows, scanHigh)
+			return err
+		})
+	}
+	err = tx.SendBatch(ctx, &batch).Close()
+	return found, err
 }

@@ -67,10 +67,17 @@ func (w *write) dropCounts() {
 	w.tenant, w.minute, w.code, w.meter, w.rule, w.n = nil, nil, nil, nil, nil, nil
 }
 
-// undone reports whether err says that the transaction was not committed, and that it may succeed later. Otherwise nobody knows, or the data is at fault.
+// undone reports whether the error of a COMMIT says that the transaction was not committed, and that it may succeed later. Otherwise nobody knows, or the
+// data is at fault.
 func undone(err error) bool {
-	if e, refused := errors.AsType[*pgconn.PgError](err); refused {
-		return !strings.HasPrefix(e.Code, "22") && !strings.HasPrefix(e.Code, "23")
+	if _, refused := errors.AsType[*pgconn.PgError](err); refused {
+		return !faulty(err)
 	}
 	return pgconn.SafeToRetry(err)
+}
+
+// faulty reports whether the data is at fault: it fails again.
+func faulty(err error) bool {
+	e, refused := errors.AsType[*pgconn.PgError](err)
+	return refused && (strings.HasPrefix(e.Code, "22") || strings.HasPrefix(e.Code, "23"))
 }

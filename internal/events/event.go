@@ -16,7 +16,7 @@ const (
 	PeriodOpened     Type = "period.opened"             // told only if a webhook wants it
 	PlanChanged      Type = "plan.changed"              // a tenant has another plan
 	TenantSuspended  Type = "tenant.suspended"
-	RejectionsHigh   Type = "limit.rejections_high" // a limit refuses much
+	RejectionsHigh   Type = "limit.rejections_high" // a limit refuses many requests of a tenant
 	VerifyDrift      Type = "verify.drift"          // a verification has found a difference
 )
 
@@ -47,7 +47,7 @@ type Event struct {
 	Once    *Once  // nil: it is told whenever it happens
 }
 
-// Once says that an event is told once in a period.
+// Once says that an event is told once in a period: that of a balance, or an hour or a day of the calendar.
 type Once struct {
 	Start, End time.Time // of the period
 	Mark       string    // what is told
@@ -68,7 +68,7 @@ type Told struct {
 // Empty reports whether there is nothing to tell.
 func (t *Told) Empty() bool { return len(t.Events) == 0 && len(t.Reminders) == 0 }
 
-// The data of the types that the ledger tells.
+// The data of the types.
 type (
 	// Level is the data of ThresholdReached and Exhausted.
 	Level struct {
@@ -113,5 +113,23 @@ type (
 		PreviousPlan string `json:"previous_plan,omitzero"`
 		Apply        string `json:"apply,omitzero"` // now or next_period
 		Reason       string `json:"reason,omitzero"`
+	}
+
+	// Rejections is the data of RejectionsHigh.
+	Rejections struct {
+		Rule      string    `json:"rule"`
+		Minute    time.Time `json:"minute"`     // its beginning
+		Count     int64     `json:"rejections"` // in that minute, when the event was told
+		Threshold int64     `json:"threshold"`  // from which on it is told
+	}
+
+	// Drift is the data of VerifyDrift: the first difference of a balance.
+	Drift struct {
+		Verification string `json:"verification_id,omitzero"` // absent: nobody asked the API for it
+		What         string `json:"what"`
+		Journal      string `json:"journal"`     // what the journal says
+		Stored       string `json:"stored"`      // what is stored
+		Differences  int    `json:"differences"` // of the balance, as far as the verification lists them
+		Total        int64  `json:"total"`       // of the verification
 	}
 )

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"testing"
 	"time"
 
@@ -227,5 +228,39 @@ func TestForget_MarksOfEndedPeriods_Alone(t *testing.T) {
 	}
 	if marks != 1 || events != 2 {
 		t.Errorf("%d marks and %d events, want 1 and 2", marks, events)
+	}
+}
+
+// Several instances find the same at the same time, each in a transaction that others do not see yet. One tells it.
+func TestRecordOnce_ManyAtOnce_ToldOnce_RolledBackOnesCountForNothing(t *testing.T) {
+	t.Parallel()
+	pool := open(t)
+	hour := time.Now().Truncate(time.Hour)
+	told := func(mark string) []Event {
+		return []Event{{Type: RejectionsHigh, At: hour, Tenant: "acme", Data: Rejections{Rule: mark}, Once: &Once{Start: hour, End: hour.Add(time.Hour), Mark: mark}}}
+	}
+	given := errors.New("given up")
+	if err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
+		return errors.Join(RecordOnce(t.Context(), tx, told("a")), given)
+	}); !errors.Is(err, given) {
+		t.Fatal(err)
+	}
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			if err := pgx.BeginFunc(context.Background(), pool, func(tx pgx.Tx) error {
+				return RecordOnce(context.Background(), tx, append(told("a"), told("b")...))
+			}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	var marks, events int
+	if err := pool.QueryRow(t.Context(), "SELECT (SELECT count(*) FROM event_marks), (SELECT count(*) FROM events)").Scan(&marks, &events); err != nil {
+		t.Fatal(err)
+	}
+	if marks != 2 || events != 2 {
+		t.Errorf("%d marks and %d events, want 2 and 2", marks, events)
 	}
 }

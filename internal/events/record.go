@@ -55,6 +55,27 @@ func Record(ctx context.Context, tx pgx.Tx, events []Event) error {
 	return nil
 }
 
+// RecordOnce inserts those of events that were not told before. Each is told once (Event.Once), and none of them twice in one call. Nobody needs to hold a
+// lock: of several transactions that tell the same at the same time one tells it, and the others wait until it is committed.
+func RecordOnce(ctx context.Context, tx pgx.Tx, events []Event) error {
+	if len(events) == 0 {
+		return nil
+	}
+	rows, err := tx.Query(ctx, queries["ClaimMarks"], append(marks(events), column(events, func(e *Event) time.Time { return e.Once.End }))...)
+	if err != nil {
+		return fmt.Errorf("claim what is told: %w", err)
+	}
+	ours, err := pgx.CollectRows(rows, scanMark)
+	if err != nil {
+		return fmt.Errorf("claim what is told: %w", err)
+	}
+	told := slices.DeleteFunc(slices.Clone(events), func(e Event) bool { return !slices.ContainsFunc(ours, e.sameMark) })
+	for i := range told {
+		told[i].Once = nil // its mark is there
+	}
+	return Record(ctx, tx, told)
+}
+
 func queue(batch *pgx.Batch, events []Event) error {
 	if len(events) == 0 {
 		return nil
@@ -96,19 +117,24 @@ func untold(ctx context.Context, tx querier, events []Event) ([]Event, error) {
 	if err != nil {
 		return nil, fmt.Errorf("look up what was told: %w", err)
 	}
-	before, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (e Event, err error) {
-		e.Once = &Once{}
-		err = row.Scan(&e.Tenant, &e.Meter, &e.Subject, &e.Once.Start, &e.Once.Mark)
-		return e, err
-	})
+	before, err := pgx.CollectRows(rows, scanMark)
 	if err != nil {
 		return nil, fmt.Errorf("look up what was told: %w", err)
 	}
-	return slices.DeleteFunc(slices.Clone(events), func(e Event) bool {
-		return e.Once != nil && slices.ContainsFunc(before, func(b Event) bool {
-			return b.Tenant == e.Tenant && b.Meter == e.Meter && b.Subject == e.Subject && b.Once.Mark == e.Once.Mark && b.Once.Start.Equal(e.Once.Start.Truncate(time.Microsecond)) // PostgreSQL's resolution
-		})
-	}), nil
+	return slices.DeleteFunc(slices.Clone(events), func(e Event) bool { return e.Once != nil && slices.ContainsFunc(before, e.sameMark) }), nil
+}
+
+// scanMark reads the columns of a mark.
+func scanMark(row pgx.CollectableRow) (e Event, err error) {
+	e.Once = &Once{}
+	err = row.Scan(&e.Tenant, &e.Meter, &e.Subject, &e.Once.Start, &e.Once.Mark)
+	return e, err
+}
+
+// sameMark reports whether b, as it was stored, has the mark of e.
+func (e *Event) sameMark(b Event) bool {
+	return b.Tenant == e.Tenant && b.Meter == e.Meter && b.Subject == e.Subject && b.Once.Mark == e.Once.Mark &&
+		b.Once.Start.Equal(e.Once.Start.Truncate(time.Microsecond)) // PostgreSQL's resolution
 }
 
 // wanted returns events without those of type PeriodOpened that no webhook wants.

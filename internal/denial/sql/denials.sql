@@ -21,6 +21,17 @@ ORDER BY t.tenant_id
 ON CONFLICT (tenant_id) DO UPDATE
 SET newest_at = greatest(r.newest_at, excluded.newest_at), items = jsonb_path_query_array(excluded.items || r.items, '$[0 to 99]');
 
+-- name: HighRules
+-- Returns the limits that have refused at least $3 requests of a tenant in a minute, whatever code and meter: those of the tenants $1 in the minutes $2, of
+-- which no pair comes twice. The condition that repeats the tenants is for Citus and costs nothing elsewhere.
+SELECT c.tenant_id, c.minute, c.rule, sum(c.n)::bigint
+FROM unnest($1::text[], $2::timestamptz[]) AS k (tenant_id, minute)
+JOIN denial_counts c ON c.tenant_id = k.tenant_id AND c.minute = k.minute AND c.tenant_id = ANY ($1::text[])
+WHERE c.rule NOT IN ('', '(other)')
+GROUP BY c.tenant_id, c.minute, c.rule
+HAVING sum(c.n) >= $3::bigint
+ORDER BY c.tenant_id, c.minute, c.rule;
+
 -- name: SelectCounts
 -- Returns the counts of tenant $1 in minutes from $2 to before $3, newest first, at most $4. The order is that of the primary key, backwards.
 SELECT c.minute, c.code, c.meter, c.rule, c.n

@@ -21,6 +21,17 @@ FROM unnest($1::text[], $2::text[], $3::text[], $4::timestamptz[], $5::text[], $
      AS m (tenant_id, meter, subject, period_start, mark, ends_at)
 ON CONFLICT (tenant_id, meter, subject, period_start, mark) DO NOTHING;
 
+-- name: ClaimMarks
+-- Inserts the marks $1..$5 of periods that end at $6, and returns those that are new. It waits for other transactions that insert the same, in the order of
+-- the marks, so that they do not wait for each other in a circle.
+INSERT INTO event_marks (tenant_id, meter, subject, period_start, mark, ends_at)
+SELECT m.tenant_id, m.meter, m.subject, m.period_start, m.mark, m.ends_at
+FROM unnest($1::text[], $2::text[], $3::text[], $4::timestamptz[], $5::text[], $6::timestamptz[])
+     AS m (tenant_id, meter, subject, period_start, mark, ends_at)
+ORDER BY m.tenant_id, m.meter, m.subject, m.period_start, m.mark
+ON CONFLICT (tenant_id, meter, subject, period_start, mark) DO NOTHING
+RETURNING tenant_id, meter, subject, period_start, mark;
+
 -- name: TenantsWhoWant
 -- Returns the tenants whose events of type $1 a webhook wants; '' stands for all. A paused webhook counts: a replay catches up.
 SELECT DISTINCT w.tenant_id FROM webhooks w WHERE $1::text = ANY (w.types);

@@ -12,7 +12,9 @@
 //	V1  An instance runs at most one verification that clients asked for. Whoever asks for the same one again gets the running one.
 //	V2  The watch has a place of its own. Neither it nor a verification waits for rolls, and rolls wait for none of them.
 //	V3  What could not be read is neither clean nor different: a verification fails then, and the watch keeps what it found before.
-//	V4  Verifications read through connections of their own, so that they cannot take those of balances and reports.
+//	V4  What differs is told (events.VerifyDrift): of a verification that a client asked for in the transaction that records its end, once for each balance;
+//	    of the watch and of commands once a day.
+//	V5  Verifications read through connections of their own, so that they cannot take those of balances and reports.
 //
 // # Clock, concurrency, failure
 //

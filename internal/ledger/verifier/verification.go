@@ -11,6 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/quotasvc/quotasvc/internal/events"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/ledger/audit"
 	"github.com/quotasvc/quotasvc/internal/trail"
@@ -159,6 +160,7 @@ func (v *Verifier) runVerification(ctx context.Context, of *Verification) {
 	save(context.WithoutCancel(ctx))
 }
 
+// saveVerification records the progress or the end of a verification, and tells in the same transaction which balances differ, once it has ended.
 func (v *Verifier) saveVerification(ctx context.Context, of *Verification) error {
 	ctx, cancel := context.WithTimeout(ctx, queryTimeout)
 	defer cancel()
@@ -166,7 +168,17 @@ func (v *Verifier) saveVerification(ctx context.Context, of *Verification) error
 	if err != nil {
 		return fmt.Errorf("verifier: encode report: %w", err)
 	}
-	if _, err := v.pool.Exec(ctx, v.sql["UpdateVerification"], of.ID, string(of.Status), report, of.Error); err != nil {
+	err = pgx.BeginFunc(ctx, v.pool, func(tx pgx.Tx) error {
+		var at time.Time
+		if err := tx.QueryRow(ctx, v.sql["UpdateVerification"], of.ID, string(of.Status), report, of.Error).Scan(&at); err != nil {
+			return err
+		}
+		if of.Status != VerificationDrift {
+			return nil
+		}
+		return events.Record(ctx, tx, drifts(&of.Report, of.Tenant, of.ID, at))
+	})
+	if err != nil {
 		return unavailable("save verification", err)
 	}
 	return nil

@@ -1,0 +1,85 @@
+package verifier
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/quotasvc/quotasvc/internal/events"
+	"github.com/quotasvc/quotasvc/internal/ledger/audit"
+)
+
+// driftTextMax bounds the texts of an event in bytes. The verification has them whole.
+const driftTextMax = 300
+
+// all stands in the auditor's differences for all tenants of a meter, or for all meters of a tenant. No id has a star.
+const all = "*"
+
+// driftDay is how long the same difference is not told again by verifications that nobody has asked the API for.
+const driftDay = 24 * time.Hour
+
+// drifts returns an event for each balance that differs, with its first difference, in the order of the report: that of a verification of a tenant, or of all (""). A
+// report lists up to audit.DifferencesMax differences, so that there are no more events. One of a meter's sums over all tenants is about no tenant, one of a
+// tenant's holds and refunds about no meter.
+func drifts(r *audit.Report, tenant, verification string, at time.Time) (out []events.Event) {
+	of := map[audit.Key]int{} // indices in out
+	for _, d := range r.Differences {
+		key := audit.Key{Tenant: d.Tenant, Meter: d.Meter, Subject: d.Subject}
+		if key.Tenant == all { // of the tenants that were verified
+			key.Tenant = tenant
+		}
+		if key.Meter == all {
+			key.Meter = ""
+		}
+		if i, seen := of[key]; seen {
+			data := out[i].Data.(events.Drift)
+			data.Differences++
+			out[i].Data = data
+			continue
+		}
+		of[key] = len(out)
+		out = append(out, events.Event{
+			Type: events.VerifyDrift, At: at, Tenant: key.Tenant, Meter: key.Meter, Subject: key.Subject,
+			Data: events.Drift{
+				Verification: verification, What: clip(d.What), Journal: clip(d.Want), Stored: clip(d.Got), Differences: 1, Total: r.Count,
+			},
+		})
+	}
+	return out
+}
+
+func clip(text string) string {
+	if len(text) <= driftTextMax {
+		return text
+	}
+	return strings.ToValidUTF8(text[:driftTextMax], "") + "..."
+}
+
+// TellDrift tells the differences of a verification of a tenant, or of all (""), that nobody has asked the API for: the watch repeats it every hour, and on each instance. A balance is told once
+// on a day (UTC), by whoever finds it first.
+func (v *Verifier) TellDrift(ctx context.Context, tenant string, r *audit.Report) error {
+	if len(r.Differences) == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, queryTimeout)
+	defer cancel()
+	err := pgx.BeginFunc(ctx, v.pool, func(tx pgx.Tx) error {
+		var now time.Time
+		if err := tx.QueryRow(ctx, v.sql["Now"]).Scan(&now); err != nil {
+			return err
+		}
+		told := drifts(r, tenant, "", now)
+		day := now.UTC().Truncate(driftDay)
+		for i := range told {
+			told[i].Once = &events.Once{Start: day, End: day.Add(driftDay), Mark: "drift"}
+		}
+		return events.RecordOnce(ctx, tx, told)
+	})
+	if err != nil {
+		return fmt.Errorf("tell differences: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,167 @@
+package verifier
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/quotasvc/quotasvc/internal/ledger/audit"
+)
+
+// told returns the events so far: what they are about, of which verification, and how many differences they name.
+func (b *bundle) told() []string {
+	b.t.Helper()
+	rows, err := b.db.Query(b.t.Context(), `SELECT concat_ws(' ', type, nullif(tenant_id, ''), meter, nullif(subject, ''), data->>'verification_id', (data->>'differences')::int > 0,
+		data->>'what' <> '' AND data->>'journal' <> '' AND data->>'stored' <> '') FROM events WHERE type = 'verify.drift'`)
+	b.must(err)
+	lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	b.must(err)
+	slices.Sort(lines)
+	return lines
+}
+
+func (b *bundle) wantTold(want ...string) {
+	b.t.Helper()
+	slices.Sort(want)
+	if diff := cmp.Diff(append([]string{}, want...), b.told()); diff != "" {
+		b.t.Errorf("events (-want +got):\n%s", diff)
+	}
+}
+
+// verification starts one as a client does, and returns it when it has ended.
+func (b *bundle) verification(tenant string) Verification {
+	b.t.Helper()
+	started, err := b.StartVerification(b.t.Context(), tenant)
+	b.must(err)
+	for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+		now, err := b.VerificationStatus(b.t.Context(), started.ID)
+		b.must(err)
+		if now.Status != VerificationRunning {
+			return now
+		}
+		if time.Now().After(end) {
+			b.t.Fatalf("it still runs: %+v", now)
+		}
+	}
+}
+
+func drift(tenant, id string) string {
+	return strings.Join(strings.Fields(fmt.Sprintf("verify.drift %s api_calls  %s t t", tenant, id)), " ")
+}
+
+// tamper changes balances so that several facts of each are wrong.
+func (b *bundle) tamper(tenants ...string) {
+	b.t.Helper()
+	b.exec("UPDATE balances SET granted = granted + 7, opening = opening + 1 WHERE tenant_id = ANY ($1)", tenants)
+}
+
+func TestVerification_Difference_ToldOncePerBalance(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	b.plan("p", 100, "month", "")
+	for _, tenant := range []string{"acme", "globex", "fine"} {
+		b.signUp(tenant, "p")
+		mustDo(b, debitOf(tenant, "k", 10))
+	}
+	if v := b.verification(""); v.Status != VerificationClean {
+		t.Fatalf("%+v", v)
+	}
+	b.wantTold()
+	b.tamper("acme", "globex")
+	all := b.verification("")
+	if all.Status != VerificationDrift || all.Report.Count < 4 {
+		t.Fatalf("%+v", all)
+	}
+	b.wantTold(drift("acme", all.ID), drift("globex", all.ID), drift("", all.ID)) // the last one: the sums of the meter over all tenants
+	one := b.verification("acme")                                                 // another one is asked for: it answers by itself
+	if one.Status != VerificationDrift {
+		t.Fatalf("%+v", one)
+	}
+	b.wantTold(drift("acme", all.ID), drift("globex", all.ID), drift("", all.ID), drift("acme", one.ID))
+}
+
+// What cannot be recorded is not told, and what cannot be told is not recorded.
+func TestVerification_EventCannotBeWritten_NotRecorded(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	b.simple("acme", 100)
+	mustDo(b, debitOf("acme", "k", 10))
+	b.tamper("acme")
+	report, err := b.Verify(t.Context(), Options{Tenant: "acme"})
+	b.must(err)
+	v := Verification{ID: "v1", Tenant: "acme", Status: VerificationRunning}
+	b.exec("INSERT INTO verifications (verification_id, tenant_id, status, started_at, heartbeat_at) VALUES ('v1', 'acme', 'running', now(), now())")
+	b.exec("REVOKE INSERT ON events FROM quotasvc_service")
+	v.Status, v.Report = VerificationDrift, *report
+	if err := b.saveVerification(t.Context(), &v); err == nil {
+		t.Error("no error")
+	}
+	if got, err := b.VerificationStatus(t.Context(), "v1"); err != nil || got.Status == VerificationDrift {
+		t.Errorf("%+v, %v", got, err)
+	}
+	b.exec("GRANT INSERT ON events TO quotasvc_service")
+	b.must(b.saveVerification(t.Context(), &v))
+	b.wantTold(drift("acme", "v1")) // the sums are those of acme
+}
+
+// The watch finds the same difference in every pass and on every instance. It is told once a day.
+func TestWatch_Difference_ToldOnceADay_BySeveralInstances(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	if now := b.now(); now.Hour() == 23 { // the test is to end on the day on which it began
+		b.advance(time.Hour)
+	}
+	b.simple("acme", 100)
+	b.simple("globex", 100)
+	mustDo(b, debitOf("acme", "k", 10))
+	mustDo(b, debitOf("globex", "k", 10))
+	b.exec("UPDATE balances SET head_remaining = head_remaining - 1 WHERE tenant_id = 'acme'")
+	pass := func() {
+		t.Helper()
+		var all sync.WaitGroup
+		for range 3 {
+			v := b.open(nil)
+			all.Go(func() {
+				for range 2 {
+					if err := v.watch.pass(t.Context()); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		all.Wait()
+	}
+	pass()
+	b.wantTold(drift("acme", ""))
+	b.exec("UPDATE balances SET head_remaining = head_remaining - 1 WHERE tenant_id = 'globex'")
+	pass()
+	b.wantTold(drift("acme", ""), drift("globex", ""))
+	b.exec("UPDATE event_marks SET period_start = period_start - interval '1 day', ends_at = ends_at - interval '1 day'") // tomorrow
+	pass()
+	b.wantTold(drift("acme", ""), drift("acme", ""), drift("globex", ""), drift("globex", ""))
+}
+
+func TestDrifts_ManyDifferences_BoundedAndShort(t *testing.T) {
+	t.Parallel()
+	r := &audit.Report{Count: 12_345}
+	for i := range audit.DifferencesMax {
+		r.Differences = append(r.Differences, audit.Difference{Tenant: fmt.Sprint("t", i/2), Meter: "m", What: strings.Repeat("ä", driftTextMax), Want: "1", Got: strings.Repeat("x", 1<<20)})
+	}
+	told := drifts(r, "", "v", time.Now())
+	if len(told) != audit.DifferencesMax/2 {
+		t.Errorf("%d events", len(told))
+	}
+	for _, e := range told {
+		text := fmt.Sprintf("%+v", e.Data)
+		if len(text) > 3*driftTextMax || !utf8.ValidString(text) || !strings.Contains(text, "Differences:2 Total:12345") {
+			t.Errorf("%d bytes: %.80s", len(text), text)
+		}
+	}
+}
