@@ -322,6 +322,23 @@ func TestMaintain_Weeks_MadeAndDropped(t *testing.T) {
 	}
 }
 
+// Explanations stay as long as counts do. Then the row of a tenant that was not refused since leaves, by the service's own role.
+func TestMaintain_OldExplanations_Forgotten(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, "acme", "globex")
+	b.Note(refusal("acme", time.Now().Add(-KeptFor-time.Hour), 1))
+	b.Note(refusal("globex", time.Now().Add(-KeptFor-time.Hour), 1))
+	b.Note(refusal("globex", time.Now().Add(-KeptFor+time.Hour), 2))
+	b.flush(b.Recorder)
+	if n := b.number("SELECT count(*) FROM denials_recent"); n != 2 {
+		t.Fatalf("%d rows", n)
+	}
+	b.maintain(t.Context())
+	if n := b.number("SELECT sum(jsonb_array_length(items)) FROM denials_recent"); n != 2 || b.number("SELECT count(*) FROM denials_recent WHERE tenant_id = 'globex'") != 1 {
+		t.Errorf("%d explanations are left, want the two of globex", n)
+	}
+}
+
 func mustPartitions(t *testing.T, conn *pgxpool.Conn) []partition {
 	t.Helper()
 	all, err := partitions(t.Context(), conn.Conn())

@@ -1,0 +1,97 @@
+package journal
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+)
+
+// eventTables are those whose old partitions are dropped.
+var eventTables = tables[1:]
+
+// monthsOf returns the months that a table has partitions of.
+func (s *stand) monthsOf(table string) (out []Month) {
+	s.t.Helper()
+	partitions, err := s.partitionsOf(s.t.Context(), s.conn, table)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for _, p := range partitions {
+		out = append(out, p.From)
+	}
+	return out
+}
+
+// insertInto writes a row of the last instant of a month.
+func (s *stand) insertInto(table string, m Month) {
+	s.t.Helper()
+	at := m.End().Add(-time.Microsecond)
+	switch table {
+	case "events":
+		s.exec("INSERT INTO events (tenant_id, month, type, at, data, position) VALUES ('acme', $1, 'verify.drift', $2, '{}', $3)", m.Start(), at, at.UnixMicro())
+	case "webhook_deliveries":
+		s.exec(`INSERT INTO webhook_deliveries (webhook_id, position, month, type, tenant_id, status, queued_at) VALUES ('w', $3, $1, 'verify.drift', 'acme', 'dead', $2)`,
+			m.Start(), at, at.UnixMicro())
+	default:
+		s.exec(insertEntry, "acme", fmt.Sprint("op-", m), m.Start())
+	}
+}
+
+// Month after month, events and deliveries are there for 90 days, their months leave as soon as all of them are older, and the journal stays.
+func TestMakeAhead_EventsOlderThan90Days_DroppedByTheMonth(t *testing.T) {
+	t.Parallel()
+	s := newStand(t)
+	const before, after = 8, 5
+	first := s.now - before
+	for m := first; m < s.now; m++ {
+		if err := s.Make(t.Context(), s.conn, m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, table := range tables {
+		for m := first; m <= s.now; m++ {
+			s.insertInto(table, m)
+		}
+	}
+	for now := s.now - before + 1; now <= s.now+after; now++ {
+		for range 2 { // again: there is nothing left to do
+			if err := s.MakeAhead(t.Context(), s.conn, now); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, table := range eventTables {
+			there := s.monthsOf(table)
+			var rows []Month
+			for m := first; m <= s.now; m++ {
+				newest := m.End().Add(-time.Microsecond)
+				young := newest.After(now.Start().Add(-90 * 24 * time.Hour))
+				if slices.Contains(there, m) != young {
+					t.Errorf("in %s: %s of %s is there: %t; its newest row is of %s", now, table, m, !young, newest)
+				}
+				if young {
+					rows = append(rows, m)
+				}
+			}
+			if n := count[int](t, s.conn, "SELECT count(*) FROM "+table); n != len(rows) {
+				t.Errorf("in %s: %s has %d rows, want those of %v", now, table, n, rows)
+			}
+			for m := now - MonthsKept; m <= now+MonthsAhead; m++ {
+				if !slices.Contains(there, m) {
+					t.Errorf("in %s: %s has no partition for %s", now, table, m)
+				}
+			}
+			if n := len(there); n > MonthsKept+1+before+after+MonthsAhead {
+				t.Errorf("in %s: %s has %d partitions", now, table, n)
+			}
+		}
+	}
+	if n := count[int](t, s.conn, "SELECT count(*) FROM entries"); n != before+1 {
+		t.Errorf("%d entries are left, and none may leave but by an archive", n)
+	}
+	const left = `SELECT count(*) FROM pg_class c WHERE c.relkind = 'r' AND c.relname ~ '^(events|webhook_deliveries)_\d{4}_\d\d$'
+		AND NOT EXISTS (SELECT FROM pg_inherits i WHERE i.inhrelid = c.oid)`
+	if n := count[int](t, s.conn, left); n != 0 {
+		t.Errorf("%d tables of dropped months are left behind", n)
+	}
+}
