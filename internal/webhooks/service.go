@@ -26,6 +26,10 @@ const (
 	// followEvery is the time between two looks for webhooks that were made or deleted by other instances.
 	followEvery = time.Second
 
+	// leavePatience bounds the wait for the calls of one queue that is left, and leaveTimeout that for all of them in one look: new webhooks wait meanwhile.
+	leavePatience = 50 * time.Millisecond
+	leaveTimeout  = 500 * time.Millisecond
+
 	// pollEvery is the time between two looks into a queue without a notification, which normally brings new jobs at once.
 	pollEvery = 15 * time.Second
 
@@ -136,12 +140,12 @@ func (s *Service) Stop(ctx context.Context) error {
 
 // follow keeps a queue for each webhook until ctx ends.
 func (s *Service) follow(ctx context.Context) {
-	failing := false
+	failing, again := false, false
 	measured, swept := time.Time{}, time.Time{}
 	for ctx.Err() == nil {
 		gone, err := s.followOnce(ctx)
-		if err == nil && (gone || time.Since(swept) >= sweepEvery) {
-			swept = time.Now()
+		if err == nil && (gone || again || time.Since(swept) >= sweepEvery) {
+			swept, again = time.Now(), gone // again: the job queue notes a little later that a job has ended
 			err = s.sweep(ctx)
 		}
 		if err == nil && time.Since(measured) >= measureEvery {
@@ -182,18 +186,42 @@ func (s *Service) followOnce(ctx context.Context) (gone bool, err error) {
 		}
 		s.queues[id] = true
 	}
+	if gone, err = s.leave(ctx, ids); err != nil {
+		return gone, err
+	}
+	s.metrics.webhooks.Set(float64(len(s.queues)))
+	return gone, nil
+}
+
+// leave leaves the queues of webhooks that are gone, and reports whether it has left one. A queue takes no new jobs at once; calls that are under way may
+// last, and it is left in a later look, when they have ended. New webhooks do not wait for that.
+func (s *Service) leave(ctx context.Context, ids []string) (gone bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, leaveTimeout)
+	defer cancel()
 	for id := range s.queues {
 		if slices.Contains(ids, id) {
 			continue
 		}
-		if err := s.client.Queues().Remove(ctx, id); err != nil && !errors.Is(err, context.DeadlineExceeded) {
-			return false, fmt.Errorf("leave the queue of %s: %w", id, err)
+		err := s.removeQueue(ctx, id)
+		switch {
+		case errors.Is(err, context.DeadlineExceeded):
+			if ctx.Err() != nil {
+				return gone, nil
+			}
+		case err != nil && !errors.As(err, new(*river.QueueNotFoundError)):
+			return gone, fmt.Errorf("leave the queue of %s: %w", id, err)
+		default:
+			delete(s.queues, id)
+			gone = true
 		}
-		delete(s.queues, id)
-		gone = true
 	}
-	s.metrics.webhooks.Set(float64(len(s.queues)))
 	return gone, nil
+}
+
+func (s *Service) removeQueue(ctx context.Context, id string) error {
+	ctx, cancel := context.WithTimeout(ctx, leavePatience)
+	defer cancel()
+	return s.client.Queues().Remove(ctx, id)
 }
 
 // sweep removes jobs whose webhook is gone.

@@ -1,0 +1,300 @@
+package webhooks
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/riverqueue/river"
+)
+
+// patience bounds a wait for a second attempt: calls of 8 s, and pauses of 5 s after them.
+const patience = 90 * time.Second
+
+func (b *bundle) within(limit time.Duration, what string, reached func() bool) {
+	b.t.Helper()
+	for end := time.Now().Add(limit); !reached(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(end) {
+			b.t.Fatalf("not within %s: %s", limit, what)
+		}
+	}
+}
+
+// says answers with some bytes, as they are, and closes the connection.
+func says(text string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		conn, _, err := w.(http.Hijacker).Hijack()
+		if err != nil {
+			return
+		}
+		_, _ = conn.Write([]byte(text))
+		_ = conn.Close()
+	}
+}
+
+// large answers with a status and 10 MB.
+func large(status int) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Length", fmt.Sprint(10<<20))
+		w.WriteHeader(status)
+		part := make([]byte, 1<<16)
+		for range 10 << 20 / len(part) {
+			if _, err := w.Write(part); err != nil {
+				return
+			}
+		}
+	}
+}
+
+// refuseAddress lets the guard refuse one address, whatever it permits: a name that resolves to it is that of a private network.
+func (b *bundle) refuseAddress(address string, refused func() bool) {
+	strict := &Guard{}
+	dialer := &net.Dialer{Timeout: dialTimeout, Control: func(network, target string, c syscall.RawConn) error {
+		if target == address && refused() {
+			return strict.control(network, target, c)
+		}
+		return nil
+	}}
+	b.sender.client.Transport.(*http.Transport).DialContext = dialer.DialContext
+}
+
+// Receivers are hostile in every way until they are mended. Others get each event meanwhile, and they get all of them afterwards.
+func TestDelivery_HostileReceivers_NothingIsLost(t *testing.T) {
+	t.Parallel()
+	b := newQuietBundle(t)
+	var mended atomic.Bool
+	release, elsewhere := make(chan struct{}), newReceiver(t, nil)
+	t.Cleanup(func() { close(release) })
+	hostile := func(how http.HandlerFunc) *receiver {
+		return newReceiver(t, func(w http.ResponseWriter, q *http.Request) {
+			if !mended.Load() {
+				how(w, q)
+				return
+			}
+			w.WriteHeader(http.StatusNoContent)
+		})
+	}
+	wait := func(d time.Duration) http.HandlerFunc {
+		return func(_ http.ResponseWriter, q *http.Request) {
+			select {
+			case <-time.After(d):
+			case <-release:
+			case <-q.Context().Done():
+			}
+		}
+	}
+	receivers := map[string]*receiver{
+		"never answers":            hostile(wait(time.Hour)),
+		"closes without an answer": hostile(says("")),
+		"closes amid its status":   hostile(says("HTTP/1.1 20")),
+		"closes amid its headers":  hostile(says("HTTP/1.1 200 OK\r\nContent-")),
+		"speaks another protocol":  hostile(says("220 mail.example.com ESMTP\r\n")),
+		"fails with 10 MB":         hostile(large(http.StatusInternalServerError)),
+		"redirects": hostile(func(w http.ResponseWriter, q *http.Request) {
+			http.Redirect(w, q, elsewhere.URL, http.StatusPermanentRedirect)
+		}),
+		"has a private address":     newReceiver(t, nil),
+		"answers slowly":            newReceiver(t, wait(2*time.Second)),
+		"answers with 10 MB":        newReceiver(t, large(http.StatusOK)),
+		"closes amid its body":      newReceiver(t, says("HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\nok")),
+		"good, and has no business": newReceiver(t, nil),
+	}
+	private := receivers["has a private address"]
+	b.refuseAddress(private.Listener.Addr().String(), func() bool { return !mended.Load() })
+	b.start()
+	ids, takes := map[string]string{}, map[string]bool{"answers slowly": true, "answers with 10 MB": true, "closes amid its body": true, "good, and has no business": true}
+	for name, r := range receivers {
+		w, _ := b.webhook(strings.Replace(r.URL, "127.0.0.1", "localhost", 1)) // a name
+		ids[name] = w.ID
+	}
+	good, _ := b.webhook(newReceiver(t, nil).URL)
+
+	const count = 12 // more than a receiver is told at a time
+	for range count {
+		b.tell("acme")
+	}
+	all := func(id, status string) bool { return len(b.deliveries(id, status)) == count }
+	b.within(patience, "the good receiver is told all", func() bool { return all(good.ID, StatusDelivered) })
+	b.within(patience, "who answers well enough is told all", func() bool {
+		for name := range takes {
+			if !all(ids[name], StatusDelivered) {
+				return false
+			}
+		}
+		return true
+	})
+	b.within(patience, "all others were tried", func() bool {
+		for name, id := range ids {
+			if d := b.deliveries(id, ""); !takes[name] && (len(d) == 0 || d[len(d)-1].Attempts == 0) {
+				return false
+			}
+		}
+		return true
+	})
+	for name, id := range ids {
+		d := b.deliveries(id, "")
+		if first := d[len(d)-1]; !takes[name] && (first.Status != StatusPending || first.Error == "") {
+			t.Errorf("%s: %+v", name, first)
+		} else if !takes[name] {
+			t.Logf("%s: status %d, %s", name, first.StatusCode, first.Error)
+		}
+	}
+	if n := len(private.got()); n != 0 {
+		t.Errorf("an address that is not permitted was called %d times", n)
+	}
+	if n := len(elsewhere.got()); n != 0 {
+		t.Errorf("%d redirects were followed", n)
+	}
+	mended.Store(true)
+	b.within(patience, "all are told all", func() bool {
+		for _, id := range ids {
+			if !all(id, StatusDelivered) {
+				return false
+			}
+		}
+		return true
+	})
+	want := receivers["good, and has no business"].ids()
+	for name, r := range receivers {
+		for id := range want {
+			if r.ids()[id] == 0 {
+				t.Errorf("%s was never told %s", name, id)
+			}
+		}
+	}
+}
+
+// Webhooks are deleted amid calls that never end. Others are told meanwhile, also one that is made afterwards, and nothing of the deleted ones is left.
+func TestWebhook_DeletedDuringDelivery_OthersNotDelayed_NothingIsLeft(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	var calls, ended atomic.Int32
+	release := make(chan struct{})
+	t.Cleanup(func() { close(release) })
+	hung := newReceiver(t, func(_ http.ResponseWriter, q *http.Request) {
+		calls.Add(1)
+		select {
+		case <-release:
+		case <-q.Context().Done():
+		}
+		ended.Add(1)
+	})
+	good := newReceiver(t, nil)
+	b.webhook(good.URL)
+	var deleted []string
+	for i := range 3 {
+		w, _ := b.webhook(fmt.Sprintf("%s/%d", hung.URL, i))
+		deleted = append(deleted, w.ID)
+	}
+	const before, after = 10, 5
+	for range before {
+		b.tell("acme")
+	}
+	b.eventually("the deliveries are under way", func() bool { return calls.Load() >= int32(len(deleted)*workersPerWebhook) })
+	for _, id := range deleted {
+		if err := b.Delete(t.Context(), id, anybody); err != nil {
+			t.Fatal(err)
+		}
+	}
+	later := newReceiver(t, nil)
+	b.webhook(later.URL)
+	for range after {
+		b.tell("acme")
+	}
+	b.eventually("others are told", func() bool { return len(good.ids()) == before+after && len(later.ids()) == after })
+	b.within(patience, "the calls have ended by their deadline", func() bool { return ended.Load() == calls.Load() })
+	b.within(patience, "no job is left", func() bool {
+		var jobs int
+		if err := b.db.QueryRow(t.Context(), "SELECT count(*) FROM river_job WHERE state <> 'completed'").Scan(&jobs); err != nil {
+			t.Fatal(err)
+		}
+		return jobs == 0
+	})
+	var skipped, other int
+	if err := b.db.QueryRow(t.Context(), `SELECT count(*) FILTER (WHERE status = 'skipped' AND error LIKE '%deleted%'), count(*) FILTER (WHERE status <> 'skipped')
+		FROM webhook_deliveries WHERE webhook_id = ANY ($1)`, deleted).Scan(&skipped, &other); err != nil {
+		t.Fatal(err)
+	}
+	if skipped != len(deleted)*before || other != 0 {
+		t.Errorf("%d deliveries are skipped and %d are not", skipped, other)
+	}
+	if n := calls.Load(); n != int32(len(deleted)*workersPerWebhook) {
+		t.Errorf("%d calls: a deleted webhook was called again", n)
+	}
+	b.within(patience, "their queues are left", func() bool { return testutil.ToFloat64(b.metrics.webhooks) == 2 })
+	for _, id := range deleted {
+		if err := b.client.Queues().Remove(t.Context(), id); !errors.As(err, new(*river.QueueNotFoundError)) {
+			t.Errorf("the queue of a deleted webhook is still there: %v", err)
+		}
+	}
+}
+
+// A receiver goes over to each new secret at once, and accepts what is signed with it alone. What was signed before is told again.
+func TestWebhook_RotatedDuringAFlood_NothingIsLost(t *testing.T) {
+	t.Parallel()
+	for name, overlap := range map[string]time.Duration{"with an overlap": time.Hour, "without": 0} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBundle(t)
+			var mu sync.Mutex
+			var secret string
+			accepted := map[string]bool{}
+			var asked, refused atomic.Int32
+			var r *receiver
+			r = newReceiver(t, func(w http.ResponseWriter, q *http.Request) {
+				var call received
+				for _, c := range r.got() { // this one, or an earlier one that is equal
+					if c.header.Get("webhook-signature") == q.Header.Get("webhook-signature") {
+						call = c
+					}
+				}
+				asked.Add(1)
+				mu.Lock()
+				defer mu.Unlock()
+				if !call.verified(t, secret) {
+					refused.Add(1)
+					w.WriteHeader(http.StatusUnauthorized)
+					return
+				}
+				accepted[call.id()] = true
+			})
+			w, first := b.webhook(r.URL)
+			secret = first
+			const rotations, each = 3, 20
+			rotate := func() {
+				mu.Lock() // calls that are under way are verified afterwards
+				defer mu.Unlock()
+				before := asked.Load()
+				for range each {
+					b.tell("acme")
+				}
+				b.eventually("a call is under way", func() bool { return asked.Load() > before })
+				_, next, err := b.Rotate(t.Context(), w.ID, overlap, anybody)
+				if err != nil {
+					t.Fatal(err)
+				}
+				secret = next
+			}
+			for range rotations {
+				rotate()
+			}
+			b.within(patience, "all are accepted", func() bool {
+				mu.Lock()
+				defer mu.Unlock()
+				return len(accepted) == rotations*each
+			})
+			b.within(patience, "all count as delivered", func() bool { return len(b.deliveries(w.ID, StatusDelivered)) == rotations*each })
+			if refused.Load() == 0 {
+				t.Error("no secret was changed amid a call")
+			}
+		})
+	}
+}
