@@ -22,6 +22,7 @@ func (s *service) openConsole(cfg *serviceConfig, c *catalog.Store, keys *access
 	pages := console.New(console.Config{
 		API: s.api, Keys: keys, Sessions: sessions, Client: forwarded.NewProxies(proxies, s.log).Client, Log: s.log,
 	})
+	s.drain = pages.Drain
 	if cfg.ConsoleListen == "" {
 		s.api = pages.Beside(s.api)
 		return nil

@@ -233,6 +233,7 @@ func TestConsole_InChromium_FindReadExplain(t *testing.T) {
 	b := newChromium(t, c)
 	b.open("/console/login")
 	b.signIn(testKey)
+	b.open("/console/tenants")
 	b.shows("globex")
 	b.do(chromedp.KeyEvent("/"))
 	b.until(`document.activeElement.id === "q"`)
@@ -294,7 +295,7 @@ func TestConsole_InChromium_NoBarriers(t *testing.T) {
 // consolePages are the pages of the console, with something to see.
 func consolePages() []string {
 	return []string{
-		"/console/tenants", "/console/tenants?q=none", "/console/tenants/acme?meter=credits", "/console/tenants/acme/journal?meter=api_calls",
+		"/console/", "/console/tenants", "/console/tenants?q=none", "/console/tenants/acme?meter=credits", "/console/tenants/acme/journal?meter=api_calls",
 		"/console/tenants/acme/statements/api_calls", "/console/tenants/acme/statements/api_calls/current",
 		"/console/explain", "/console/explain?tenant=acme&meter=credits&amount=150", "/console/explain?tenant=acme&meter=credits&amount=900",
 		"/console/tenants/acme/refusals", "/console/catalogue", "/console/events", "/console/keys", "/console/audit", "/console/proof",

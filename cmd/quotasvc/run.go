@@ -89,6 +89,9 @@ func run(ctx context.Context, cfg *serviceConfig, lst *listeners, log *slog.Logg
 		}
 		running = false
 	}
+	if s.drain != nil {
+		s.drain()
+	}
 	stopCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cfg.DrainDelay+cfg.StopTimeout)
 	defer cancel()
 	err = errors.Join(err, conns.Shutdown(stopCtx), s.stop(stopCtx))

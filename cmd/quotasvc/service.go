@@ -49,6 +49,7 @@ type service struct {
 	target   namedsql.Target // whether the tables are distributed over a Citus cluster
 	api      http.Handler
 	console  http.Handler       // nil: off, or beside the API
+	drain    func()             // ends what browsers hold open; nil: there is no console
 	envoy    *envoyrls.Server   // nil: off
 	adminKey func(string) error // replaces the admin key
 	shown    ops.Service
@@ -205,7 +206,7 @@ func start(ctx context.Context, secrets *rotation, log *slog.Logger) (_ *service
 	}
 	api, err := httpapi.New(g, l, h, cat, httpapi.Config{
 		Status: board,
-		Keys: keys, Overrides: overrides.Store, TrustedProxies: proxies, Log: log, Registry: m.registry, LegacyHeaders: cfg.legacyHeaders(), Verifier: checks,
+		Keys:   keys, Overrides: overrides.Store, TrustedProxies: proxies, Log: log, Registry: m.registry, LegacyHeaders: cfg.legacyHeaders(), Verifier: checks,
 		Traced: m.traces != nil, Newcomers: newcomers, Denials: refusals, Webhooks: hooks, TestClock: cfg.movable(cat.Store, l, agreed),
 	})
 	if err != nil {

@@ -49,6 +49,7 @@ type Config struct {
 // Console serves the pages.
 type Console struct {
 	cfg     Config
+	streams *streams
 	assets  *assets
 	handler http.Handler
 	now     func() time.Time
@@ -56,7 +57,7 @@ type Console struct {
 
 // New returns a console. It starts nothing.
 func New(cfg Config) *Console {
-	c := &Console{cfg: cfg, assets: newAssets(), now: time.Now}
+	c := &Console{cfg: cfg, streams: newStreams(), assets: newAssets(), now: time.Now}
 	mux := http.NewServeMux()
 	for pattern, page := range c.pages() {
 		mux.HandleFunc(pattern, c.serve(page))
@@ -69,6 +70,9 @@ func New(cfg Config) *Console {
 	c.handler = origin.Handler(mux)
 	return c
 }
+
+// Drain ends the streams, and begins no further ones. Pages are served as before.
+func (c *Console) Drain() { c.streams.stop() }
 
 // Beside returns a handler that serves the console below Prefix, and everything else by others.
 func (c *Console) Beside(others http.Handler) http.Handler {
@@ -113,6 +117,8 @@ func (c *Console) pages() map[string]page {
 		"POST " + Prefix + "login":                           {show: signIn, public: true},
 		"POST " + Prefix + "logout":                          {show: signOut},
 		"GET " + Prefix + "{$}":                              {show: showStart},
+		"GET " + Prefix + "overview/stream":                  {show: streamStart},
+		"GET " + Prefix + "overview/near":                    {show: showNear},
 		"GET " + Prefix + "tenants":                          {show: showTenants},
 		"GET " + tenant:                                      {show: showTenant},
 		"GET " + tenant + "/balances":                        {show: showBalances},

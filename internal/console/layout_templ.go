@@ -727,13 +727,14 @@ type entry struct{ name, path string }
 
 // navigation returns the entries that the key can use.
 func navigation(c *call) []entry {
-	list := []entry{{"Tenants", path("tenants")}, {"Explain", path("explain")}, {"Catalogue", path("catalogue")}, {"Events", path("events")}}
+	list := []entry{{"Overview", Prefix}, {"Tenants", path("tenants")}, {"Explain", path("explain")}, {"Catalogue", path("catalogue")}, {"Events", path("events")}}
 	if c.mayChange() {
 		list = append(list, entry{"Keys", path("keys")}, entry{"Audit", path("audit")})
 	}
-	if c.key.Tenant == "" {
-		list = append(list, entry{"Proof", path("proof")})
+	if c.key.Tenant != "" {
+		return list[1:] // it sees no overview, and no proof
 	}
+	list = append(list, entry{"Proof", path("proof")})
 	return list
 }
 

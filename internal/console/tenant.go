@@ -57,7 +57,10 @@ type tenantView struct {
 }
 
 // unit returns the unit of a meter.
-func (v *tenantView) unit(meter string) string { return cmp.Or(v.units[meter], "units") }
+func (v *tenantView) unit(meter string) string { return unitOf(v.units, meter) }
+
+// unitOf returns the unit of a meter.
+func unitOf(units map[string]string, meter string) string { return cmp.Or(units[meter], "units") }
 
 // readUnits returns the units of all meters.
 func (c *call) readUnits() map[string]string {

@@ -35,10 +35,3 @@ func showTenants(c *call) error {
 	return c.render(http.StatusOK, tenantsPage(c, v))
 }
 
-// showStart shows the first page: the tenants, or the only tenant of a bound key.
-func showStart(c *call) error {
-	if c.key.Tenant != "" {
-		return c.redirect(path("tenants", c.key.Tenant))
-	}
-	return c.redirect(path("tenants"))
-}

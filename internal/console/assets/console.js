@@ -47,7 +47,46 @@
 
 	addEventListener("click", (e) => { if (e.target.closest("[data-print]")) print(); });
 
-	// "/" goes to the search, j and k to the next and previous row of a list.
+	// Shows what the service sends, while the tab is seen. Without room for one more stream it asks every 15 seconds instead.
+	function follow(box) {
+		const says = document.querySelector("[data-live-state]"), pause = document.querySelector("[data-live-pause]");
+		let source = null, timer = 0, paused = false;
+		const stop = () => { if (source) source.close(); source = null; clearTimeout(timer); };
+		const show = (html) => {
+			const had = box.contains(document.activeElement) && document.activeElement.getAttribute("href");
+			box.innerHTML = html; // made and escaped by the service
+			if (had) [...box.querySelectorAll("a")].find((a) => a.getAttribute("href") === had)?.focus({ preventScroll: true });
+		};
+		const poll = () => { htmx.ajax("GET", box.dataset.poll, { target: box, swap: "innerHTML" }); timer = setTimeout(poll, 15000); };
+		const start = () => {
+			stop();
+			if (paused || document.hidden) return;
+			source = new EventSource(box.dataset.stream);
+			source.onopen = () => { says.textContent = "refreshes by itself"; };
+			source.onerror = () => {
+				says.textContent = "not connected; these are older figures";
+				if (source && source.readyState === EventSource.CLOSED) { stop(); timer = setTimeout(start, 15000); }
+			};
+			source.addEventListener("now", (e) => { show(e.data); box.dataset.live = "yes"; });
+			source.addEventListener("ended", () => { stop(); location.reload(); });
+			source.addEventListener("full", () => { stop(); says.textContent = "refreshes every 15 seconds"; poll(); });
+		};
+		pause.hidden = false;
+		pause.addEventListener("click", () => {
+			paused = !paused;
+			pause.setAttribute("aria-pressed", String(paused));
+			says.textContent = paused ? "paused" : "";
+			start();
+		});
+		document.addEventListener("visibilitychange", start);
+		addEventListener("pagehide", stop);
+		addEventListener("pageshow", (e) => { if (e.persisted) start(); });
+		start();
+	}
+	const live = document.querySelector("[data-stream]");
+	if (live && window.EventSource) follow(live);
+
+	// "/" goes to the search, j and k or the arrows to the next and previous row of a list, n to its next page.
 	addEventListener("keydown", (e) => {
 		if (e.ctrlKey || e.metaKey || e.altKey) return;
 		const typing = /^(INPUT|TEXTAREA|SELECT)$/.test(e.target.tagName);
@@ -56,11 +95,15 @@
 		if (e.key === "/") {
 			const field = document.querySelector('[data-key="/"]');
 			if (field) { e.preventDefault(); field.focus(); field.select(); }
-		} else if (e.key === "j" || e.key === "k") {
+		} else if (/^([jk]|Arrow(Down|Up))$/.test(e.key)) {
 			const links = [...document.querySelectorAll("[data-rows] th a")];
-			const at = links.indexOf(document.activeElement);
-			const next = links[at < 0 ? 0 : at + (e.key === "j" ? 1 : -1)];
+			const at = links.indexOf(document.activeElement), down = e.key === "j" || e.key === "ArrowDown";
+			if (at < 0 && e.key.length > 1) return; // until a row is chosen, arrows scroll
+			const next = links[at < 0 ? 0 : at + (down ? 1 : -1)];
 			if (next) { e.preventDefault(); next.focus(); }
+		} else if (e.key === "n") {
+			const next = document.querySelector('a[rel="next"]');
+			if (next) { e.preventDefault(); next.click(); }
 		}
 	});
 })();

@@ -1,0 +1,142 @@
+package console
+
+import (
+	"bytes"
+	"context"
+	"math"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/quotasvc/quotasvc/client"
+)
+
+const (
+	// nearPercent is from where on a tenant is near its end: the first threshold of allowances by default.
+	nearPercent = 80
+
+	// nearHere bounds the tenants that are listed there; the list of tenants has all.
+	nearHere = 10
+
+	// barsHeight is the height of the refusals' chart.
+	barsHeight = 56
+)
+
+// overview is the first page.
+type overview struct {
+	status part[*client.ServiceStatus]
+}
+
+// showStart shows the first page: the overview, or the only tenant of a bound key.
+func showStart(c *call) error {
+	if c.key.Tenant != "" {
+		return c.redirect(path("tenants", c.key.Tenant))
+	}
+	v := overview{status: take(c.GetStatus(c.ctx))}
+	if c.partial() {
+		return c.render(http.StatusOK, now(v))
+	}
+	return c.render(http.StatusOK, overviewPage(c, v))
+}
+
+// streamStart sends what the overview shows of now, again and again, while the session lasts.
+func streamStart(c *call) error {
+	if c.key.Tenant != "" {
+		return &failure{status: http.StatusForbidden, title: "This key may not do that", detail: "The overview is about all tenants."}
+	}
+	first := true
+	c.console.streams.send(c.w, c.r, c.session.ID, func(ctx context.Context) (event, bool) {
+		if !first {
+			c.session = nil
+			if err := c.enter(); err == nil && c.session == nil {
+				return event{name: "ended"}, true
+			} // while PostgreSQL is away the API knows which keys work
+		}
+		first = false
+		var out bytes.Buffer
+		if err := now(overview{status: take(c.GetStatus(ctx))}).Render(ctx, &out); err != nil {
+			return event{name: "ended"}, true
+		}
+		return event{"now", out.String()}, false
+	})
+	return nil
+}
+
+// showNear shows who is near the end: a report, which the page asks for when it is there.
+func showNear(c *call) error {
+	list := take(c.ListTenants(c.ctx, client.ListTenantsQuery{Near: nearPercent, Sort: "remaining", Limit: nearHere}))
+	return c.render(http.StatusOK, near(c.readUnits(), list))
+}
+
+// rate writes requests a second.
+func rate(n int64, r *client.StatusRequests, at time.Time) string {
+	seconds := at.Sub(r.From).Seconds()
+	if seconds < 1 {
+		seconds = 1
+	}
+	return strconv.FormatFloat(float64(n)/seconds, 'f', 1, 64)
+}
+
+// ofAll writes a share in percent.
+func ofAll(n, all int64) string {
+	if all <= 0 {
+		return "none"
+	}
+	return strconv.FormatFloat(float64(n)/float64(all)*100, 'f', 1, 64) + " %"
+}
+
+// bar is a minute of the refusals' chart.
+type bar struct {
+	x, y, height string
+	text         string
+}
+
+// bars draws the refusals of each minute: as high as its share of the worst one.
+func bars(r *client.StatusRefusals) []bar {
+	whole := r.To.Sub(r.From).Minutes()
+	var most int64
+	for _, m := range r.Minutes {
+		most = max(most, m.N)
+	}
+	if whole <= 0 || most <= 0 {
+		return nil
+	}
+	var out []bar
+	for _, m := range r.Minutes {
+		height := math.Max(2, math.Round(float64(m.N)/float64(most)*barsHeight))
+		out = append(out, bar{
+			x: percent(m.Minute.Sub(r.From).Minutes() / whole * 100), y: formatFloat(barsHeight - height), height: formatFloat(height),
+			text: m.Minute.UTC().Format("15:04") + " UTC: " + num(m.N),
+		})
+	}
+	return out
+}
+
+// barsText says what the chart shows.
+func barsText(r *client.StatusRefusals) string {
+	var worst client.RefusedMinute
+	for _, m := range r.Minutes {
+		if m.N > worst.N {
+			worst = m
+		}
+	}
+	if worst.N == 0 {
+		return "No refusals in the last hour"
+	}
+	return num(r.Total) + " refusals in the last hour, most of them, " + num(worst.N) + ", at " + worst.Minute.UTC().Format("15:04") + " UTC"
+}
+
+// ago writes how long ago something was, in its largest unit.
+func ago(t, now time.Time) string {
+	d := now.Sub(t)
+	switch {
+	case d < time.Minute:
+		return "less than a minute ago"
+	case d < 2*time.Hour:
+		return count(int(d.Minutes()), "minute ago", "minutes ago")
+	case d < 48*time.Hour:
+		return count(int(d.Hours()), "hour ago", "hours ago")
+	default:
+		return count(int(d.Hours()/24), "day ago", "days ago")
+	}
+}

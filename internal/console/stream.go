@@ -1,0 +1,119 @@
+package console
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+const (
+	// streamEvery is how often a stream sends: it is the heartbeat, too, for proxies that close what is silent for 30 or 60 seconds.
+	streamEvery = 5 * time.Second
+
+	// streamFor bounds a stream. The browser opens the next one by itself, perhaps on another instance.
+	streamFor = 10 * time.Minute
+
+	// streamRetry is how long the browser waits before that.
+	streamRetry = 2 * time.Second
+
+	// streamsMax bounds the streams of an instance, and streamsPerSession those of a session: a browser has six connections to a host.
+	streamsMax        = 64
+	streamsPerSession = 4
+
+	// streamWrite bounds one write. A browser that takes nothing for so long is gone.
+	streamWrite = 10 * time.Second
+)
+
+// streams are the open streams of an instance.
+type streams struct {
+	every, last time.Duration // streamEvery and streamFor, but in tests
+	max, each   int
+	stopping    chan struct{}
+	stop        func() // closes stopping
+
+	mu   sync.Mutex
+	open map[string]int // by session
+	all  int
+}
+
+func newStreams() *streams {
+	s := &streams{every: streamEvery, last: streamFor, max: streamsMax, each: streamsPerSession, stopping: make(chan struct{}), open: map[string]int{}}
+	s.stop = sync.OnceFunc(func() { close(s.stopping) })
+	return s
+}
+
+// take counts a stream of a session. It reports whether there is room for it.
+func (s *streams) take(session string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.all >= s.max || s.open[session] >= s.each {
+		return false
+	}
+	s.all++
+	s.open[session]++
+	return true
+}
+
+func (s *streams) leave(session string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.all--
+	if s.open[session]--; s.open[session] == 0 {
+		delete(s.open, session)
+	}
+}
+
+// event is something that a stream sends.
+type event struct{ name, data string }
+
+// send sends what next returns at once and then every few seconds, until next says that it is the last one, the browser leaves, the instance stops,
+// or the stream has lasted long enough. Without room for one more stream it sends the event full.
+func (s *streams) send(w http.ResponseWriter, r *http.Request, session string, next func(context.Context) (e event, last bool)) {
+	out := http.NewResponseController(w)
+	_ = out.SetReadDeadline(time.Time{}) // a request that was read is not to end by the time limit of reading it
+	h := w.Header()
+	h.Set("Content-Type", "text/event-stream")
+	h.Set("X-Accel-Buffering", "no") // nginx passes events on as they come
+	w.WriteHeader(http.StatusOK)
+	if !s.take(session) {
+		_ = write(out, w, event{name: "full"})
+		return
+	}
+	defer s.leave(session)
+	tick, end := time.NewTicker(s.every), time.NewTimer(s.last)
+	defer tick.Stop()
+	defer end.Stop()
+	for {
+		e, last := next(r.Context())
+		if err := write(out, w, e); err != nil || last {
+			return
+		}
+		select {
+		case <-r.Context().Done():
+			return
+		case <-s.stopping:
+			return
+		case <-end.C:
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// write sends an event.
+func write(out *http.ResponseController, w http.ResponseWriter, e event) error {
+	_ = out.SetWriteDeadline(time.Now().Add(streamWrite)) // a server without it has no limit that cuts a stream either
+	var b strings.Builder
+	b.WriteString("retry: " + strconv.FormatInt(streamRetry.Milliseconds(), 10) + "\nevent: " + e.name + "\n")
+	for line := range strings.Lines(e.data + "\n") {
+		b.WriteString("data: " + strings.TrimRight(line, "\r\n") + "\n")
+	}
+	b.WriteString("\n")
+	if _, err := w.Write([]byte(b.String())); err != nil {
+		return err
+	}
+	return out.Flush()
+}

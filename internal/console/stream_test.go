@@ -1,0 +1,145 @@
+package console
+
+import (
+	"bufio"
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// soon bounds every wait of a test.
+const soon = 20 * time.Second
+
+// streamed is a server of one stream that counts.
+type streamed struct {
+	*streams
+	t   *testing.T
+	url string
+}
+
+func newStreamed(t *testing.T, last int) *streamed {
+	t.Helper()
+	s := &streamed{streams: newStreams(), t: t}
+	s.every = 20 * time.Millisecond
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		n := 0
+		s.send(w, r, r.URL.Query().Get("session"), func(context.Context) (event, bool) {
+			n++
+			return event{"now", "<p>" + strconv.Itoa(n) + "</p>\r\n<b>x</b>"}, n == last
+		})
+	}))
+	server.Config.ReadTimeout, server.Config.WriteTimeout = 100*time.Millisecond, 100*time.Millisecond // much shorter than a stream
+	server.Start()
+	t.Cleanup(server.Close)
+	s.url = server.URL
+	return s
+}
+
+// open opens a stream of a session.
+func (s *streamed) open(session string) *http.Response {
+	s.t.Helper()
+	ctx, cancel := context.WithTimeout(s.t.Context(), soon)
+	s.t.Cleanup(cancel)
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url+"?session="+session, nil)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	got, err := http.DefaultClient.Do(r)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() { _ = got.Body.Close() })
+	return got
+}
+
+// events reads the names of n events; fewer if the stream ends.
+func events(got *http.Response, n int) (names []string) {
+	for lines := bufio.NewScanner(got.Body); len(names) < n && lines.Scan(); {
+		if name, ok := strings.CutPrefix(lines.Text(), "event: "); ok {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// count waits until so many streams are open.
+func (s *streamed) count(want int) {
+	s.t.Helper()
+	for end := time.Now().Add(soon); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		s.mu.Lock()
+		all, sessions := s.all, len(s.streams.open)
+		s.mu.Unlock()
+		if all == want && (want > 0 || sessions == 0) {
+			return
+		}
+	}
+	s.t.Fatalf("there are not %d streams", want)
+}
+
+// A stream lasts longer than the server's time limits for a request, and ends with its last event.
+func TestStream_OutlastsTheServersLimits(t *testing.T) {
+	t.Parallel()
+	s := newStreamed(t, 30)
+	got := s.open("a")
+	if got.Header.Get("Content-Type") != "text/event-stream" || got.Header.Get("X-Accel-Buffering") != "no" {
+		t.Errorf("%v", got.Header)
+	}
+	if names := events(got, 100); len(names) != 30 {
+		t.Errorf("%d events came", len(names))
+	}
+	s.count(0)
+}
+
+func TestStream_Bounded(t *testing.T) {
+	t.Parallel()
+	s := newStreamed(t, 0)
+	s.each, s.max = 2, 3
+	for _, session := range []string{"a", "a", "b"} {
+		if names := events(s.open(session), 1); len(names) != 1 || names[0] != "now" {
+			t.Fatalf("%s: %v", session, names)
+		}
+	}
+	for _, session := range []string{"a", "c"} {
+		if names := events(s.open(session), 9); len(names) != 1 || names[0] != "full" {
+			t.Errorf("%s: %v", session, names)
+		}
+	}
+	s.count(3)
+}
+
+func TestStream_EndsWhenTheBrowserLeavesAndWhenTheInstanceStops(t *testing.T) {
+	t.Parallel()
+	s := newStreamed(t, 0)
+	left, stays := s.open("a"), s.open("b")
+	events(left, 2)
+	s.count(2)
+	_ = left.Body.Close()
+	s.count(1)
+	s.stop()
+	s.stop()
+	events(stays, 1_000_000) // until it ends
+	s.count(0)
+}
+
+func TestStream_LastsABoundedTime(t *testing.T) {
+	t.Parallel()
+	s := newStreamed(t, 0)
+	s.last = 100 * time.Millisecond
+	events(s.open("a"), 1_000_000)
+	s.count(0)
+}
+
+func TestWrite_LinesOfAnEvent(t *testing.T) {
+	t.Parallel()
+	w := httptest.NewRecorder()
+	if err := write(http.NewResponseController(w), w, event{"now", "<p>1</p>\r\n\n<b>x</b>"}); err != nil {
+		t.Fatal(err)
+	}
+	if want := "retry: 2000\nevent: now\ndata: <p>1</p>\ndata: \ndata: <b>x</b>\n\n"; w.Body.String() != want {
+		t.Errorf("%q, want %q", w.Body, want)
+	}
+}
