@@ -2,6 +2,7 @@ package console
 
 import (
 	"net/http"
+	"strconv"
 	"strings"
 
 	"github.com/quotasvc/quotasvc/client"
@@ -12,26 +13,94 @@ const tenantsPerPage = 50
 
 // tenantsView is a page of tenants.
 type tenantsView struct {
-	prefix, cursor string
-	tenants        []client.Tenant
-	next           string
+	prefix, plan, status, near, meter, sort, cursor string
+
+	tenants []client.Tenant
+	next    string
+	units   map[string]string // of meters, if standings are shown
+	plans   []string          // to choose from
+	meters  []string
+	problem *failure
 }
 
-// showTenants lists tenants in order of their ids.
-func showTenants(c *call) error {
-	q := c.r.URL.Query()
-	v := tenantsView{prefix: strings.TrimSpace(q.Get("q")), cursor: q.Get("cursor")}
-	list, err := c.ListTenants(c.ctx, client.ListTenantsQuery{Limit: tenantsPerPage, Cursor: v.cursor, Prefix: v.prefix})
+// stands reports whether the list says where tenants stand.
+func (v *tenantsView) stands() bool { return v.near != "" || v.meter != "" || v.sort == "remaining" }
+
+// filtered reports whether the list is not of all tenants.
+func (v *tenantsView) filtered() bool { return v.plan != "" || v.status != "" || v.stands() }
+
+// link returns the path of the list, with the same question and this cursor.
+func (v *tenantsView) link(cursor string) string {
+	return with(path("tenants"), "q", v.prefix, "plan", v.plan, "status", v.status, "near", v.near, "meter", v.meter, "sort", v.sort, "cursor", cursor)
+}
+
+// readTenants asks for a page of the list.
+func (c *call) readTenants() (*tenantsView, error) {
+	given := c.r.URL.Query()
+	get := func(name string) string { return strings.TrimSpace(given.Get(name)) }
+	v := &tenantsView{prefix: get("q"), plan: get("plan"), status: get("status"), near: get("near"), meter: get("meter"), sort: get("sort"), cursor: get("cursor")}
+	if v.sort == "tenant" {
+		v.sort = ""
+	}
+	if v.prefix != "" { // the beginning of an id is looked up in all tenants
+		v.plan, v.status, v.near, v.meter, v.sort = "", "", "", "", ""
+	}
+	q := client.ListTenantsQuery{Limit: tenantsPerPage, Cursor: v.cursor, Prefix: v.prefix, Plan: v.plan, Status: v.status, Meter: v.meter, Sort: v.sort}
+	if v.near != "" {
+		percent, err := strconv.ParseInt(v.near, 10, 64)
+		if err != nil || percent < 1 || percent > 100 {
+			return v, &failure{
+				status: http.StatusBadRequest, title: "The share is not a percentage", detail: "Nothing was changed. Enter a whole number from 1 to 100.",
+				fields: []client.FieldError{{Field: "near", Message: "is " + strconv.Quote(clip(v.near))}},
+			}
+		}
+		q.Near = percent
+	}
+	list, err := c.ListTenants(c.ctx, q)
 	if err != nil {
-		return err
+		return v, err
 	}
 	v.tenants = list.Items
 	if list.NextCursor != nil {
 		v.next = *list.NextCursor
 	}
-	if c.partial() {
-		return c.render(http.StatusOK, tenantRows(v))
+	if v.stands() {
+		v.units = c.readUnits()
 	}
-	return c.render(http.StatusOK, tenantsPage(c, v))
+	return v, nil
 }
 
+// showTenants lists tenants: those whose ids begin with something, or those of a plan, with a status, near their end.
+func showTenants(c *call) error {
+	v, err := c.readTenants()
+	status := http.StatusOK
+	if err != nil {
+		v.problem = explain(err)
+		status = v.problem.status
+	}
+	if c.partial() {
+		return c.render(status, tenantRows(v))
+	}
+	v.plans, v.meters = c.planNames(), c.meterNames()
+	return c.render(status, tenantsPage(c, v))
+}
+
+// planNames returns the plans of the catalogue; none if they cannot be read.
+func (c *call) planNames() (names []string) {
+	if list, err := c.ListPlans(c.ctx, client.ListPlansQuery{Limit: perCatalogue}); err == nil {
+		for i := range list.Items {
+			names = append(names, list.Items[i].Plan)
+		}
+	}
+	return names
+}
+
+// meterNames does the same for meters.
+func (c *call) meterNames() (names []string) {
+	if list, err := c.ListMeters(c.ctx, client.ListMetersQuery{Limit: perCatalogue}); err == nil {
+		for i := range list.Items {
+			names = append(names, list.Items[i].Meter)
+		}
+	}
+	return names
+}
