@@ -67,7 +67,7 @@ func (v *correctionView) get(name string) string { return strings.TrimSpace(v.gi
 
 // corrections returns all corrections in the order in which menus show them.
 func corrections() []*correction {
-	return []*correction{topUp(), adjust(), voidGrant(), refund(), changePlan(), suspend(), resume(), blockTenant()}
+	return []*correction{topUp(), adjust(), voidGrant(), extendGrant(), refund(), changePlan(), suspend(), resume(), blockTenant()}
 }
 
 // correctionNamed returns a correction; nil if there is none.
