@@ -35,7 +35,7 @@ func (s *Store) apply(ctx context.Context, f *File, dryRun, prune bool) (*diff.R
 	var report *diff.Report
 	err := s.write(ctx, "apply", applyTimeout, true, func(ctx context.Context, tx *txn) error {
 		a := &application{tx: tx, file: f, prune: prune, diff: &diff.Report{DryRun: dryRun}}
-		for _, step := range []func(context.Context) error{a.meters, a.plans, a.limits, a.tenants, a.rules, a.blocks, a.pruneMeters} {
+		for _, step := range []func(context.Context) error{a.expected, a.meters, a.plans, a.limits, a.tenants, a.rules, a.blocks, a.pruneMeters} {
 			if err := step(ctx); err != nil {
 				return err
 			}

@@ -37,8 +37,9 @@ type File struct {
 	Meters  []Meter
 	Plans   []Plan
 	Limits  []Limit
-	Tenants []Tenant      // nil if the file has no such section: then Apply leaves tenants alone
-	Blocks  []block.Block // nil if the file has no such section
+	Tenants []Tenant          // nil if the file has no such section: then Apply leaves tenants alone
+	Blocks  []block.Block     // nil if the file has no such section
+	Expect  func(*File) error // Apply asks it first whether the stored meters, plans and limits may be changed; nil: they may
 
 	lines map[string]int // line of each value, by path
 }

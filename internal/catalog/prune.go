@@ -47,20 +47,32 @@ func (a *application) pruneMeters(ctx context.Context) error {
 }
 
 // Export returns the catalogue as a file: what Apply needs to make it again. Tenants are left out; there may be millions.
-func (s *Store) Export(ctx context.Context) (*File, error) {
-	f := &File{}
-	err := s.read(ctx, "export", func(ctx context.Context, tx *txn) (err error) {
-		if f.Meters, err = tx.meters(ctx, nil, "", unlimited); err != nil {
-			return err
+func (s *Store) Export(ctx context.Context) (f *File, err error) {
+	err = s.read(ctx, "export", func(ctx context.Context, tx *txn) error {
+		if f, err = tx.export(ctx); err == nil {
+			f.Blocks, err = tx.blocks(ctx, "SelectBlocks", "", "", "", unlimited, "")
 		}
-		if f.Plans, err = tx.plans(ctx, nil, "", unlimited); err != nil {
-			return err
-		}
-		if f.Limits, err = tx.limits(ctx, nil, "", unlimited); err != nil {
-			return err
-		}
-		f.Blocks, err = tx.blocks(ctx, "SelectBlocks", "", "", "", unlimited, "")
 		return err
 	})
 	return f, err
+}
+
+// export returns meters, plans and limits.
+func (tx *txn) export(ctx context.Context) (*File, error) {
+	meters, err := tx.meters(ctx, nil, "", unlimited)
+	plans, noPlans := tx.plans(ctx, nil, "", unlimited)
+	limits, noLimits := tx.limits(ctx, nil, "", unlimited)
+	return &File{Meters: meters, Plans: plans, Limits: limits}, errors.Join(err, noPlans, noLimits)
+}
+
+// expected asks the file whether what is stored may be changed.
+func (a *application) expected(ctx context.Context) error {
+	if a.file.Expect == nil {
+		return nil
+	}
+	stored, err := a.tx.export(ctx)
+	if err != nil {
+		return err
+	}
+	return a.file.Expect(stored)
 }

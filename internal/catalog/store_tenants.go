@@ -334,8 +334,8 @@ func (tx *txn) changeTenant(ctx context.Context, before *lockedTenant, t Tenant,
 	if !newTerms && t.same(&before.Tenant) {
 		return before.Tenant, nil
 	}
-	err := tx.queryRow(ctx, "UpdateTenant", t.ID, t.Plan, t.Anchor, t.Timezone, t.Status, t.Metadata, orEmpty(t.Overrides), orNone(t.Features)).
-		Scan(&t.Metadata, &t.Version, &t.UpdatedAt)
+	err := tx.queryRow(ctx, "UpdateTenant", t.ID, t.Plan, t.Anchor, t.Timezone, t.Status, t.Metadata, orEmpty(t.Overrides), orNone(t.Features),
+		tx.store.cfg.Clock.Ahead().Microseconds()).Scan(&t.Metadata, &t.Version, &t.UpdatedAt)
 	if err != nil {
 		return Tenant{}, wrap("store tenant "+t.ID, err)
 	}

@@ -1,11 +1,14 @@
 package catalogdoc
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/quotasvc/quotasvc/internal/body"
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/catalog/diff"
 	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
@@ -24,6 +27,34 @@ func Export(f *catalog.File) (out wire.Catalog, err error) {
 	}
 	out.Blocks, err = blocksOf(f)
 	return out, err
+}
+
+// Tag returns the ETag of a catalogue's meters, plans and limits. Blocks come and go by themselves, so they do not count.
+func Tag(f *catalog.File) (string, error) {
+	doc, err := Export(&catalog.File{Meters: f.Meters, Plans: f.Plans, Limits: f.Limits})
+	if err != nil {
+		return "", err
+	}
+	text, err := json.Marshal(doc, json.Deterministic(true))
+	if err != nil {
+		return "", fmt.Errorf("name the catalogue's state: %w", err)
+	}
+	sum := sha256.Sum256(text)
+	return `"` + hex.EncodeToString(sum[:16]) + `"`, nil
+}
+
+// Expect returns what refuses a stored catalogue that does not have the only tag seen, which the field of this name had; nil for none.
+func Expect(field string, seen []string) func(*catalog.File) error {
+	if len(seen) == 0 {
+		return nil
+	}
+	return func(stored *catalog.File) error {
+		tag, err := Tag(stored)
+		if err == nil && (len(seen) != 1 || seen[0] != tag) {
+			err = &catalog.Error{Code: catalog.CodeConflict, Fields: []body.Fault{{Field: field, Message: "is not the ETag of the catalogue: meters, plans or limits were changed meanwhile"}}}
+		}
+		return err
+	}
 }
 
 func blocksOf(f *catalog.File) ([]jsontext.Value, error) {

@@ -60,6 +60,37 @@ func TestCatalogue_ApplyThenExport_ChangesNothing(t *testing.T) {
 	}
 }
 
+func TestCatalogue_IfMatch_RefusesWhatWasChangedMeanwhile(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.apply(`{"meters":{"calls":{"unit":"call"}},"plans":{"p":{"allowances":[]}}}`)
+	tag := func() string { return s.call("GET", "/v1/catalog", "").want(200).header.Get("ETag") }
+	seen := tag()
+	const mine = `{"meters":{"calls":{"unit":"call","description":"mine"}}%s}`
+	send := func(more, tag string) *answer {
+		return s.call("POST", "/v1/catalog", fmt.Sprintf(mine, more), headerIfMatch, tag)
+	}
+	send(`,"dry_run":true`, seen).want(200)
+	if again := tag(); again != seen {
+		t.Errorf("a dry run has changed the tag from %s to %s", seen, again)
+	}
+	s.call("PUT", "/v1/blocks/ip/192.0.2.1", `{"reason":"abuse"}`).want(201)
+	send(`,"dry_run":true`, seen).want(200) // a block is none of its business
+	s.call("PUT", "/v1/meters/theirs", `{"unit":"u"}`).want(201)
+	for _, more := range []string{`,"dry_run":true`, ""} {
+		if p := send(more, seen).problem(409, "precondition_failed"); p.Errors[0].Field != headerIfMatch {
+			t.Errorf("%+v", p)
+		}
+	}
+	for _, wrong := range []string{"*", `"17"`, "", strings.Trim(tag(), `"`)} {
+		send("", wrong).problem(409, "precondition_failed")
+	}
+	send("", tag()).want(200)
+	if again := tag(); again == seen {
+		t.Error("the tag has not changed")
+	}
+}
+
 func TestCatalogue_Prune_DeletesWhatIsNotNamedAndNotUsed(t *testing.T) {
 	t.Parallel()
 	s := newService(t)

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"errors"
 	"math"
 	"net/http"
 	"strconv"
@@ -209,9 +210,11 @@ func (s *Server) exportCatalog(rc *request) error {
 		return err
 	}
 	answer, err := catalogdoc.Export(f)
-	if err != nil {
+	tag, noTag := catalogdoc.Tag(f)
+	if err = errors.Join(err, noTag); err != nil {
 		return err
 	}
+	set(rc.Response().Header(), headerETag, tag)
 	return rc.send(http.StatusOK, answer)
 }
 
@@ -228,6 +231,7 @@ func (s *Server) applyCatalog(rc *request) error {
 	if err != nil {
 		return err
 	}
+	f.Expect = catalogdoc.Expect(headerIfMatch, rc.Request().Header[headerIfMatch])
 	apply := s.store.Apply
 	if r.Prune {
 		apply = s.store.ApplyPruning

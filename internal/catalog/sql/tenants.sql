@@ -73,10 +73,10 @@ WITH made AS (
 SELECT anchor, metadata, version, created_at FROM made;
 
 -- name: UpdateTenant
--- The row is locked.
+-- The row is locked. The ledger's time is $9 microseconds ahead of the clock.
 UPDATE tenants
 SET plan = $2, anchor = $3, timezone = $4, status = $5, metadata = $6, overrides = $7, features = $8, version = version + 1,
-    updated_at = statement_timestamp()
+    updated_at = statement_timestamp() + $9::bigint * interval '1 microsecond'
 WHERE tenant_id = $1
 RETURNING metadata, version, updated_at;
 

@@ -2849,7 +2849,7 @@ type TestClock struct {
 	// Now The instant that decisions go by.
 	Now time.Time `json:"now"`
 
-	// OffsetSeconds How far that is ahead of real time.
+	// OffsetSeconds How far that is ahead of real time; below 0 while the first start fills the past with its demo.
 	OffsetSeconds int64 `json:"offset_seconds"`
 }
 

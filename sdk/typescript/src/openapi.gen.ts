@@ -4913,7 +4913,7 @@ export interface components {
             now: string;
             /**
              * Format: int64
-             * @description How far that is ahead of real time.
+             * @description How far that is ahead of real time; below 0 while the first start fills the past with its demo.
              */
             offset_seconds: number;
         };
@@ -5348,6 +5348,8 @@ export interface components {
         ClockKeyHeader: string;
         /** @description The id from the acquisition; opaque. */
         LeasePath: string;
+        /** @description The ETag of the catalogue that the caller has seen. Refused with 409 if meters, plans or limits have changed since. */
+        CatalogIfMatch: string;
         /** @description The ETag of the tenant that the caller has seen. Refused with 409 if the tenant has changed since. */
         TenantIfMatch: string;
         /** @description The id of the tenant. */
@@ -8730,6 +8732,8 @@ export interface operations {
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
+                    /** @description Names the state of meters, plans and limits, in quotes, for the If-Match of a change. Blocks do not count. */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -8746,7 +8750,10 @@ export interface operations {
     applyCatalog: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description The ETag of the catalogue that the caller has seen. Refused with 409 if meters, plans or limits have changed since. */
+                "If-Match"?: components["parameters"]["CatalogIfMatch"];
+            };
             path?: never;
             cookie?: never;
         };

@@ -1929,6 +1929,7 @@ class AsyncApi:
     async def apply_catalog(
         self,
         *,
+        if_match: str | None = None,
         meters: Mapping[str, params.MeterRequest] | None = None,
         plans: Mapping[str, params.PlanRequest] | None = None,
         limits: Mapping[str, params.LimitRequest] | None = None,
@@ -1945,7 +1946,7 @@ class AsyncApi:
         Scope: admin.
         """
         return await self._transport.call(
-            Call("POST", "/v1/catalog", body={"meters": meters, "plans": plans, "limits": limits, "tenants": tenants, "blocks": blocks, "dry_run": dry_run, "prune": prune}),
+            Call("POST", "/v1/catalog", headers={"If-Match": if_match}, body={"meters": meters, "plans": plans, "limits": limits, "tenants": tenants, "blocks": blocks, "dry_run": dry_run, "prune": prune}),
             models.CatalogDiff,
         )
 
