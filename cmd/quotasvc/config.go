@@ -59,7 +59,7 @@ func (c *clockConfig) check(check *checker) {
 // clock returns a clock with this setting.
 func (c *clockConfig) clock(log *slog.Logger) *clock.Clock { return pg.NewClock(c.ClockSkewMax, log) }
 
-// clockOf returns the clock of a database, which is ahead if `quotasvc dev` has moved it.
+// clockOf returns the clock of a database, which is ahead or behind if `quotasvc dev` has moved it.
 func (c *clockConfig) clockOf(ctx context.Context, databaseURL string, log *slog.Logger) (*clock.Clock, error) {
 	ahead, err := testclock.Ahead(ctx, databaseURL)
 	if err != nil {

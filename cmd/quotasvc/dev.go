@@ -16,6 +16,8 @@ import (
 	"text/template"
 	"time"
 
+	"github.com/quotasvc/quotasvc/client"
+	"github.com/quotasvc/quotasvc/internal/demo"
 	"github.com/quotasvc/quotasvc/internal/localstack"
 	"github.com/quotasvc/quotasvc/internal/newcomer"
 	"github.com/quotasvc/quotasvc/internal/testclock"
@@ -30,6 +32,7 @@ type devCmd struct {
 	OpsListen    string `env:"QUOTASVC_OPS_LISTEN" default:"${ops_listen}" placeholder:"ADDR" help:"Address of /livez, /readyz, /metrics and pprof."`
 	PostgresPort int    `env:"QUOTASVC_DEV_POSTGRES_PORT" placeholder:"PORT" help:"Port of the private PostgreSQL. Default: a free port."`
 	RedisPort    int    `env:"QUOTASVC_DEV_REDIS_PORT" placeholder:"PORT" help:"Port of the private Redis. Default: a free port."`
+	Demo         bool   `env:"QUOTASVC_DEV_DEMO" default:"true" negatable:"" help:"Fill new data with tenants that have used things for 45 days. It takes some seconds, once."`
 }
 
 const (
@@ -94,7 +97,11 @@ func (c *devCmd) Run(ctx context.Context, log *slog.Logger, level *slog.LevelVar
 	if err := migrateUp(ctx, string(cfg.DatabaseURL), log); err != nil {
 		return err
 	}
-	if err := testclock.Install(ctx, string(cfg.DatabaseURL)); err != nil {
+	behind := time.Duration(0)
+	if c.Demo {
+		behind = demo.Behind
+	}
+	if err := testclock.Install(ctx, string(cfg.DatabaseURL), behind); err != nil {
 		return err
 	}
 	agreed, err := cfg.clockOf(ctx, string(cfg.DatabaseURL), log)
@@ -117,12 +124,26 @@ func runOnStack(ctx context.Context, stack *localstack.Stack, cfg *serviceConfig
 		cancel()
 	}()
 	err := run(ctx, cfg, lst, log, func(context.Context) error { return nil }, func(a addresses) {
-		if err := printDevText(os.Stdout, a, string(cfg.AdminKey), string(cfg.DatabaseURL)); err != nil {
+		there, err := tellDemo(ctx, a.api, string(cfg.AdminKey))
+		if err != nil && ctx.Err() == nil {
+			log.Warn("the demo is incomplete; `make clean-dev` starts from scratch", "error", err)
+		}
+		if err := printDevText(os.Stdout, a, string(cfg.AdminKey), string(cfg.DatabaseURL), there); err != nil {
 			log.Warn("printing the introduction failed", "error", err)
 		}
 	})
 	cancel()
 	return errors.Join(<-ended, err)
+}
+
+// tellDemo fills new data with something to see, through the API. It reports whether that is there, from this start or an earlier one.
+func tellDemo(ctx context.Context, api, key string) (there bool, err error) {
+	c, err := client.New(client.Options{URL: api, Key: key})
+	if err != nil {
+		return false, err
+	}
+	err = demo.Tell(ctx, c.API)
+	return demo.There(ctx, c.API), errors.Join(err, c.Close(ctx))
 }
 
 // explainStack adds the remedy to an error about missing servers.
@@ -156,7 +177,7 @@ func devKey(path string) (string, error) {
 
 // printDevText prints commands to try. Each command is one line and can be pasted alone. Idempotency keys differ in each
 // run, because the ledger remembers the old ones.
-func printDevText(out io.Writer, a addresses, key, database string) error {
+func printDevText(out io.Writer, a addresses, key, database string, there bool) error {
 	text, err := template.New("dev").Parse(devText)
 	if err != nil {
 		return err
@@ -165,7 +186,7 @@ func printDevText(out io.Writer, a addresses, key, database string) error {
 	if _, err := rand.Read(run); err != nil {
 		return err
 	}
-	return text.Execute(out, map[string]string{
-		"API": a.api, "Console": a.console, "Ops": a.ops, "Key": key, "Database": database, "Run": hex.EncodeToString(run),
+	return text.Execute(out, map[string]any{
+		"API": a.api, "Console": a.console, "Ops": a.ops, "Key": key, "Database": database, "Run": hex.EncodeToString(run), "Demo": there,
 	})
 }

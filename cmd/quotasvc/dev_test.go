@@ -30,14 +30,27 @@ func execSQL(t *testing.T, databaseURL, statement string) {
 // introduction is the text that dev prints.
 type introduction struct {
 	*process
-	api, key string
+	api, key, console string
+
 	commands []string
 }
 
+// launchDev starts dev with the tenant of its introduction alone: the demo takes its time on a busy machine.
 func launchDev(t *testing.T, dir string) *introduction {
 	t.Helper()
-	p := launch(t, nil, "dev", "--dir", dir, "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0", "--log-level", "warn")
-	in := &introduction{process: p, api: p.line("  API "), key: p.line("  key ")}
+	return introduced(launch(t, nil, "dev", "--no-demo", "--dir", dir, "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0", "--log-level", "warn"), soon)
+}
+
+// launchDemo starts dev as `make run` does.
+func launchDemo(t *testing.T, dir string) *introduction {
+	t.Helper()
+	return introduced(launch(t, nil, "dev", "--dir", dir, "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0", "--log-level", "warn"), 5*soon)
+}
+
+// introduced waits until dev has introduced itself.
+func introduced(p *process, within time.Duration) *introduction {
+	p.t.Helper()
+	in := &introduction{process: p, api: p.lineWithin("  API ", within), console: p.line("  console "), key: p.line("  key ")}
 	p.line("Ctrl-C")
 	for line := range strings.Lines(p.stdout.String()) {
 		if strings.HasPrefix(line, "curl ") || strings.HasPrefix(line, "for ") {
@@ -65,7 +78,8 @@ func paste(t *testing.T, command string) string {
 func TestDev_Introduction_CommandsWorkDataSurvives(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "data")
-	first := launchDev(t, dir)
+	first := launchDemo(t, dir)
+	story := first.story(t)
 	awaitRoomInTheHour()
 	for i, step := range []struct {
 		again  int // how often the command is pasted
@@ -103,9 +117,12 @@ func TestDev_Introduction_CommandsWorkDataSurvives(t *testing.T) {
 	if status := first.wait(); status != 0 {
 		t.Errorf("dev ended with %d after Ctrl-C; its log:\n%s", status, first.stderr.tail())
 	}
-	second := launchDev(t, dir)
+	second := launchDemo(t, dir)
 	if second.key != first.key {
 		t.Error("the key has changed")
+	}
+	if again := second.story(t); again != story {
+		t.Errorf("the second start has told %q, the first %q", again, story)
 	}
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, second.api+"/v1/tenants/demo/balances/ai_credits", nil)
 	if err != nil {
@@ -127,6 +144,39 @@ func TestDev_Introduction_CommandsWorkDataSurvives(t *testing.T) {
 	}
 	second.signal(syscall.SIGINT)
 	second.wait()
+}
+
+// story fails the test unless the demo is there, complete and at the present. It returns what two starts have in common.
+func (in *introduction) story(t *testing.T) string {
+	t.Helper()
+	ask := func(path string) string {
+		return paste(t, "curl -s '"+in.api+path+"' -H 'Authorization: Bearer "+in.key+"'")
+	}
+	if clock := ask("/v1/test/clock"); !strings.Contains(clock, `"offset_seconds":0`) {
+		t.Errorf("the clock is not at the present: %s", clock)
+	}
+	var told strings.Builder
+	for path, want := range map[string]string{
+		"/v1/tenants/acme/balances/ai_credits":              `"remaining":12,`,
+		"/v1/tenants/acme/denials":                          `"available":12,"code":"credits_exhausted"`,
+		"/v1/tenants/acme/terms":                            "upgrade, ticket 1203",
+		"/v1/tenants/initech":                               `"status":"suspended"`,
+		"/v1/tenants/globex/entries?kind=adjust_up&limit=5": "demo-adjust",
+		"/v1/tenants/hooli/holds":                           "render-8841",
+		"/v1/limits/render-strict":                          `"mode":"shadow"`,
+	} {
+		got := ask(path)
+		for end := time.Now().Add(soon); !strings.Contains(got, want) && time.Now().Before(end); got = ask(path) { // refusals are stored a second later
+			time.Sleep(50 * time.Millisecond)
+		}
+		if !strings.Contains(got, want) {
+			t.Errorf("%s lacks %s: %s", path, want, got)
+		}
+	}
+	for _, tenant := range []string{"acme", "globex", "hooli", "umbrella"} {
+		told.WriteString(ask("/v1/tenants/" + tenant + "/entries?meter=ai_credits&order=desc&limit=1"))
+	}
+	return told.String()
 }
 
 // awaitRoomInTheHour waits for the next hour if this one ends soon: the demo's allowance is renewed then, which would change

@@ -121,7 +121,13 @@ func (p *process) follow(out io.Reader) {
 // line returns the rest of the next line of standard output that begins with prefix.
 func (p *process) line(prefix string) string {
 	p.t.Helper()
-	deadline := time.NewTimer(soon)
+	return p.lineWithin(prefix, soon)
+}
+
+// lineWithin is line for what takes longer.
+func (p *process) lineWithin(prefix string, within time.Duration) string {
+	p.t.Helper()
+	deadline := time.NewTimer(within)
 	defer deadline.Stop()
 	for {
 		select {
@@ -134,7 +140,7 @@ func (p *process) line(prefix string) string {
 				return strings.TrimSpace(rest)
 			}
 		case <-deadline.C:
-			p.t.Fatalf("quotasvc did not print %q within %s; its log:\n%s", prefix, soon, p.stderr.tail())
+			p.t.Fatalf("quotasvc did not print %q within %s; its log:\n%s", prefix, within, p.stderr.tail())
 		}
 	}
 }

@@ -94,8 +94,8 @@ func inspect(ctx context.Context, cfg *serviceConfig, log *slog.Logger) (namedsq
 	if err != nil {
 		return none, nil, err
 	}
-	if ahead := agreed.Ahead(); ahead > 0 && !cfg.testClock {
-		return none, nil, fmt.Errorf("the test clock of `quotasvc dev` has moved this database's time %s ahead: only dev can serve it", ahead)
+	if ahead := agreed.Ahead(); ahead != 0 && !cfg.testClock {
+		return none, nil, fmt.Errorf("this database's time is that of the test clock of `quotasvc dev`, %s ahead of the clocks: only dev can serve it", ahead)
 	}
 	return target, agreed, nil
 }

@@ -107,9 +107,10 @@ var mayImport = map[string][]string{
 	},
 
 	"internal/console/session": {"internal/catalog", "internal/namedsql"},
-	"internal/console":         {"client", "internal/access", "internal/console/session"}, // all it shows and changes goes through the API's handler
+	"internal/console":         {"client", "internal/access", "internal/catalogdoc", "internal/console/session", "internal/yamldoc"}, // catalogdoc reads YAML as requests; all it shows and changes goes through the API's handler
 
-	"internal/program": {}, // starts the product's binary
+	"internal/demo":    {"client"}, // a client like others
+	"internal/program": {},         // starts the product's binary
 	"internal/bench": {
 		"internal/httpapi", "internal/gate", "internal/catalog", "internal/ledger", "internal/ratelimit", "internal/lane",
 		"internal/bench/chart", "internal/bench/growth", "internal/bench/past", "internal/bench/report", "internal/bench/tuning", "internal/localstack", "internal/program", "migrations",
@@ -134,6 +135,7 @@ var mayImport = map[string][]string{
 		"internal/newcomer", "internal/status",
 		"internal/gauge",
 		"internal/console", "internal/console/session", "internal/httpapi/forwarded",
+		"client", "internal/demo", // dev fills its data as a client
 		"internal/bound", "internal/namedsql", "internal/period", "internal/localstack", "internal/ops", "internal/pgpool", "internal/transport", "internal/trail", "internal/tracing", "internal/access", "internal/yamldoc", "deploy/postgres", "migrations",
 		"internal/httpapi/answers",
 	},
@@ -149,8 +151,8 @@ var mayImportInTests = map[string][]string{
 	"internal/ledger/archive":       {"internal/clock", "internal/trail", "internal/ledger/audit", "internal/ledger/audit/seal", "internal/ledger/model", "internal/ledger/pg", "internal/ledger/history", "internal/ledger/verifier"}, // make, read and verify what is archived
 	"internal/ledger/verifier":      {"internal/bound", "internal/ledger/pg"},                                                                                                                                                          // what documents may be; makes what is verified
 	"internal/httpapi/limitheaders": {"internal/body", "internal/bound"},
-	"internal/httpapi":              {"internal/transport", "internal/catalog/diff", "internal/price"},                                                    // the API behind real connections
-	"cmd/quotasvc":                  {"client", "client/quotahttp", "internal/bench", "internal/bench/growth", "internal/bench/report", "internal/drill"}, // the client on the real service; the small forms of `make bench-outage`, `make bench-growth` and `make drill`
+	"internal/httpapi":              {"internal/transport", "internal/catalog/diff", "internal/price"},                                          // the API behind real connections
+	"cmd/quotasvc":                  {"client/quotahttp", "internal/bench", "internal/bench/growth", "internal/bench/report", "internal/drill"}, // the client on the real service; the small forms of `make bench-outage`, `make bench-growth` and `make drill`
 	"internal/gate":                 {"internal/price"},
 	"internal/gauge":                {"internal/ledger/audit"}, // every test ends with a verification
 	"internal/ratelimit":            {"internal/ratelimit/rule/oracle"},

@@ -15,7 +15,7 @@ type Config struct {
 	// clock.
 	SkewMax time.Duration
 	Wall    func() time.Time // the instance's clock; nil: the system's
-	// Ahead is how far decisions are ahead of the clocks, at least 0. Only a test clock has one (package testclock).
+	// Ahead is how far decisions are ahead of the clocks; below 0: behind. Only a test clock has one (package testclock).
 	Ahead time.Duration
 	// Changed is called when the clocks begin or cease to agree, with the skew. It must not block. nil: nobody is told.
 	Changed func(agree bool, skew time.Duration)
@@ -99,7 +99,7 @@ func (c *Clock) Now() time.Time {
 	return c.decision.Add(time.Since(c.read))
 }
 
-// Advance moves all decisions from now on ahead by a positive duration.
+// Advance moves all decisions from now on ahead. Only a clock that nobody has read yet may be moved back.
 func (c *Clock) Advance(by time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

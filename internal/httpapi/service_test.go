@@ -185,7 +185,7 @@ func (s *service) below(databaseURL string) (*gate.Gate, *pg.Ledger, *catalog.Ca
 	s.t.Helper()
 	s.measured = prometheus.NewRegistry()
 	s.pool = s.connect(databaseURL) // of the test: it may do more than the service
-	s.check(testclock.Install(s.t.Context(), databaseURL))
+	s.check(testclock.Install(s.t.Context(), databaseURL, 0))
 	_, err := s.pool.Exec(s.t.Context(), "GRANT SELECT, UPDATE ON test_clock TO PUBLIC") // dev has one role
 	s.check(err)
 	if !s.owner {

@@ -4,7 +4,7 @@
 // # Terms
 //
 //   - ahead: how far the ledger's time is ahead of the clocks. It is stored in the table test_clock, which Install makes in the database of dev
-//     and no migration makes anywhere else.
+//     and no migration makes anywhere else. It is below 0 only in a new database, until its demo has come to the present (package demo).
 //
 // # Invariants
 //

@@ -25,30 +25,30 @@ const (
 const (
 	makeTable = `CREATE TABLE IF NOT EXISTS test_clock (
 		only_row boolean PRIMARY KEY DEFAULT true CHECK (only_row),
-		ahead_us bigint  NOT NULL CHECK (ahead_us >= 0), -- how far the ledger's time is ahead
+		ahead_us bigint  NOT NULL,                       -- how far the ledger's time is ahead; below 0: behind
 		last_key text    NOT NULL DEFAULT ''             -- the Idempotency-Key of the newest step
 	)`
 	hasTable = `SELECT to_regclass('test_clock') IS NOT NULL`
-	makeRow  = `INSERT INTO test_clock (ahead_us) VALUES (0) ON CONFLICT DO NOTHING`
+	makeRow  = `INSERT INTO test_clock (ahead_us) VALUES ($1) ON CONFLICT DO NOTHING`
 	readRow  = `SELECT ahead_us FROM test_clock`
 	lockRow  = `SELECT ahead_us, last_key FROM test_clock FOR UPDATE`
 	writeRow = `UPDATE test_clock SET ahead_us = $1, last_key = $2`
 )
 
-// Install makes the table in the database of dev unless it is there.
-func Install(ctx context.Context, databaseURL string) error {
+// Install makes the table in the database of dev unless it is there. A new one begins that much behind the clocks: time to fill a past.
+func Install(ctx context.Context, databaseURL string, behind time.Duration) error {
 	return with(ctx, databaseURL, func(conn *pgx.Conn) error {
 		if _, err := conn.Exec(ctx, makeTable); err != nil {
 			return fmt.Errorf("make the table of the test clock: %w", err)
 		}
-		if _, err := conn.Exec(ctx, makeRow); err != nil {
+		if _, err := conn.Exec(ctx, makeRow, -behind.Microseconds()); err != nil {
 			return fmt.Errorf("fill the table of the test clock: %w", err)
 		}
 		return nil
 	})
 }
 
-// Ahead returns how far the ledger's time of a database is ahead: 0 if it is not a database of dev.
+// Ahead returns how far the ledger's time of a database is ahead, below 0 if it is behind: 0 if it is not a database of dev.
 func Ahead(ctx context.Context, databaseURL string) (time.Duration, error) {
 	var ahead int64
 	err := with(ctx, databaseURL, func(conn *pgx.Conn) error {

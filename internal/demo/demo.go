@@ -1,0 +1,108 @@
+package demo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/quotasvc/quotasvc/client"
+)
+
+const (
+	// Days is how long the story is: the calendar month before this one is in it as far as possible, and one on the first day of a month has a whole one.
+	Days = 45
+
+	// Behind is how far the clock of a new database is behind.
+	Behind = Days * 24 * time.Hour
+
+	// rushed bounds the story. It takes about two seconds on an idle machine.
+	rushed = 90 * time.Second
+
+	// closing bounds the last step, which brings the clock to the present.
+	closing = 5 * time.Second
+
+	lastHours = Days*24 - 12 // from this hour on the clock goes hour by hour
+)
+
+// Tell tells the story to the service of api, if its clock is behind. The error says why the story is incomplete; the clock is at the present all the
+// same, unless ctx has ended or the service does not answer.
+func Tell(ctx context.Context, api *client.API) error {
+	clock, err := api.GetTestClock(ctx)
+	if err != nil || clock.OffsetSeconds >= 0 {
+		return err
+	}
+	s := &story{api: api, today: time.Now().UTC().Truncate(24 * time.Hour), behind: time.Duration(-clock.OffsetSeconds) * time.Second}
+	telling, stop := context.WithTimeout(ctx, rushed)
+	defer stop()
+	err = s.tell(telling)
+	if err == nil || ctx.Err() != nil {
+		return err
+	}
+	arriving, stop := context.WithTimeout(ctx, closing)
+	defer stop()
+	return errors.Join(err, s.pass(arriving, s.behind))
+}
+
+// There reports whether the story's tenants are there.
+func There(ctx context.Context, api *client.API) bool {
+	_, err := api.GetTenant(ctx, customers()[0].id)
+	return err == nil
+}
+
+// story is a story that is being told.
+type story struct {
+	api    *client.API
+	today  time.Time // the day in which it ends, in UTC
+	behind time.Duration
+}
+
+// tell makes the catalogue and the tenants, and lets time pass.
+func (s *story) tell(ctx context.Context) error {
+	if err := s.begin(ctx); err != nil {
+		return err
+	}
+	for s.behind > 0 {
+		hour := int((Behind - s.behind) / time.Hour)
+		if err := s.happen(ctx, hour); err != nil {
+			return fmt.Errorf("hour %d: %w", hour, err)
+		}
+		step := min(24, lastHours-hour)
+		if hour >= lastHours {
+			step = 1
+		}
+		if err := s.pass(ctx, time.Duration(step)*time.Hour); err != nil {
+			return err
+		}
+	}
+	return s.end(ctx)
+}
+
+// pass lets some time pass. Sent again after a lost answer, it passes once.
+func (s *story) pass(ctx context.Context, by time.Duration) error {
+	got, err := s.api.AdvanceTestClock(ctx, client.TestClockRequest{Advance: by.String()}, client.WithKey(fmt.Sprintf("demo-%d", int64(s.behind/time.Second))))
+	if err != nil {
+		return fmt.Errorf("move the clock: %w", err)
+	}
+	s.behind = time.Duration(-got.OffsetSeconds) * time.Second
+	return nil
+}
+
+// unknown reports whether an error says that something does not exist.
+func unknown(err error) bool {
+	e := client.AsError(err)
+	return e != nil && e.Status == http.StatusNotFound
+}
+
+// refused returns nil for a refusal: some are part of the story.
+func refused(err error) error {
+	switch e := client.AsError(err); {
+	case e == nil:
+		return err
+	case e.Status == http.StatusPaymentRequired, e.Status == http.StatusTooManyRequests:
+		return nil
+	default:
+		return err
+	}
+}
