@@ -1,7 +1,11 @@
 package console
 
 import (
+	"cmp"
+	"encoding/json"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/quotasvc/quotasvc/client"
@@ -10,12 +14,19 @@ import (
 // perCatalogue bounds what each part of the catalogue's page shows.
 const perCatalogue = 500
 
+// plansBeside is how many plans are shown side by side; more are a list.
+const plansBeside = 8
+
+// shadowsAsked bounds the shadow rules whose fullest buckets are looked up.
+const shadowsAsked = 10
+
 // catalogueView is the catalogue.
 type catalogueView struct {
 	meters part[*client.MeterList]
 	plans  part[*client.PlanList]
 	limits part[*client.LimitList]
 	units  map[string]string
+	tops   map[string]part[*client.LimitTop] // by shadow rule
 }
 
 // showCatalogue shows meters, plans and limits.
@@ -29,7 +40,132 @@ func showCatalogue(c *call) error {
 			v.units[m.Meter] = m.Unit
 		}
 	}
+	v.readTops(c)
 	return c.render(http.StatusOK, cataloguePage(c, v))
+}
+
+// readTops asks for the fullest buckets of the first shadow rules. Keys that are bound to a tenant may not ask.
+func (v *catalogueView) readTops(c *call) {
+	v.tops = map[string]part[*client.LimitTop]{}
+	if v.limits.value == nil || c.key.Tenant != "" {
+		return
+	}
+	for i := range v.limits.value.Items {
+		l := &v.limits.value.Items[i]
+		if l.Mode == client.LimitModeShadow && l.Kind != client.LimitKindConcurrency && len(v.tops) < shadowsAsked {
+			v.tops[l.Rule] = take(c.GetLimitTop(c.ctx, l.Rule, client.GetLimitTopQuery{Limit: 3}))
+		}
+	}
+}
+
+// planMeters returns the meters that some plan has, in order.
+func (v *catalogueView) planMeters() []string {
+	meters := map[string]bool{}
+	for i := range v.plans.value.Items {
+		for j := range v.plans.value.Items[i].Allowances {
+			meters[v.plans.value.Items[i].Allowances[j].Meter] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(meters))
+}
+
+// allowanceOf returns a plan's allowance of a meter; nil: it has none.
+func allowanceOf(p *client.Plan, meter string) *client.Allowance {
+	for i := range p.Allowances {
+		if p.Allowances[i].Meter == meter {
+			return &p.Allowances[i]
+		}
+	}
+	return nil
+}
+
+// everyText says how often an allowance is granted.
+func everyText(a *client.Allowance) string {
+	switch a.Every {
+	case "":
+		return "" // a gauge
+	case client.AllowanceEveryOnce:
+		return "once"
+	default:
+		return "a " + string(a.Every)
+	}
+}
+
+// featuresText says what a plan switches on.
+func featuresText(p *client.Plan) string {
+	var list []string
+	for _, name := range slices.Sorted(maps.Keys(p.Features)) {
+		value, _ := json.Marshal(p.Features[name]) // a switch or a number
+		list = append(list, name+": "+string(value))
+	}
+	return cmp.Or(strings.Join(list, ", "), "none")
+}
+
+// planLimits says which limits a plan has of its own.
+func planLimits(p *client.Plan) []string {
+	list := make([]string, len(p.Limits))
+	for i := range p.Limits {
+		list[i] = p.Limits[i].Rule + " " + p.Limits[i].Rate
+	}
+	return list
+}
+
+// shadowPair is a rule in shadow mode beside the live ones that decide the same requests.
+type shadowPair struct {
+	shadow *client.Limit
+	live   []*client.Limit
+	top    part[*client.LimitTop]
+}
+
+// shadowPairs returns the shadow rules.
+func (v *catalogueView) shadowPairs() []shadowPair {
+	var pairs []shadowPair
+	for i := range v.limits.value.Items {
+		shadow := &v.limits.value.Items[i]
+		if shadow.Mode != client.LimitModeShadow {
+			continue
+		}
+		p := shadowPair{shadow: shadow, top: v.tops[shadow.Rule]}
+		for j := range v.limits.value.Items {
+			if live := &v.limits.value.Items[j]; live.Mode == client.LimitModeEnforce && live.Match == shadow.Match && slices.Equal(live.Per, shadow.Per) {
+				p.live = append(p.live, live)
+			}
+		}
+		pairs = append(pairs, p)
+	}
+	return pairs
+}
+
+// rateText says how fast a limit lets requests pass.
+func rateText(l *client.Limit) string {
+	if l.Rate == "" {
+		return num(l.Burst) + " at once"
+	}
+	return l.Rate + ", burst " + num(l.Burst)
+}
+
+// fullest says which buckets of a limit are the fullest, and which are full.
+func fullest(top *client.LimitTop) string {
+	if top == nil {
+		return ""
+	}
+	var list []string
+	for i := range top.Items {
+		b := &top.Items[i]
+		who := cmp.Or(b.Tenant, "all tenants")
+		if b.Subject != "" {
+			who += " / " + b.Subject
+		}
+		if b.IP != "" {
+			who += " " + b.IP
+		}
+		text := who + ": " + num(b.Used) + " of " + num(b.Limit)
+		if b.Used >= b.Limit {
+			text += ", it would deny"
+		}
+		list = append(list, text)
+	}
+	return cmp.Or(strings.Join(list, "; "), "no bucket has anything in it")
 }
 
 // extras says what an allowance has besides its amount.

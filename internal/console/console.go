@@ -2,6 +2,7 @@ package console
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"log/slog"
 	"net/http"
@@ -21,8 +22,9 @@ import (
 const Prefix = "/console/"
 
 const (
-	// formMax bounds the body of a form: the longest field is a reason of 500 bytes.
-	formMax = 64 << 10
+	// formMax bounds the body of a form: the longest field is a reason of 500 bytes. catalogueMax is for the text of editMax bytes, as a form encodes it.
+	formMax      = 64 << 10
+	catalogueMax = 3*editMax + formMax
 
 	// policy lets a page load what this program serves, send its forms here, and be framed by nobody.
 	policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
@@ -53,6 +55,7 @@ type Console struct {
 	assets  *assets
 	handler http.Handler
 	now     func() time.Time
+	sent    sentForms
 }
 
 // New returns a console. It starts nothing.
@@ -107,14 +110,17 @@ type page struct {
 	show   func(*call) error
 	public bool // needs no session
 	admin  bool // needs a key with the scope admin
+
+	formMax int64 // of the body in bytes; 0: formMax
 }
 
 // pages returns the pages by their patterns.
 func (c *Console) pages() map[string]page {
 	const tenant = Prefix + "tenants/{tenant}"
 	return map[string]page{
-		"GET " + Prefix + "login":                            {show: showLogin, public: true},
-		"POST " + Prefix + "login":                           {show: signIn, public: true},
+		"GET " + Prefix + "login":  {show: showLogin, public: true},
+		"POST " + Prefix + "login": {show: signIn, public: true, formMax: catalogueMax}, // it may keep any form
+
 		"POST " + Prefix + "logout":                          {show: signOut},
 		"GET " + Prefix + "{$}":                              {show: showStart},
 		"GET " + Prefix + "overview/stream":                  {show: streamStart},
@@ -132,7 +138,15 @@ func (c *Console) pages() map[string]page {
 		"POST " + tenant + "/correct/{what}":                 {show: sendCorrection, admin: true},
 		"GET " + tenant + "/refusals":                        {show: showRefusals},
 		"GET " + Prefix + "catalogue":                        {show: showCatalogue},
+		"GET " + Prefix + "catalogue.yaml":                   {show: sendCatalogue, admin: true},
+		"GET " + Prefix + "catalogue/edit":                   {show: showCatalogueForm, admin: true},
+		"POST " + Prefix + "catalogue/edit":                  {show: sendCatalogueForm, admin: true, formMax: catalogueMax},
 		"GET " + Prefix + "events":                           {show: showEvents},
+		"GET " + Prefix + "webhooks":                         {show: showWebhooks, admin: true},
+		"POST " + Prefix + "webhooks":                        {show: makeWebhook, admin: true},
+		"GET " + Prefix + "webhooks/{webhook}":               {show: showWebhook, admin: true},
+		"POST " + Prefix + "webhooks/{webhook}/{what}":       {show: changeWebhook, admin: true},
+		"GET " + Prefix + "webhooks/{webhook}/{what}":        {show: showWebhook, admin: true}, // a kept form, or a page that was loaded again
 		"GET " + Prefix + "keys":                             {show: showKeys},
 		"GET " + Prefix + "audit":                            {show: showAudit},
 		"GET " + Prefix + "proof":                            {show: showProof},
@@ -198,7 +212,7 @@ func (c *Console) answer(call *call, p page) {
 
 // run opens the session, and shows the page if the session may see it.
 func (c *call) run(p page) error {
-	c.r.Body = http.MaxBytesReader(c.w, c.r.Body, formMax)
+	c.r.Body = http.MaxBytesReader(c.w, c.r.Body, cmp.Or(p.formMax, formMax))
 	if p.public {
 		return p.show(c)
 	}

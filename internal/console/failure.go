@@ -43,7 +43,7 @@ func (f *failure) changed() string {
 // badForm is for a body that is no form, or one that is too large.
 func badForm(err error) error {
 	if _, large := errors.AsType[*http.MaxBytesError](err); large {
-		return &failure{status: http.StatusRequestEntityTooLarge, title: "The form is too large", detail: "Nothing was changed. A form may have 64 KiB."}
+		return &failure{status: http.StatusRequestEntityTooLarge, title: "The form is too large", detail: "Nothing was changed. A form may have 64 KiB, and the text of the catalogue 256 KiB."}
 	}
 	return &failure{status: http.StatusBadRequest, title: "The form cannot be read", detail: "Nothing was changed. Open the page again and send its form."}
 }

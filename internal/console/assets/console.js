@@ -86,6 +86,14 @@
 	const live = document.querySelector("[data-stream]");
 	if (live && window.EventSource) follow(live);
 
+	// A form that must not be sent twice is sent once from a page.
+	addEventListener("submit", (e) => {
+		if (!("once" in e.target.dataset)) return;
+		if (e.target.dataset.once === "sent") e.preventDefault();
+		e.target.dataset.once = "sent";
+	});
+	addEventListener("pageshow", () => document.querySelectorAll("[data-once]").forEach((f) => { f.dataset.once = ""; }));
+
 	// "/" goes to the search, j and k or the arrows to the next and previous row of a list, n to its next page.
 	addEventListener("keydown", (e) => {
 		if (e.ctrlKey || e.metaKey || e.altKey) return;

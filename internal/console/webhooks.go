@@ -1,0 +1,235 @@
+package console
+
+import (
+	"crypto/rand"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/quotasvc/quotasvc/client"
+)
+
+// eventTypes are what a webhook can be told, in the order of forms.
+func eventTypes() []client.EventType {
+	return []client.EventType{
+		client.EventTypeBalanceThresholdReached, client.EventTypeBalanceExhausted, client.EventTypeGrantCreated, client.EventTypeGrantExpiring,
+		client.EventTypeGrantExpired, client.EventTypeHoldExpired, client.EventTypePeriodOpened, client.EventTypePlanChanged, client.EventTypeTenantSuspended,
+		client.EventTypeLimitRejectionsHigh, client.EventTypeVerifyDrift,
+	}
+}
+
+// deliveryStates are the states by which deliveries can be filtered.
+func deliveryStates() []client.DeliveryStatus {
+	return []client.DeliveryStatus{client.DeliveryStatusPending, client.DeliveryStatusDelivered, client.DeliveryStatusDead, client.DeliveryStatusSkipped}
+}
+
+// webhooksView is a page of webhooks.
+type webhooksView struct {
+	page    *client.WebhookEndpointList
+	once    string   // of the form
+	given   form     // of a new webhook
+	problem *failure // of the new webhook
+	kept    bool
+}
+
+// showWebhooks lists webhooks, without their secrets.
+func showWebhooks(c *call) error { return c.listWebhooks(http.StatusOK, webhooksView{given: c.kept, kept: c.kept != nil}) }
+
+func (c *call) listWebhooks(status int, v webhooksView) error {
+	v.once = "console-" + rand.Text()
+	var err error
+	if v.page, err = c.ListWebhooks(c.ctx, client.ListWebhooksQuery{Limit: perRecords, Cursor: c.r.URL.Query().Get("cursor")}); err != nil {
+		return err
+	}
+	return c.render(status, webhooksPage(c, v))
+}
+
+// wants reports whether the form of a new webhook names a type.
+func (v *webhooksView) wants(t client.EventType) bool { return slices.Contains(v.given["types"], string(t)) }
+
+// makeWebhook makes a webhook, and shows its secret this once.
+func makeWebhook(c *call) error {
+	v := webhooksView{given: form(c.r.PostForm)}
+	request := client.WebhookRequest{URL: strings.TrimSpace(v.given.get("url")), Tenant: strings.TrimSpace(v.given.get("tenant"))}
+	for _, t := range v.given["types"] {
+		request.Types = append(request.Types, client.EventType(t))
+	}
+	err := c.first(v.given.get("once"))
+	var made *client.NewWebhookEndpoint
+	if err == nil {
+		made, err = c.CreateWebhook(c.ctx, request)
+	}
+	if err != nil {
+		v.problem = explain(err)
+		return c.listWebhooks(v.problem.status, v)
+	}
+	return c.render(http.StatusOK, webhookSecretPage(c, made, "The webhook is made."))
+}
+
+// webhookView is one webhook.
+type webhookView struct {
+	*client.WebhookEndpoint
+
+	once       string // of the forms on this page
+	status     string // of the deliveries that are shown
+	deliveries part[*client.DeliveryList]
+	cursor     string
+
+	problem *failure
+	test    *client.WebhookTest
+	replay  *client.WebhookReplay
+	done    string // what was done
+	from    string // of a replay, as it was entered
+	to      string
+}
+
+// readWebhook reads the webhook of the path.
+func (c *call) readWebhook() (*webhookView, error) {
+	w, err := c.GetWebhook(c.ctx, c.r.PathValue("webhook"))
+	if err != nil {
+		return nil, err
+	}
+	q := c.r.URL.Query()
+	v := &webhookView{WebhookEndpoint: w, once: "console-" + rand.Text(), status: q.Get("status"), cursor: q.Get("cursor")}
+	return v, nil
+}
+
+// showWebhook shows a webhook and its deliveries.
+func showWebhook(c *call) error {
+	v, err := c.readWebhook()
+	if err != nil {
+		return err
+	}
+	if c.kept != nil {
+		v.from, v.to = c.kept.get("from"), c.kept.get("to")
+		v.done = "Your session had ended. Nothing was changed, and what you entered is here again."
+	}
+	return c.showDeliveries(http.StatusOK, v)
+}
+
+// showDeliveries shows the page, or the deliveries alone if htmx asks for them.
+func (c *call) showDeliveries(status int, v *webhookView) error {
+	v.deliveries = take(c.ListDeliveries(c.ctx, v.WebhookID, client.ListDeliveriesQuery{Status: v.status, Limit: perRecords, Cursor: v.cursor}))
+	if c.partial() {
+		return c.render(status, deliveries(v))
+	}
+	return c.render(status, webhookPage(c, v))
+}
+
+// link returns the path of the webhook's page.
+func (v *webhookView) link(status, cursor string) string {
+	return with(path("webhooks", v.WebhookID), "status", status, "cursor", cursor)
+}
+
+// changeWebhook does what a button of the page asks for.
+func changeWebhook(c *call) error {
+	v, err := c.readWebhook()
+	if err != nil {
+		return err
+	}
+	switch f := form(c.r.PostForm); c.r.PathValue("what") {
+	case "test":
+		v.test, err = c.TestWebhook(c.ctx, v.WebhookID)
+	case "pause":
+		err = v.setStatus(c, client.WebhookStatusPaused, "It is paused. Nothing is told, and what was pending is skipped.")
+	case "enable":
+		err = v.setStatus(c, client.WebhookStatusActive, "It is enabled. A replay catches up on what happened meanwhile.")
+	case "replay":
+		v.from, v.to = f.get("from"), f.get("to")
+		if err = c.first(f.get("once")); err == nil {
+			err = v.deliverAgain(c)
+		}
+	case "delete":
+		if err = c.DeleteWebhook(c.ctx, v.WebhookID); err == nil {
+			return c.redirect(path("webhooks"))
+		}
+	case "rotate":
+		return v.rotate(c, f)
+	default:
+		return showNowhere(c)
+	}
+	status := http.StatusOK
+	if err != nil {
+		v.problem = explain(err)
+		status = v.problem.status
+	}
+	return c.showDeliveries(status, v)
+}
+
+func (v *webhookView) setStatus(c *call, status client.WebhookStatus, done string) error {
+	got, err := c.PatchWebhook(c.ctx, v.WebhookID, client.WebhookPatch{Status: status})
+	if err == nil {
+		v.WebhookEndpoint, v.done = got, done
+	}
+	return err
+}
+
+// deliverAgain replays the events of the times that were entered, in UTC.
+func (v *webhookView) deliverAgain(c *call) error {
+	from, err := dayIn("from", v.from, time.UTC)
+	if err != nil {
+		return err
+	}
+	to, err := dayIn("to", v.to, time.UTC)
+	if err != nil {
+		return err
+	}
+	v.replay, err = c.ReplayWebhook(c.ctx, v.WebhookID, client.WebhookReplayRequest{From: from, To: to})
+	return err
+}
+
+// rotationOverlap is how long the secret before works, if the form asks for it, in seconds.
+const rotationOverlap = 24 * 3600
+
+// rotate gives the webhook a new secret, and shows it this once.
+func (v *webhookView) rotate(c *call, f form) error {
+	if err := c.first(f.get("once")); err != nil {
+		v.problem = explain(err)
+		return c.showDeliveries(v.problem.status, v)
+	}
+	overlap := int64(0)
+	if f.get("overlap") != "" {
+		overlap = rotationOverlap
+	}
+	made, err := c.RotateWebhook(c.ctx, v.WebhookID, client.KeyRotation{OverlapSeconds: overlap})
+	if err != nil {
+		return err
+	}
+	text := "The secret is replaced. The one before does not work any more."
+	if overlap > 0 {
+		text = "The secret is replaced. The one before works for 24 hours more."
+	}
+	return c.render(http.StatusOK, webhookSecretPage(c, made, text))
+}
+
+// host returns what a list shows of a receiver.
+func host(raw string) string {
+	u, err := url.Parse(raw)
+	if err != nil {
+		return raw
+	}
+	return u.Host + u.Path
+}
+
+// typesText names what a webhook is told.
+func typesText(types []client.EventType) string {
+	list := make([]string, len(types))
+	for i, t := range types {
+		list[i] = string(t)
+	}
+	return strings.Join(list, ", ")
+}
+
+// answerText says how the newest call of a delivery went.
+func answerText(d *client.Delivery) string {
+	switch {
+	case d.StatusCode != 0 && d.Error != "":
+		return formatInt(int64(d.StatusCode)) + ": " + d.Error
+	case d.StatusCode != 0:
+		return formatInt(int64(d.StatusCode))
+	default:
+		return d.Error
+	}
+}
