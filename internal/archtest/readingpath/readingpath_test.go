@@ -22,6 +22,7 @@ const (
 
 func TestReadingPath_DebitAndCheck_WithinBounds(t *testing.T) {
 	t.Parallel()
+	testenv.NotOnCitus(t, "the path that a newcomer reads is that on one server")
 	paths, err := measure(t.Context(), "../../..", t.TempDir(), testenv.Postgres(t), testenv.RedisURL(t))
 	if err != nil {
 		t.Fatal(err)

@@ -190,8 +190,8 @@ func TestVerify_ChangedAmount_IsReported(t *testing.T) {
 		{
 			"newest operation removed with its effect", `WITH gone AS (DELETE FROM entries WHERE operation_id = 'd6' RETURNING *)
 				UPDATE balances b SET seq = b.seq - 1, used = used - amount, head_remaining = head_remaining + amount,
-					updated_at = (SELECT max(created_at) FROM entries e WHERE e.meter = b.meter AND e.operation_id <> 'd6')
-				FROM gone WHERE b.meter = gone.meter`, "hash chain",
+					updated_at = (SELECT max(created_at) FROM entries e WHERE e.tenant_id = b.tenant_id AND e.meter = b.meter AND e.operation_id <> 'd6')
+				FROM gone WHERE b.tenant_id = gone.tenant_id AND b.meter = gone.meter`, "hash chain",
 		},
 		{
 			"entry removed, the others renumbered", `WITH gone AS (DELETE FROM entries WHERE kind = 'denial' RETURNING *)
