@@ -2798,6 +2798,9 @@ type Plan struct {
 
 	// Version 1 at first, one more with every change.
 	Version int32 `json:"version"`
+
+	// Warnings Only in the answer to `PUT`: sentences about whom this version gives less of what, as those of `POST /v1/catalog`, such as `plan free: feature sso is lost by 31 tenants`. Absent if nobody gets less.
+	Warnings []string `json:"warnings,omitempty,omitzero"`
 }
 
 // PlanLimit A rate limit of a plan.

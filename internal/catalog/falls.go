@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"math/bits"
+	"slices"
 
 	"github.com/quotasvc/quotasvc/internal/period"
 )
@@ -58,21 +60,30 @@ var minutes = map[period.Interval]uint64{
 	period.Hour: 60, period.Day: 1440, period.Week: 10_080, period.Month: 43_830, period.Year: 525_960,
 }
 
-// warnings says of which meters tenants get less by the change of a plan, and how many tenants. Those with an amount of their own are not counted
-// where only the amount fell.
-func (tx *txn) warnings(ctx context.Context, before, after *Plan) ([]string, error) {
-	var out []string
-	for _, f := range falls(before, after) {
+// warnings says of which meters and features tenants get less by the change of a plan, and how many tenants. Those with an amount of their own are not
+// counted where only the amount fell, nor those with a value of their own of a feature.
+func (tx *txn) warnings(ctx context.Context, before, after *Plan) (out []string, err error) {
+	warn := func(statement, what, how string, args ...any) {
 		var n int
-		overridden := f.after != nil && f.after.Every == f.before.Every
-		if err := tx.queryRow(ctx, "CountTenantsOfPlan", after.ID, f.meter, overridden, countedTenants+1).Scan(&n); err != nil {
-			return nil, wrap("count tenants of plan "+after.ID, err)
+		if err == nil {
+			err = wrap("count tenants of plan "+after.ID, tx.queryRow(ctx, statement, append([]any{after.ID, countedTenants + 1}, args...)...).Scan(&n))
 		}
 		if n > 0 {
-			out = append(out, fmt.Sprintf("plan %s: %s %s for %s", after.ID, f.meter, f.how(), tenantsText(n)))
+			out = append(out, fmt.Sprintf("plan %s: %s %s %s", after.ID, what, how, tenantsText(n)))
 		}
 	}
-	return out, nil
+	for _, f := range falls(before, after) {
+		warn("CountTenantsOfPlan", f.meter, f.how()+" for", f.meter, f.after != nil && f.after.Every == f.before.Every)
+	}
+	if before == nil {
+		return out, err
+	}
+	for _, name := range slices.Sorted(maps.Keys(before.Features)) {
+		if how := before.Features[name].FallTo(after.Features[name]); how != "" {
+			warn("CountTenantsOfPlanWithoutFeature", "feature "+name, how, name)
+		}
+	}
+	return out, err
 }
 
 // how says in words what becomes of the meter.

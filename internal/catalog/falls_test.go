@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/quotasvc/quotasvc/internal/feature"
 	"github.com/quotasvc/quotasvc/internal/period"
 	"github.com/quotasvc/quotasvc/internal/price"
 )
@@ -64,6 +65,45 @@ plans:
 		"plan free: seats is taken away (it was 3 a month) for 4 tenants",
 	}, report.Warnings)
 	require.Contains(t, report.String(), "! plan free: tokens falls from 1000 a month to 999 a month for 3 tenants\n")
+}
+
+func TestApply_WarnsWhoLosesFeaturesAndGauges(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	s := newStore(t)
+	text := func(features, seats string) string {
+		return fmt.Sprintf(`
+meters: {seats: {unit: seat, kind: gauge}}
+plans:
+  free: {features: {%s}, allowances: [%s]}
+`, features, seats)
+	}
+	report, err := s.Apply(ctx, parsed(t, text("sso: true, beta: false, upload: 500, exports: 3, rows: 9", "{meter: seats, amount: 10}")), false)
+	require.NoError(t, err)
+	require.Empty(t, report.Warnings)
+	for i := range 3 {
+		put(t, s.PutTenant, Tenant{ID: fmt.Sprintf("t%d", i), Plan: "free"})
+	}
+	put(t, s.PutTenant, Tenant{ID: "own", Plan: "free", Features: feature.Set{"sso": feature.Switch(true), "upload": feature.Number(1)}})
+
+	report, err = s.Apply(ctx, parsed(t, text("sso: false, beta: true, upload: 100, exports: 0, rows: 10", "{meter: seats, amount: 3}")), true)
+	require.NoError(t, err)
+	require.Equal(t, []string{
+		"plan free: seats falls from 10 to 3 for 4 tenants",
+		"plan free: feature exports is lost by 4 tenants",
+		"plan free: feature sso is lost by 3 tenants", // own has a value of its own
+		"plan free: feature upload falls from 500 to 100 for 3 tenants",
+	}, report.Warnings)
+	stored, _, warnings, err := s.PutPlanWarning(ctx, Plan{ID: "free", Features: feature.Set{"rows": feature.Switch(true)}})
+	require.NoError(t, err)
+	require.EqualValues(t, 2, stored.Version)
+	require.Equal(t, []string{
+		"plan free: seats is taken away (it was 10) for 4 tenants", "plan free: feature exports is lost by 4 tenants",
+		"plan free: feature sso is lost by 3 tenants", "plan free: feature upload is lost by 3 tenants",
+	}, warnings)
+	_, _, warnings, err = s.PutPlanWarning(ctx, Plan{ID: "free", Features: feature.Set{"rows": feature.Switch(true)}})
+	require.NoError(t, err)
+	require.Empty(t, warnings, "nothing was changed")
 }
 
 // A plan of a million tenants costs a warning no more than one of 10,001, because an index has the plan.

@@ -15,8 +15,14 @@ import (
 // PutPlan stores p as the newest version of its plan, unless the newest version already grants the same. It returns the
 // newest version and whether the plan is new. It ignores p.Version and p.CreatedAt.
 func (s *Store) PutPlan(ctx context.Context, p Plan) (stored Plan, created bool, err error) {
+	stored, created, _, err = s.PutPlanWarning(ctx, p)
+	return stored, created, err
+}
+
+// PutPlanWarning is PutPlan, and returns as well whom the new version gives less of what, in sentences.
+func (s *Store) PutPlanWarning(ctx context.Context, p Plan) (stored Plan, created bool, warnings []string, err error) {
 	if err := validate(&p); err != nil {
-		return Plan{}, false, err
+		return Plan{}, false, nil, err
 	}
 	p.normalize()
 	err = s.write(ctx, "put plan", writeTimeout, true, func(ctx context.Context, tx *txn) error {
@@ -28,6 +34,9 @@ func (s *Store) PutPlan(ctx context.Context, p Plan) (stored Plan, created bool,
 		if stored, err = tx.putPlan(ctx, first(before), p); err != nil || len(tx.changes) == 0 {
 			return err
 		}
+		if warnings, err = tx.warnings(ctx, first(before), &stored); err != nil {
+			return err
+		}
 		return tx.requireRules(ctx, p.ID, func(f *RuleFault) string {
 			at := slices.IndexFunc(p.Limits, func(l Limit) bool { return l.Rule == f.Rule })
 			if f.Plan != p.ID || at < 0 {
@@ -36,7 +45,7 @@ func (s *Store) PutPlan(ctx context.Context, p Plan) (stored Plan, created bool,
 			return fmt.Sprintf("limits[%d].%s", at, f.Field)
 		})
 	})
-	return stored, created, err
+	return stored, created, warnings, err
 }
 
 // Plan returns a version of the plan id; 0 is the newest.

@@ -35,6 +35,18 @@ func Number(n int64) Value { return Value{Number: n, Counted: true} }
 // Granted reports whether the value lets a tenant use the feature.
 func (v Value) Granted() bool { return v.On || v.Number > 0 }
 
+// FallTo says in words, up to a number of tenants, how v becomes less; empty: it does not. What a number and a switch allow cannot be compared.
+func (v Value) FallTo(after Value) string {
+	switch {
+	case v.Granted() && !after.Granted():
+		return "is lost by"
+	case v.Counted && after.Counted && after.Number < v.Number:
+		return fmt.Sprintf("falls from %d to %d for", v.Number, after.Number)
+	default:
+		return ""
+	}
+}
+
 // MarshalJSON returns true, false or an integer.
 func (v Value) MarshalJSON() ([]byte, error) {
 	if v.Counted {

@@ -170,11 +170,13 @@ func (s *Server) putPlan(rc *request) error {
 	if err := rc.decodeObject(&p, "plan"); err != nil {
 		return err
 	}
-	stored, created, err := s.store.PutPlan(rc.ctx, p)
+	stored, created, warnings, err := s.store.PutPlanWarning(rc.ctx, p)
 	if err != nil {
 		return err
 	}
-	return rc.send(putStatus(created), answers.Plan(&stored))
+	answer := answers.Plan(&stored)
+	answer.Warnings = warnings
+	return rc.send(putStatus(created), answer)
 }
 
 // getPlan answers with the newest version of a plan.

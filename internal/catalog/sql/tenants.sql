@@ -106,9 +106,14 @@ ORDER BY t.effective_at DESC
 LIMIT 1;
 
 -- name: CountTenantsOfPlan
--- How many tenants are on plan $1, at most $4; where $3, only those without an amount of their own of meter $2. An index has the plan.
+-- How many tenants are on plan $1, at most $2; where $4, only those without an amount of their own of meter $3. An index has the plan.
 SELECT count(*)
-FROM (SELECT t.tenant_id FROM tenants t WHERE t.plan = $1::text AND NOT ($3::boolean AND jsonb_exists(t.overrides, $2::text)) LIMIT $4) AS few;
+FROM (SELECT t.tenant_id FROM tenants t WHERE t.plan = $1::text AND NOT ($4::boolean AND jsonb_exists(t.overrides, $3::text)) LIMIT $2) AS few;
+
+-- name: CountTenantsOfPlanWithoutFeature
+-- How many tenants are on plan $1 without a value of their own of feature $3, at most $2. An index has the plan.
+SELECT count(*)
+FROM (SELECT t.tenant_id FROM tenants t WHERE t.plan = $1::text AND NOT jsonb_exists(t.features, $3::text) LIMIT $2) AS few;
 
 -- name: MissingTenants
 -- Those of the ids $1 that name no tenant.

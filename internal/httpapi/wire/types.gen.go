@@ -1577,7 +1577,7 @@ type Limit struct {
 	Mode LimitMode `json:"mode"`
 
 	// Normalize Spellings that count as one route: `case`: upper and lower case; `trailing_slash`: with and without slashes, blanks and control characters at the end; `matrix`: with and without parameters after a semicolon; `encoded_slash`: %2f and a slash. Absent: all of them for requests of gateways, none for others. An empty list: none.
-	Normalize *LimitNormalize `json:"normalize,omitempty"`
+	Normalize *LimitNormalize `json:"normalize,omitzero"`
 
 	// OnBackendError What to do while Redis is down; `local_share` by default.
 	OnBackendError OnBackendError `json:"on_backend_error"`
@@ -2162,6 +2162,9 @@ type Plan struct {
 
 	// Version 1 at first, one more with every change.
 	Version int32 `json:"version"`
+
+	// Warnings Only in the answer to `PUT`: sentences about whom this version gives less of what, as those of `POST /v1/catalog`, such as `plan free: feature sso is lost by 31 tenants`. Absent if nobody gets less.
+	Warnings []string `json:"warnings,omitempty,omitzero"`
 }
 
 // PlanLimit A rate limit of a plan.
@@ -2200,7 +2203,7 @@ type PlanLimit struct {
 	Mode LimitMode `json:"mode,omitempty,omitzero"`
 
 	// Normalize Spellings that count as one route: `case`: upper and lower case; `trailing_slash`: with and without slashes, blanks and control characters at the end; `matrix`: with and without parameters after a semicolon; `encoded_slash`: %2f and a slash. Absent: all of them for requests of gateways, none for others. An empty list: none.
-	Normalize *LimitNormalize `json:"normalize,omitempty"`
+	Normalize *LimitNormalize `json:"normalize,omitzero"`
 
 	// OnBackendError What to do while Redis is down; `local_share` by default.
 	OnBackendError OnBackendError `json:"on_backend_error,omitempty,omitzero"`

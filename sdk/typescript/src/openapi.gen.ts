@@ -3264,6 +3264,8 @@ export interface components {
              */
             version: number;
             features?: components["schemas"]["Features"];
+            /** @description Only in the answer to `PUT`: sentences about whom this version gives less of what, as those of `POST /v1/catalog`, such as `plan free: feature sso is lost by 31 tenants`. Absent if nobody gets less. */
+            warnings?: string[];
             /** @description Each meter once. */
             allowances: components["schemas"]["Allowance"][];
             /** @description Rate limits for the tenants of this plan. */

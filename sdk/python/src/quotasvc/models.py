@@ -751,6 +751,7 @@ class Plan(Answer):
     plan: str
     version: int
     features: dict[str, bool | int] | None = None
+    warnings: list[str] | None = None
     allowances: list[Allowance]
     limits: list[PlanLimit]
     created_at: datetime
