@@ -63,7 +63,7 @@ type tenantCache struct {
 	config lane.Config
 
 	began   time.Time
-	trusted atomic.Int64 // a duration after began: tenants read before are stale
+	trusted atomic.Int64 // a duration after began: what was read until then is stale; -1: nothing is
 	away    atomic.Int64 // unix nanoseconds: until then cached tenants are answered without PostgreSQL
 
 	// changes counts the notifications of each stripe. A tenant that was being read at that moment is not cached.
@@ -90,11 +90,13 @@ type loadedTenant struct {
 }
 
 func newTenantCache(store *Store, cfg Config, m *metrics, hearing interface{ Listening() bool }) *tenantCache {
-	return &tenantCache{
+	c := &tenantCache{
 		store: store, metrics: m, listener: hearing, now: cfg.Now, began: cfg.Now(), seed: maphash.MakeSeed(),
 		entries: recent.New[string, cachedTenant](cfg.Tenants), unknown: make(map[string]time.Duration),
 		config: lane.Config{Name: "tenants", MaxQueue: loadQueue, MaxBatch: loadBatch, Metrics: cfg.Lanes, Log: cfg.Log, Now: cfg.Now},
 	}
+	c.trusted.Store(-1)
+	return c
 }
 
 func (c *tenantCache) start() { c.loads.Store(lane.New(c.config, nil, c.load)) }
@@ -187,10 +189,13 @@ func (c *tenantCache) read(ctx context.Context, id string, entry *loadedTenant, 
 // fresh reports whether what was read at readAt can be answered without PostgreSQL. known says that it is a tenant.
 func (c *tenantCache) fresh(known bool, readAt time.Duration, now time.Time) bool {
 	age := now.Sub(c.began) - readAt
-	if age < unheardAge {
+	switch {
+	case int64(readAt) <= c.trusted.Load(): // anything may have been changed since, by this process too
+		return false
+	case age < unheardAge:
 		return true
 	}
-	return known && age < heardAge && c.listener.Listening() && int64(readAt) >= c.trusted.Load()
+	return known && age < heardAge && c.listener.Listening()
 }
 
 func (l *loadedTenant) answer(id string) (Standing, error) {

@@ -97,10 +97,26 @@ func TestTenantCache_Reconnect_ReadsAgain(t *testing.T) {
 	r.change(t, "Asia/Kathmandu")
 	r.pass(unheardAge)
 	r.invalidateAll()
+	r.pass(1)
 	require.Equal(t, "Asia/Kathmandu", r.zone(t))
 	r.change(t, "UTC")
 	r.pass(unheardAge)
 	require.Equal(t, "Asia/Kathmandu", r.zone(t), "what was read since is trusted")
+}
+
+// A file with more changes than are announced by name changes everything: what was read just before is read again, however young it is.
+func TestTenantCache_EverythingChanged_NothingIsFresh(t *testing.T) {
+	t.Parallel()
+	r := newCacheRig(t, 10)
+	_, err := r.get(t.Context(), "new")
+	require.ErrorIs(t, err, ErrNoTenant)
+	require.Equal(t, "UTC", r.zone(t))
+	put(t, r.store.PutTenant, Tenant{ID: "new", Plan: "starter"})
+	r.change(t, "Asia/Kathmandu")
+	r.invalidateAll()
+	_, err = r.get(t.Context(), "new")
+	require.NoError(t, err)
+	require.Equal(t, "Asia/Kathmandu", r.zone(t))
 }
 
 func TestTenantCache_NoTenant_FreshForASecond(t *testing.T) {
