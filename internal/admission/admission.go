@@ -148,6 +148,16 @@ func (a *Admission) tenant(ctx context.Context, id string) (catalog.Standing, er
 	return t, nil
 }
 
+// Known does what needs a limit by its name, and does it once more if there seems to be no such limit, and the catalogue has changed since this
+// process read it: whoever has just made the limit finds it.
+func Known[R any](ctx context.Context, a *Admission, do func() (R, error)) (R, error) {
+	result, err := do()
+	if gate.CodeOf(err) == ledger.CodeNotFound && a.catalog.CatchUp(ctx) {
+		return do()
+	}
+	return result, err
+}
+
 // refusal returns the error of a consume that a check denied.
 func refusal(req *gate.Request, out *gate.Check) error {
 	switch out.Code {

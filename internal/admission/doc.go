@@ -1,4 +1,4 @@
-// Package admission decides what comes before the gate: whether a tenant's plan has a feature.
+// Package admission decides what comes before the gate: whether a tenant's plan has a feature, and whether the gate knows the newest limits.
 //
 // # Terms
 //
@@ -10,6 +10,7 @@
 //  1. A request whose feature is not granted charges nothing, neither limits nor balances, and asks no backend for it.
 //  2. Check answers as Consume would: the feature first, then what the gate says.
 //  3. A feature is decided by the plan that the tenant has now, and by what the tenant overrides: as old as the catalogue's copies in memory.
+//  4. A limit that was made through this process, or that was announced to it, is found by its name at once. Names that do not exist cost no read.
 //
 // # Clock
 //

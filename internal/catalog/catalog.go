@@ -27,6 +27,9 @@ const (
 	// noticed notifications are lost.
 	defaultHeartbeat = time.Second
 
+	// catchUpTimeout bounds the wait of a request for a change that was announced: a read takes some milliseconds.
+	catchUpTimeout = time.Second
+
 	// defaultTenants is the number of tenants in memory: about 100 bytes each, 10 MB.
 	defaultTenants = 100_000
 )
@@ -191,6 +194,15 @@ func (c *Catalog) Tenant(ctx context.Context, id string) (Standing, error) {
 // ReadAhead reads those of the tenants ids that are not in memory, many in one query. Tenant then finds them. What cannot be read, Tenant
 // tries to read again.
 func (c *Catalog) ReadAhead(ctx context.Context, ids []string) { c.tenants.readAhead(ctx, ids) }
+
+// CatchUp makes the snapshot current if this process has changed meters, plans or limits, or heard of a change, since it was read. It reports
+// whether it waited for that; then what was not found may be there now. It reads at most once for each change, and takes a second at most.
+func (c *Catalog) CatchUp(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, catchUpTimeout)
+	defer cancel()
+	waited, err := c.snapshots.CatchUp(ctx)
+	return waited && err == nil
+}
 
 // isListening reports whether notifications are received.
 func (c *Catalog) isListening() bool { return c.listener.Listening() }

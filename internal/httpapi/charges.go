@@ -3,6 +3,7 @@ package httpapi
 import (
 	"net/http"
 
+	"github.com/quotasvc/quotasvc/internal/admission"
 	"github.com/quotasvc/quotasvc/internal/body"
 	"github.com/quotasvc/quotasvc/internal/gate"
 	"github.com/quotasvc/quotasvc/internal/httpapi/encoding"
@@ -57,7 +58,7 @@ func (s *Server) chargeLimits(rc *request) error {
 
 // charge charges limits, and sends the RateLimit headers.
 func (s *Server) charge(rc *request, req gate.ChargeRequest) (gate.Charged, error) {
-	done, err := s.gate.Charge(rc.ctx, req)
+	done, err := admission.Known(rc.ctx, s.admission, func() (gate.Charged, error) { return s.gate.Charge(rc.ctx, req) })
 	rc.writeLimits(done.Limits, done.LimitsDegraded, err)
 	return done, err
 }

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/quotasvc/quotasvc/internal/admission"
 	"github.com/quotasvc/quotasvc/internal/body"
 	"github.com/quotasvc/quotasvc/internal/gate"
 	"github.com/quotasvc/quotasvc/internal/httpapi/limitheaders"
@@ -47,7 +48,7 @@ func (s *Server) acquireLease(rc *request) error {
 	if req.Key, err = rc.idempotencyKey(); err != nil {
 		return err
 	}
-	lease, err := s.gate.Acquire(rc.ctx, req)
+	lease, err := admission.Known(rc.ctx, s.admission, func() (gate.Lease, error) { return s.gate.Acquire(rc.ctx, req) })
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"fmt"
 	"net/url"
 	"strings"
 	"testing"
@@ -28,6 +29,22 @@ func (s *service) limit(rule, body string) {
 func (s *service) acquire(body string, extra ...string) *answer {
 	s.t.Helper()
 	return s.call("POST", "/v1/leases", body, extra...)
+}
+
+// Whoever has put a limit uses it with the next request: the copy in memory is read again first. Names of no limit cost no read.
+func TestLease_LimitPutJustNow_IsKnown(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.catalogue()
+	for i := range 50 {
+		rule := fmt.Sprintf("jobs-%d", i)
+		s.call("PUT", "/v1/limits/"+rule, `{"per":["tenant"],"kind":"concurrency","burst":2}`).want(201)
+		s.acquire(`{"rule":"` + rule + `","tenant":"acme"}`).want(201)
+		s.call("PUT", "/v1/limits/r"+rule, `{"per":["tenant"],"kind":"token_bucket","rate":"5/s","match":{"route":"/`+rule+`"}}`).want(201)
+		s.call("GET", "/v1/limits/r"+rule+"/state?tenant=acme", "").want(200)
+		s.call("POST", "/v1/limits/charge", `{"tenant":"acme","route":"/`+rule+`","rules":["r`+rule+`"]}`).want(200)
+		s.acquire(`{"rule":"none","tenant":"acme"}`).problem(404, "not_found")
+	}
 }
 
 func TestLease_AcquireRenewRelease(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/quotasvc/quotasvc/internal/admission"
 	"github.com/quotasvc/quotasvc/internal/body"
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/gate"
@@ -146,7 +147,7 @@ func (s *Server) resetLimit(rc *request) error {
 	if err := rc.ofTenant(req.Tenant); err != nil {
 		return err
 	}
-	existed, err := s.gate.ResetLimit(rc.ctx, req)
+	existed, err := admission.Known(rc.ctx, s.admission, func() (bool, error) { return s.gate.ResetLimit(rc.ctx, req) })
 	if err != nil {
 		return err
 	}
@@ -167,7 +168,7 @@ func (s *Server) limitState(rc *request) error {
 	if err := rc.ofTenant(req.Tenant); err != nil {
 		return err
 	}
-	state, err := s.gate.LimitState(rc.ctx, req)
+	state, err := admission.Known(rc.ctx, s.admission, func() (gate.LimitState, error) { return s.gate.LimitState(rc.ctx, req) })
 	if err != nil {
 		return err
 	}

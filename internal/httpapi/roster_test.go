@@ -198,3 +198,16 @@ func TestTenants_NearCursor_StableUnderChange(t *testing.T) {
 		t.Errorf("%v, want %v", got, want)
 	}
 }
+
+func TestTenants_PrefixBesideAnotherFilter_IsRefusedByName(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.catalogue()
+	for _, filter := range []string{"plan=starter", "status=active", "metadata.segment=gold", "near=80", "meter=api_calls", "sort=remaining"} {
+		p := s.call("GET", "/v1/tenants?prefix=ac&"+filter, "").problem(400, "invalid_argument")
+		if len(p.Errors) != 1 || p.Errors[0].Field != "prefix" || !strings.Contains(p.Errors[0].Message, "must not be given together with plan, status") {
+			t.Errorf("%s: %+v", filter, p.Errors)
+		}
+	}
+	s.call("GET", "/v1/tenants?prefix=ac&sort=tenant&limit=1", "").want(200)
+}

@@ -183,3 +183,27 @@ func TestAddresses_EmbeddedIPv4_OwnBucket(t *testing.T) {
 		t.Error("a block sees the address inside one of NAT64")
 	}
 }
+
+// An empty list, which turns normalizing off at gateways, is no absent one: it comes back wherever the limit is read.
+func TestLimit_NormalizeNothing_ComesBack(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.catalogue()
+	const limit = `{"per":["tenant"],"kind":"token_bucket","rate":"1/day","normalize":[]`
+	says := func(a *answer) {
+		t.Helper()
+		if !strings.Contains(string(a.body), `"normalize":[]`) {
+			t.Errorf("%s", a.body)
+		}
+	}
+	says(s.call("PUT", "/v1/limits/raw", limit+`}`).want(201))
+	says(s.call("GET", "/v1/limits/raw", "").want(200))
+	says(s.call("GET", "/v1/limits", "").want(200))
+	says(s.call("GET", "/v1/catalog", "").want(200))
+	s.call("DELETE", "/v1/limits/raw", "").want(204)
+	says(s.call("PUT", "/v1/plans/own", `{"allowances":[],"limits":[`+limit+`,"rule":"raw"}]}`).want(201))
+	says(s.call("GET", "/v1/plans/own", "").want(200))
+	says(s.call("GET", "/v1/catalog", "").want(200))
+	s.call("POST", "/v1/catalog", `{"limits":{"applied":`+limit+`}}}`).want(200)
+	says(s.call("GET", "/v1/limits/applied", "").want(200))
+}
