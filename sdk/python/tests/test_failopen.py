@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
-from conftest import Service, make_tenant
+from conftest import Service, eventually, make_tenant
 from proxy import Fault, Proxy, problem
 
 from quotasvc import AsyncQuota, Backoff, FailOpenEvent, Quota, Undecided
@@ -83,6 +85,25 @@ def test_a_refund_is_not_sent_for_work_that_passed_undecided(service: Service, p
     assert [s.path for s in proxy.seen] == ["/v1/consume"]
     with pytest.raises(Unavailable):
         quota.refund("acme", "x")
+
+
+def test_a_service_that_is_away_delays_a_few_requests_then_one_a_second_and_is_noticed_when_it_is_back(
+    service: Service, proxy: Proxy, tenant: str
+) -> None:
+    proxy.down = Fault("hang")
+    quota = Quota(proxy.url, service.key, backoff=FAST, attempts=1, timeout=0.2, fail_open={"api_calls"})
+    began = time.monotonic()
+    for _ in range(500):
+        assert quota.consume(tenant, "api_calls").failed_open
+    asked, seconds = len(proxy.seen), time.monotonic() - began
+    assert 5 <= asked <= 6 + seconds
+    with pytest.raises(Undecided):
+        quota.consume(tenant, "tokens")
+    assert len(proxy.seen) == asked + 1, "meters that stay closed are always asked for"
+    proxy.down = None
+    eventually(lambda: not quota.consume(tenant, "api_calls").failed_open)
+    with pytest.raises(QuotaExceeded):
+        quota.with_options(retry_denied=False).consume(tenant, "api_calls", 2_000_000)
 
 
 def test_fail_open_is_a_collection() -> None:

@@ -97,9 +97,10 @@ class AsyncQuota:
         """Asks whether a consume would be allowed, and charges nothing. A denial is an answer, not an error: see `allowed` and `code`."""
         items = amounts(meter, amount)
         try:
-            return await self.api.check(
-                tenant=tenant, items=listed(items), subject=subject, route=route, ip=ip, method=method, max_stale_ms=max_stale_ms
-            )
+            with self._fail_open.asking(items):
+                return await self.api.check(
+                    tenant=tenant, items=listed(items), subject=subject, route=route, ip=ip, method=method, max_stale_ms=max_stale_ms
+                )
         except errors.Undecided as error:
             event = FailOpenEvent("check", tenant, items, subject, "", error)
             if self._fail_open.lets_pass(event):
@@ -127,10 +128,11 @@ class AsyncQuota:
         """
         items, key = amounts(meter, amount), key or new_key()
         try:
-            return await self.api.consume(
-                tenant=tenant, items=listed(items), subject=subject, route=route, ip=ip, method=method, mode=mode,
-                metadata=metadata, key=key,
-            )  # fmt: skip
+            with self._fail_open.asking(items, key):
+                return await self.api.consume(
+                    tenant=tenant, items=listed(items), subject=subject, route=route, ip=ip, method=method, mode=mode,
+                    metadata=metadata, key=key,
+                )  # fmt: skip
         except errors.Undecided as error:
             return self._opened("consume", tenant, items, subject, key, error)
 
@@ -148,7 +150,8 @@ class AsyncQuota:
         """Debits the balance without asking rate limits. Otherwise it is like `consume`."""
         items, key = amounts(meter, amount), key or new_key()
         try:
-            return await self.api.debit(tenant=tenant, items=listed(items), subject=subject, mode=mode, metadata=metadata, key=key)
+            with self._fail_open.asking(items, key):
+                return await self.api.debit(tenant=tenant, items=listed(items), subject=subject, mode=mode, metadata=metadata, key=key)
         except errors.Undecided as error:
             return self._opened("debit", tenant, items, subject, key, error)
 
@@ -294,10 +297,11 @@ class AsyncHold:
         """Reserves the units. A refusal raises `Denied`."""
         items = {self.meter: self.amount}
         try:
-            self.answer = await self._quota.api.hold(
-                tenant=self.tenant, hold_id=self.hold_id, items=listed(items), subject=self.subject, ttl_seconds=self._ttl,
-                metadata=self._metadata, key=self.hold_id,
-            )  # fmt: skip
+            with self._quota._fail_open.asking(items, self.hold_id):
+                self.answer = await self._quota.api.hold(
+                    tenant=self.tenant, hold_id=self.hold_id, items=listed(items), subject=self.subject, ttl_seconds=self._ttl,
+                    metadata=self._metadata, key=self.hold_id,
+                )  # fmt: skip
         except errors.Undecided as error:
             event = FailOpenEvent("hold", self.tenant, items, self.subject, self.hold_id, error)
             if not self._quota._fail_open.lets_pass(event):

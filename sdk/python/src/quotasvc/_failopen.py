@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Mapping
+import threading
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timezone
 
 from quotasvc import models
 from quotasvc._decode import Meta
-from quotasvc.errors import Undecided
+from quotasvc.errors import NoAnswer, QuotaError, Undecided
 
 log = logging.getLogger("quotasvc")
+
+# After so many requests in a row without a decision, requests that may pass undecided do so at once, except one each PROBE_EVERY seconds. So an outage
+# does not delay each request of a program by its deadline.
+UNDECIDED_MAX = 5
+PROBE_EVERY = 1.0
 
 
 @dataclass(frozen=True)
@@ -37,6 +45,41 @@ class FailOpen:
             raise ValueError("fail_open must be a collection of meters, such as {'api_calls'}")
         self.meters = frozenset(meters)
         self.hook = hook
+        self._lock = threading.Lock()
+        self._undecided = 0  # in a row
+        self._probe_at = 0.0
+
+    @contextmanager
+    def asking(self, items: Mapping[str, int], key: str = "") -> Iterator[None]:
+        """Surrounds a request, and notes whether it is decided. It raises NoAnswer at once if the request may pass and the service is away."""
+        if self.meters.issuperset(items) and self._away():
+            raise NoAnswer("the service did not decide the last requests", key=key)
+        try:
+            yield
+        except Undecided:
+            self._note(False)
+            raise
+        except QuotaError:
+            self._note(True)  # a refusal is a decision
+            raise
+        self._note(True)
+
+    def _away(self) -> bool:
+        """Reports whether the service need not be asked."""
+        with self._lock:
+            if self._undecided < UNDECIDED_MAX:
+                return False
+            now = time.monotonic()
+            if now < self._probe_at:
+                return True
+            self._probe_at = now + PROBE_EVERY
+            return False
+
+    def _note(self, decided: bool) -> None:
+        with self._lock:
+            self._undecided = 0 if decided else self._undecided + 1
+            if self._undecided == UNDECIDED_MAX:
+                self._probe_at = time.monotonic() + PROBE_EVERY
 
     def lets_pass(self, event: FailOpenEvent) -> bool:
         """Reports whether all meters of a request fail open, and calls the hook then."""
