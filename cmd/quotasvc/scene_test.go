@@ -54,7 +54,7 @@ func enter(t *testing.T, page string, clone ...string) *scene {
 	if err := os.WriteFile(filepath.Join(bin, "quotasvc"), []byte(program), 0o755); err != nil { //nolint:gosec // it is run
 		t.Fatal(err)
 	}
-	dev := launchDev(t, data)
+	dev := launchDemo(t, data)
 	transport := &http.Transport{}
 	t.Cleanup(transport.CloseIdleConnections)
 	// A terminal shows lines as they are printed. The modules are those that this test was built from.
@@ -239,7 +239,7 @@ func TestScene_Express_FromThePageAlone(t *testing.T) {
 	begin := s.tty.paste(fmt.Sprintf("QUOTASVC_WEBHOOK_SECRET='%s' node standard.mjs &\n", secret))
 	s.replay(path)
 	eventually(t, "the receiver of docs/events.md verifies the event of 80 percent", func() bool {
-		return len(s.tty.missing(begin, []string{" balance.threshold_reached ", `"threshold":80`, `"tenant":"acme"`})) == 0
+		return len(s.tty.missing(begin, []string{" balance.threshold_reached ", `"threshold":80`, `"tenant":"wonka"`})) == 0
 	})
 	s.leave()
 }
