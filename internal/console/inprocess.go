@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
@@ -63,8 +64,12 @@ func (a *recorder) Header() http.Header { return a.header }
 
 // WriteHeader is that of http.ResponseWriter.
 func (a *recorder) WriteHeader(status int) {
-	if a.status == 0 {
-		a.status, a.sent = status, a.header.Clone()
+	if a.status != 0 {
+		return
+	}
+	a.status, a.sent = status, make(http.Header, len(a.header))
+	for name, values := range a.header { // spelled as a connection's reader would spell them
+		a.sent[http.CanonicalHeaderKey(name)] = slices.Clone(values)
 	}
 }
 
