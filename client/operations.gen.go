@@ -108,6 +108,16 @@ func (a *API) CreateKey(ctx context.Context, body KeyRequest, options ...Option)
 	return ask[CreatedKey](ctx, a, &r, options)
 }
 
+// CreatePortalSession sends POST /v1/portal-sessions: Make a link to the page of a tenant, for its people.
+func (a *API) CreatePortalSession(ctx context.Context, body PortalSessionRequest, options ...Option) (*PortalSession, error) {
+	r := call{
+		operation: "createPortalSession", method: "POST",
+		path: []segment{constant("/v1/portal-sessions")},
+		body: body,
+	}
+	return ask[PortalSession](ctx, a, &r, options)
+}
+
 // CreateWebhook sends POST /v1/webhooks: Tell events to a receiver.
 func (a *API) CreateWebhook(ctx context.Context, body WebhookRequest, options ...Option) (*NewWebhookEndpoint, error) {
 	r := call{
@@ -219,6 +229,15 @@ func (a *API) DeleteWebhook(ctx context.Context, webhookID string, options ...Op
 	r := call{
 		operation: "deleteWebhook", method: "DELETE", safe: true,
 		path: []segment{constant("/v1/webhooks/"), parameter("webhook_id", webhookID)},
+	}
+	return a.tell(ctx, &r, options)
+}
+
+// EndPortalSessions sends DELETE /v1/tenants/{tenant}/portal-sessions: End all links to the page of a tenant.
+func (a *API) EndPortalSessions(ctx context.Context, tenant string, options ...Option) error {
+	r := call{
+		operation: "endPortalSessions", method: "DELETE", safe: true,
+		path: []segment{constant("/v1/tenants/"), parameter("tenant", tenant), constant("/portal-sessions")},
 	}
 	return a.tell(ctx, &r, options)
 }
@@ -1625,7 +1644,7 @@ func (a *API) VoidGrant(ctx context.Context, tenant string, grantID string, body
 }
 
 // operations are the operationIds of the contract that have a method here.
-var operations = []string{"acquireLease", "adjust", "advanceTestClock", "applyCatalog", "captureHold", "chargeLimits", "check", "checkBatch", "consume", "createKey", "createWebhook", "debit", "debitBatch", "deleteBlock", "deleteBlockPrefix", "deleteLimit", "deleteLimitOverride", "deleteMeter", "deleteSubjectLimitOverride", "deleteWebhook", "exportCatalog", "extendHold", "getBalance", "getBlock", "getBlockPrefix", "getFeatures", "getGauge", "getHold", "getKey", "getLimit", "getLimitOverride", "getLimitState", "getLimitTop", "getMeter", "getOperation", "getPlan", "getRoll", "getSeal", "getSpec", "getSpecJSON", "getStatement", "getStatus", "getSubjectLimitOverride", "getTenant", "getTestClock", "getVerification", "getWebhook", "grant", "hold", "listAudit", "listBalances", "listBlocks", "listDeliveries", "listDenials", "listEntries", "listEvents", "listGaugeEntries", "listGrants", "listHolds", "listKeys", "listLimitOverrides", "listLimits", "listMeters", "listPeriods", "listPlans", "listSeals", "listStatements", "listTenants", "listTerms", "listUsage", "listWebhooks", "patchTenant", "patchWebhook", "putBlock", "putBlockPrefix", "putLimit", "putLimitOverride", "putMeter", "putPlan", "putSubjectLimitOverride", "putTenant", "refund", "refundCharge", "releaseHold", "releaseLease", "renewLease", "replayWebhook", "resetLimit", "revokeKey", "rotateKey", "rotateWebhook", "setGauge", "startRoll", "startVerification", "testWebhook", "voidGrant"}
+var operations = []string{"acquireLease", "adjust", "advanceTestClock", "applyCatalog", "captureHold", "chargeLimits", "check", "checkBatch", "consume", "createKey", "createPortalSession", "createWebhook", "debit", "debitBatch", "deleteBlock", "deleteBlockPrefix", "deleteLimit", "deleteLimitOverride", "deleteMeter", "deleteSubjectLimitOverride", "deleteWebhook", "endPortalSessions", "exportCatalog", "extendHold", "getBalance", "getBlock", "getBlockPrefix", "getFeatures", "getGauge", "getHold", "getKey", "getLimit", "getLimitOverride", "getLimitState", "getLimitTop", "getMeter", "getOperation", "getPlan", "getRoll", "getSeal", "getSpec", "getSpecJSON", "getStatement", "getStatus", "getSubjectLimitOverride", "getTenant", "getTestClock", "getVerification", "getWebhook", "grant", "hold", "listAudit", "listBalances", "listBlocks", "listDeliveries", "listDenials", "listEntries", "listEvents", "listGaugeEntries", "listGrants", "listHolds", "listKeys", "listLimitOverrides", "listLimits", "listMeters", "listPeriods", "listPlans", "listSeals", "listStatements", "listTenants", "listTerms", "listUsage", "listWebhooks", "patchTenant", "patchWebhook", "putBlock", "putBlockPrefix", "putLimit", "putLimitOverride", "putMeter", "putPlan", "putSubjectLimitOverride", "putTenant", "refund", "refundCharge", "releaseHold", "releaseLease", "renewLease", "replayWebhook", "resetLimit", "revokeKey", "rotateKey", "rotateWebhook", "setGauge", "startRoll", "startVerification", "testWebhook", "voidGrant"}
 
 // Errors by code, for errors.Is. docs/api.md says what each means, and what helps.
 var (

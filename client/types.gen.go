@@ -2887,6 +2887,31 @@ type PlanRequest struct {
 	Limits []PlanLimit `json:"limits,omitempty,omitzero"`
 }
 
+// PortalSession A link to the page of a tenant. It is shown this once.
+type PortalSession struct {
+	// ExpiresAt When it ends.
+	ExpiresAt time.Time `json:"expires_at"`
+
+	// URL The link. Its secret is exchanged for a cookie when it is opened, and does not stay in the address of the page.
+	//
+	// Examples: https://quota.example.com/portal/pkz3q.../9x...
+	URL string `json:"url"`
+}
+
+// PortalSessionRequest A new link to the page of a tenant.
+type PortalSessionRequest struct {
+	// ExpiresInSeconds How long it works; an hour by default.
+	ExpiresInSeconds int64 `json:"expires_in_seconds,omitempty,omitzero"`
+
+	// ReturnURL Where the page leads back to: http or https, without user and password. No link back by default.
+	//
+	// Examples: https://app.example.com/billing
+	ReturnURL string `json:"return_url,omitempty,omitzero"`
+
+	// Tenant An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
+	Tenant ID `json:"tenant"`
+}
+
 // Position The balance after the grant.
 type Position struct {
 	// Limit In the meter's smallest unit.

@@ -75,6 +75,7 @@ type serviceConfig struct {
 	databaseConfig
 	redisConfig
 	clockConfig
+	pagesConfig
 
 	ReportDatabaseURLFile string `name:"report-database-url-file" env:"QUOTASVC_REPORT_DATABASE_URL_FILE" placeholder:"FILE" group:"Backends" help:"File with that URL, instead of --report-database-url."`
 	ReportDatabaseURL     secret `name:"report-database-url" env:"QUOTASVC_REPORT_DATABASE_URL" placeholder:"URL" group:"Backends" help:"A replica of PostgreSQL for reports: entries, statements, use, balances of the past. They may lag as the replica does. Default: the database itself."`
@@ -159,6 +160,7 @@ func (c *serviceConfig) validate() error {
 	c.databaseConfig.check(&check)
 	c.redisConfig.check(&check)
 	c.clockConfig.check(&check)
+	c.pagesConfig.check(&check)
 	checkListen(&check, "listen", c.Listen)
 	checkListen(&check, "ops-listen", c.OpsListen)
 	samePort := c.Listen == c.OpsListen && !strings.HasSuffix(c.Listen, ":0")

@@ -6,6 +6,7 @@ import (
 	"syscall"
 
 	"github.com/quotasvc/quotasvc/internal/console"
+	"github.com/quotasvc/quotasvc/internal/envoyrls"
 	"github.com/quotasvc/quotasvc/internal/transport"
 )
 
@@ -89,4 +90,9 @@ func (c *serviceConfig) addresses(api, ops, rls, pages net.Listener) addresses {
 		at.rls = rls.Addr().String()
 	}
 	return at
+}
+
+// envoyPart returns Envoy's rate limit service as a part of the connections.
+func envoyPart(s *envoyrls.Server, most int) *transport.Part {
+	return &transport.Part{Name: "envoy_rls", Protocol: "h2", ConnectionsMax: most, Serve: s.Serve, Drain: s.Drain, Stop: s.Stop}
 }

@@ -20,11 +20,11 @@ func (s *service) openConsole(cfg *serviceConfig, c *catalog.Store, keys *access
 		return err
 	}
 	pages := console.New(console.Config{
-		API: s.api, Keys: keys, Sessions: sessions, Client: forwarded.NewProxies(proxies, s.log).Client, Log: s.log,
+		API: s.api, Keys: keys, Sessions: sessions, Client: forwarded.NewProxies(proxies, s.log).Client, Ancestors: cfg.consoleFrames, Log: s.log,
 	})
 	s.drain = pages.Drain
 	if cfg.ConsoleListen == "" {
-		s.api = pages.Beside(s.api)
+		s.sites = append(s.sites, pages)
 		return nil
 	}
 	s.console = pages

@@ -35,12 +35,13 @@ type tab struct {
 }
 
 // newChromium starts a browser, and returns its first tab.
-func newChromium(t *testing.T, c *consoled) *tab {
+func newChromium(t *testing.T, c *consoled, more ...chromedp.ExecAllocatorOption) *tab {
 	t.Helper()
 	options := append(chromedp.DefaultExecAllocatorOptions[:],
 		chromedp.ExecPath(programOf(t, "chromium")), chromedp.NoSandbox, chromedp.Headless, chromedp.UserDataDir(t.TempDir()),
 		chromedp.WindowSize(1280, 900), chromedp.Flag("force-color-profile", "srgb"),
 	)
+	options = append(options, more...)
 	browsers, stop := chromedp.NewExecAllocator(context.Background(), options...)
 	t.Cleanup(stop)
 	return newTab(browsers, t, strings.TrimSuffix(c.console, "/console/"))

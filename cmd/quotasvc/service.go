@@ -32,12 +32,12 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ops"
 	"github.com/quotasvc/quotasvc/internal/override"
 	"github.com/quotasvc/quotasvc/internal/pgpool"
+	"github.com/quotasvc/quotasvc/internal/portal/link"
 	"github.com/quotasvc/quotasvc/internal/ratelimit"
 	"github.com/quotasvc/quotasvc/internal/ratelimit/replica"
 	"github.com/quotasvc/quotasvc/internal/redisstore"
 	"github.com/quotasvc/quotasvc/internal/testclock"
 	"github.com/quotasvc/quotasvc/internal/tracing"
-	"github.com/quotasvc/quotasvc/internal/transport"
 )
 
 // service holds all running parts below the listeners. They are started in the order of their dependencies and stopped in reverse order: the
@@ -50,6 +50,7 @@ type service struct {
 	api      http.Handler
 	console  http.Handler       // nil: off, or beside the API
 	drain    func()             // ends what browsers hold open; nil: there is no console
+	sites    []site             // beside the API
 	envoy    *envoyrls.Server   // nil: off
 	adminKey func(string) error // replaces the admin key
 	shown    ops.Service
@@ -204,18 +205,23 @@ func start(ctx context.Context, secrets *rotation, log *slog.Logger) (_ *service
 	if err != nil {
 		return nil, err
 	}
+	links, err := link.NewStore(cat.Store)
+	if err != nil {
+		return nil, err
+	}
 	api, err := httpapi.New(g, l, h, cat, httpapi.Config{
 		Status: board,
 		Keys:   keys, Overrides: overrides.Store, TrustedProxies: proxies, Log: log, Registry: m.registry, LegacyHeaders: cfg.legacyHeaders(), Verifier: checks,
-		Traced: m.traces != nil, Newcomers: newcomers, Denials: refusals, Webhooks: hooks, TestClock: cfg.movable(cat.Store, l, agreed),
+		Traced: m.traces != nil, Newcomers: newcomers, Denials: refusals, Webhooks: hooks, Links: links, LinkBase: cfg.PortalURL, TestClock: cfg.movable(cat.Store, l, agreed),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("make the server: %w", err)
 	}
 	s.api, s.adminKey = m.traces.Handler(api.Handler()), keys.SetBootstrap
-	if err := s.openConsole(cfg, cat.Store, keys, proxies); err != nil {
+	if err := errors.Join(s.openPortal(cfg, links), s.openConsole(cfg, cat.Store, keys, proxies)); err != nil {
 		return nil, err
 	}
+	s.api = beside(s.api, s.sites...)
 	s.openEnvoy(cfg, g, keys, m)
 	s.show(ctx, m, l, cat, h, store, limiter)
 	return s, nil
@@ -230,11 +236,6 @@ func checkReportSessions(ctx context.Context, url string) error {
 		return fmt.Errorf("%s: %w", settingName("report-database-url"), err)
 	}
 	return nil
-}
-
-// envoyPart returns Envoy's rate limit service as a part of the connections.
-func envoyPart(s *envoyrls.Server, most int) *transport.Part {
-	return &transport.Part{Name: "envoy_rls", Protocol: "h2", ConnectionsMax: most, Serve: s.Serve, Drain: s.Drain, Stop: s.Stop}
 }
 
 // measurements are the metrics and the tracing that several parts share.

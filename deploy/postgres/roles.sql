@@ -8,7 +8,7 @@
 --   quotasvc_owner    owns the tables: migrate, partitions, archive, seal
 --   quotasvc_service  serve, apply, roll, verify, keys. It appends to the journal, to closed periods and to the audit log. It can neither change nor remove
 --                     what stands there, nor create, alter or drop a table
---   quotasvc_reader   reads everything but the hashes of keys, the key of ids and the console's sessions: reports, people
+--   quotasvc_reader   reads everything but the hashes of keys, the key of ids and the sessions of console and portal: reports, people
 --
 -- The roles may log in, and have no password yet: set one (\password quotasvc_service), or make login roles that are their members. A member of
 -- quotasvc_owner needs: ALTER ROLE that_member SET role = 'quotasvc_owner'. Nobody may be a member of quotasvc_owner and of quotasvc_service.
@@ -92,6 +92,7 @@ BEGIN
             ('river_notification', 'SELECT, INSERT, DELETE',        'SELECT'),
             ('river_queue',       'SELECT, INSERT, UPDATE, DELETE', 'SELECT'),
             ('console_sessions',  'SELECT, INSERT, UPDATE, DELETE', ''),
+            ('portal_sessions',   'SELECT, INSERT, UPDATE, DELETE', ''),
             -- jobs of the service
             ('rolls',             'SELECT, INSERT, UPDATE',         'SELECT'),
             ('verifications',     'SELECT, INSERT, UPDATE',         'SELECT'),

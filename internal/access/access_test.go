@@ -394,3 +394,21 @@ func crowded(t testing.TB, n int) (d *Directory, secret string) {
 	d.stored.Store(&all)
 	return d, secret
 }
+
+// TestAuthenticate_MadeUpKeys_OnlyWithoutSecret: a key of a context is taken where nothing was sent, and never in place of a wrong one.
+func TestAuthenticate_MadeUpKeys_OnlyWithoutSecret(t *testing.T) {
+	t.Parallel()
+	d, err := NewDirectory(nil, bootstrap, Config{})
+	check(t, err)
+	mine := &Key{ID: "person:1", Name: "Ada", Scopes: Read, Tenant: "acme"}
+	ctx := As(t.Context(), mine)
+	got, err := d.Authenticate(ctx, "", at(home), time.Now())
+	check(t, err)
+	if got != mine {
+		t.Errorf("%+v", got)
+	}
+	_, err = d.Authenticate(ctx, "Bearer wrong", at(home), time.Now())
+	refused(t, Unknown, err)
+	_, err = d.Authenticate(t.Context(), "", at(home), time.Now())
+	refused(t, Missing, err)
+}

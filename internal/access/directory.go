@@ -162,11 +162,14 @@ func bearer(authorization string) string {
 	return strings.TrimLeft(secret, " ")
 }
 
-// Authenticate returns the key of an Authorization header. It fails with a *Refusal. from returns the caller's address; it is called only if the
+// Authenticate returns the key of an Authorization header; without one, that of As. It fails with a *Refusal. from returns the caller's address; it is called only if the
 // key is not in memory. The result is shared and must not be changed.
 func (d *Directory) Authenticate(ctx context.Context, authorization string, from func() netip.Addr, now time.Time) (*Key, error) {
 	secret := bearer(authorization)
 	if secret == "" {
+		if k := made(ctx); k != nil {
+			return k, nil
+		}
 		return nil, d.refuse(Missing, 0)
 	}
 	sum := hashOf(secret)

@@ -9,6 +9,7 @@
 //   - bound key: a key of one tenant. It reaches no other tenant.
 //   - bootstrap key: the key of the configuration. It is not stored, has every scope, and cannot be changed by the API.
 //   - key of ids: signs the ids of leases and charges. It is no key of a caller.
+//   - made-up key: the rights of somebody who signed in to pages of this process without a key. It has no secret, and only its context carries it.
 //   - directory: all keys in force, in memory.
 //
 // # Invariants

@@ -53,6 +53,30 @@ type New struct {
 	ExpiresAt time.Time // zero: never
 }
 
+// Members returns the members of the body that makes a key.
+func Members() []body.Member[New] {
+	return []body.Member[New]{
+		body.Required("name", func(d *body.Document, n *New) { n.Name = d.Characters(1, NameMax) }),
+		body.Required("scopes", func(d *body.Document, n *New) {
+			body.ReadList(d, &n.Scopes, 1, len(ScopeNames()), func(d *body.Document, s *string) { *s = d.Word(ScopeNames()...) })
+		}),
+		body.Optional("tenant", func(d *body.Document, n *New) { n.Tenant = d.ID() }),
+		body.Optional("expires_at", func(d *body.Document, n *New) { n.ExpiresAt = d.Instant() }),
+	}
+}
+
+// Rotation says how much longer the secrets so far work.
+type Rotation struct{ Overlap time.Duration }
+
+// RotationMembers returns the members of the body that asks for a new secret.
+func RotationMembers() []body.Member[Rotation] {
+	return []body.Member[Rotation]{
+		body.Optional("overlap_seconds", func(d *body.Document, r *Rotation) {
+			r.Overlap = time.Duration(d.Integer(0, int64(OverlapMax/time.Second))) * time.Second
+		}),
+	}
+}
+
 // check returns the scopes, or an error with all faults.
 func (n *New) check() (Scope, error) {
 	var faults body.Faults

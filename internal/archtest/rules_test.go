@@ -103,11 +103,17 @@ var mayImport = map[string][]string{
 	"internal/httpapi": {
 		"internal/address", "internal/body", "internal/bound", "internal/httpapi/wire", "internal/httpapi/encoding", "internal/httpapi/forwarded", "internal/httpapi/limitheaders", "internal/httpapi/reference", "internal/gate", "internal/balances", "internal/catalog", "internal/catalogdoc", "internal/catalog/block", "internal/ledger", "internal/ledger/pg", "internal/admission", "internal/feature", "internal/newcomer", "internal/gauge", "internal/httpapi/answers",
 		"internal/ledger/audit", "internal/ledger/audit/seal", "internal/ledger/history", "internal/ledger/verifier",
-		"internal/ratelimit", "internal/ratelimit/rule", "internal/period", "internal/trail", "internal/access", "internal/denial", "internal/override", "internal/roster", "internal/status", "internal/testclock", "internal/events", "internal/webhooks",
+		"internal/ratelimit", "internal/ratelimit/rule", "internal/period", "internal/trail", "internal/access", "internal/denial", "internal/override", "internal/roster", "internal/status", "internal/testclock", "internal/events", "internal/webhooks", "internal/portal/link",
 	},
 
 	"internal/console/session": {"internal/catalog", "internal/namedsql"},
-	"internal/console":         {"client", "internal/access", "internal/catalogdoc", "internal/console/session", "internal/yamldoc"}, // catalogdoc reads YAML as requests; all it shows and changes goes through the API's handler
+	"internal/console":         {"client", "internal/access", "internal/catalogdoc", "internal/console/session", "internal/yamldoc", "internal/inprocess", "internal/asset"}, // catalogdoc reads YAML as requests; all it shows and changes goes through the API's handler
+	"internal/inprocess":       {"client", "internal/access"},
+	"internal/asset":           {},
+	"internal/portal/look":     {},
+	"internal/portal/words":    {},
+	"internal/portal":          {"client", "internal/access", "internal/asset", "internal/inprocess", "internal/portal/link", "internal/portal/look", "internal/portal/words", "internal/ratelimit/rule"},
+	"internal/portal/link":     {"internal/body", "internal/catalog", "internal/namedsql", "internal/trail"},
 
 	"internal/demo":    {"client"}, // a client like others
 	"internal/program": {},         // starts the product's binary
@@ -134,7 +140,7 @@ var mayImport = map[string][]string{
 		"internal/citus", "internal/cli", "internal/clock", "internal/denial", "internal/envoyrls", "internal/once", "internal/override", "internal/ratelimit", "internal/ratelimit/replica", "internal/redisstore", "internal/lane", "internal/testclock", "internal/events", "internal/webhooks",
 		"internal/newcomer", "internal/status",
 		"internal/gauge",
-		"internal/console", "internal/console/session", "internal/httpapi/forwarded",
+		"internal/console", "internal/console/session", "internal/httpapi/forwarded", "internal/portal", "internal/portal/link", "internal/portal/look",
 		"client", "internal/demo", // dev fills its data as a client
 		"internal/bound", "internal/namedsql", "internal/period", "internal/localstack", "internal/ops", "internal/pgpool", "internal/transport", "internal/trail", "internal/tracing", "internal/access", "internal/yamldoc", "deploy/postgres", "migrations",
 		"internal/httpapi/answers",
@@ -166,10 +172,10 @@ var outsideTheOrder = []string{"internal/localstack", "internal/namedsql", "depl
 // library, for example to read a server's data, except those in notEvenInTests.
 var onlyIn = map[string][]string{
 	"github.com/labstack/echo":                    {"internal/httpapi", "internal/bench", "client/quotaecho", "client/examples/echo"},
-	"github.com/a-h/templ":                        {"internal/console"},
+	"github.com/a-h/templ":                        {"internal/console", "internal/portal"},
 	"google.golang.org/grpc":                      {"internal/envoyrls"},
 	"github.com/envoyproxy/go-control-plane":      {"internal/envoyrls"},
-	"github.com/jackc/pgx":                        {"internal/citus", "internal/pgpool", "internal/bench", "internal/bench/past", "internal/drill", "internal/ledger/pg", "internal/ledger/history", "internal/ledger/audit", "internal/ledger/journal", "internal/ledger/archive", "internal/ledger/verifier", "internal/catalog", "internal/access", "internal/denial", "internal/override", "internal/console/session", "internal/trail", "internal/testclock", "internal/localstack", "internal/testenv", "cmd/quotasvc", "internal/events", "internal/listener", "internal/gauge", "internal/webhooks", "internal/roster", "internal/status"},
+	"github.com/jackc/pgx":                        {"internal/citus", "internal/pgpool", "internal/bench", "internal/bench/past", "internal/drill", "internal/ledger/pg", "internal/ledger/history", "internal/ledger/audit", "internal/ledger/journal", "internal/ledger/archive", "internal/ledger/verifier", "internal/catalog", "internal/access", "internal/denial", "internal/override", "internal/console/session", "internal/portal/link", "internal/trail", "internal/testclock", "internal/localstack", "internal/testenv", "cmd/quotasvc", "internal/events", "internal/listener", "internal/gauge", "internal/webhooks", "internal/roster", "internal/status"},
 	"database/sql":                                {"internal/testenv", "cmd/quotasvc"}, // goose needs it
 	"github.com/pressly/goose":                    {"internal/testenv", "cmd/quotasvc"},
 	"github.com/redis/go-redis":                   {"internal/redisstore", "internal/testenv"},

@@ -65,6 +65,7 @@ func Tables() []TableIn {
 		{"river_notification", Local},
 		{"river_queue", Local},
 		{"console_sessions", Local},
+		{"portal_sessions", Local},
 		{"rolls", Local},
 		{"verifications", Local},
 		{"full_pass", Local},

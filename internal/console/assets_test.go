@@ -49,7 +49,7 @@ func TestAssets_OfOthers_AreAsPublished(t *testing.T) {
 			t.Errorf("%s is not that of %s %s", fields[0], fields[1], fields[2])
 		}
 	}
-	for name := range newAssets().paths {
+	for name := range newAssets().Files() {
 		if !listed[name] {
 			t.Errorf("%s is not listed", name)
 		}
@@ -59,8 +59,8 @@ func TestAssets_OfOthers_AreAsPublished(t *testing.T) {
 func TestAssets_SmallTogether(t *testing.T) {
 	t.Parallel()
 	total := 0
-	for _, a := range newAssets().byName {
-		total += len(a.zipped())
+	for _, size := range newAssets().Files() {
+		total += size
 	}
 	if total > sizeMax {
 		t.Errorf("scripts and styles have %d bytes compressed, want at most %d", total, sizeMax)

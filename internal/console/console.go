@@ -15,6 +15,7 @@ import (
 
 	"github.com/quotasvc/quotasvc/client"
 	"github.com/quotasvc/quotasvc/internal/access"
+	"github.com/quotasvc/quotasvc/internal/asset"
 	"github.com/quotasvc/quotasvc/internal/console/session"
 )
 
@@ -26,8 +27,8 @@ const (
 	formMax      = 64 << 10
 	catalogueMax = 3*editMax + formMax
 
-	// policy lets a page load what this program serves, send its forms here, and be framed by nobody.
-	policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+	// policy lets a page load what this program serves, and send its forms here.
+	policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; form-action 'self'; base-uri 'none'; "
 )
 
 // Config configures a Console. Every field is required.
@@ -44,6 +45,9 @@ type Config struct {
 	// Client returns the address of a request's sender.
 	Client func(*http.Request) netip.Addr
 
+	// Ancestors is the directive frame-ancestors: who may show pages in a frame.
+	Ancestors string
+
 	// Log gets one line per page.
 	Log *slog.Logger
 }
@@ -52,7 +56,7 @@ type Config struct {
 type Console struct {
 	cfg     Config
 	streams *streams
-	assets  *assets
+	assets  *asset.Set
 	handler http.Handler
 	now     func() time.Time
 	sent    sentForms
@@ -65,7 +69,7 @@ func New(cfg Config) *Console {
 	for pattern, page := range c.pages() {
 		mux.HandleFunc(pattern, c.serve(page))
 	}
-	mux.HandleFunc("GET "+Prefix+"assets/{name}", c.assets.serve)
+	mux.HandleFunc("GET "+Prefix+"assets/{name}", c.assets.Serve)
 	var origin http.CrossOriginProtection
 	origin.SetDenyHandler(c.serve(page{public: true, show: func(*call) error {
 		return &failure{status: http.StatusForbidden, title: "The form came from another site", detail: "Nothing was changed. Open the console in a window of its own and send the form there."}
@@ -77,22 +81,15 @@ func New(cfg Config) *Console {
 // Drain ends the streams, and begins no further ones. Pages are served as before.
 func (c *Console) Drain() { c.streams.stop() }
 
-// Beside returns a handler that serves the console below Prefix, and everything else by others.
-func (c *Console) Beside(others http.Handler) http.Handler {
-	bare := strings.TrimSuffix(Prefix, "/")
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if strings.HasPrefix(r.URL.Path, Prefix) || r.URL.Path == bare {
-			c.ServeHTTP(w, r)
-			return
-		}
-		others.ServeHTTP(w, r)
-	})
+// Has reports whether a path is the console's.
+func (c *Console) Has(path string) bool {
+	return strings.HasPrefix(path, Prefix) || path == strings.TrimSuffix(Prefix, "/")
 }
 
 // ServeHTTP serves a request for a page.
 func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
-	h.Set("Content-Security-Policy", policy)
+	h.Set("Content-Security-Policy", policy+c.cfg.Ancestors)
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Referrer-Policy", "same-origin")
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
@@ -278,4 +275,4 @@ func (c *call) token() string {
 }
 
 // asset returns the path of an asset.
-func (c *call) asset(name string) string { return c.console.assets.path(name) }
+func (c *call) asset(name string) string { return c.console.assets.Path(name) }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/quotasvc/quotasvc/client"
+	"github.com/quotasvc/quotasvc/internal/inprocess"
 )
 
 // TestExtend_SecondStepFails_SaysWhatIsMissing: the form has what completes it.
@@ -39,7 +40,7 @@ func TestExtend_SecondStepFails_SaysWhatIsMissing(t *testing.T) {
 	})
 	c := &call{console: &Console{cfg: Config{API: api}}, r: httptest.NewRequest(http.MethodPost, "/console/", nil), ctx: t.Context()}
 	var err error
-	if c.API, err = c.newAPI(strings.Repeat("k", 32)); err != nil {
+	if c.API, err = inprocess.WithSecret(c.console.cfg.API, c.r, strings.Repeat("k", 32)); err != nil {
 		t.Fatal(err)
 	}
 	v := &correctionView{

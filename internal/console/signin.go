@@ -11,6 +11,7 @@ import (
 
 	"github.com/quotasvc/quotasvc/internal/access"
 	"github.com/quotasvc/quotasvc/internal/console/session"
+	"github.com/quotasvc/quotasvc/internal/inprocess"
 )
 
 const (
@@ -62,7 +63,7 @@ func (c *call) enter() error {
 		return c.console.cfg.Sessions.End(c.ctx, found.ID)
 	}
 	c.session, c.key = found, key
-	c.API, err = c.newAPI(found.Secret)
+	c.API, err = inprocess.WithSecret(c.console.cfg.API, c.r, found.Secret)
 	return err
 }
 
@@ -144,7 +145,7 @@ func signIn(c *call) error {
 		return c.redirect(l.target)
 	}
 	c.session, c.key, c.kept = made, key, l.kept
-	if c.API, err = c.newAPI(secret); err != nil {
+	if c.API, err = inprocess.WithSecret(c.console.cfg.API, c.r, secret); err != nil {
 		return err
 	}
 	return c.showKept(l.target)

@@ -1,20 +1,13 @@
 package httpapi
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"net/http"
 	"strings"
 
-	"github.com/quotasvc/quotasvc/internal/bound"
 	"github.com/quotasvc/quotasvc/internal/gate"
 	"github.com/quotasvc/quotasvc/internal/httpapi/forwarded"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
-
-// forwardedKeyPrefix begins the operation ids of forwarded requests. A client whose keys a gateway passes on so cannot
-// use the key of a backend.
-const forwardedKeyPrefix = "gw-"
 
 // enterGateway notes which gateway asks. Refusals of the gateway's key take its form as well.
 func (rc *request) enterGateway() error {
@@ -78,21 +71,7 @@ func (rc *request) readForwarded() (forwarded.Request, error) {
 	}
 	rc.gateRequest = gate.Request{
 		Tenant: f.Tenant, Subject: f.Subject, Route: f.Route, Items: []ledger.Item{{Meter: f.Meter, Amount: f.Amount}},
-		IP: rc.server.proxies.Client(rc.Request()), Method: strings.ToUpper(f.Method), Key: forwardedKey(f.Key), Forwarded: f.Method + " " + f.URI,
+		IP: rc.server.proxies.Client(rc.Request()), Method: strings.ToUpper(f.Method), Key: forwarded.OperationKey(f.Key, randomID), Forwarded: f.Method + " " + f.URI,
 	}
 	return f, rc.ofTenant(f.Tenant)
-}
-
-// forwardedKey returns the key of the operation: the given one with a prefix, or a new one. An X-Request-Id never becomes a
-// key: many gateways pass on what the client sent under that name, and a client that repeats a key does not pay again.
-func forwardedKey(given string) string {
-	switch {
-	case given == "":
-		return forwardedKeyPrefix + randomID()
-	case len(given) > bound.MaxKey-len(forwardedKeyPrefix):
-		sum := sha256.Sum256([]byte(given))
-		return forwardedKeyPrefix + hex.EncodeToString(sum[:])
-	default:
-		return forwardedKeyPrefix + given
-	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/gate"
 	"github.com/quotasvc/quotasvc/internal/gauge"
 	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/portal/link"
 	"github.com/quotasvc/quotasvc/internal/webhooks"
 )
 
@@ -35,12 +36,13 @@ type bodies struct {
 	verification          []body.Member[verificationRequest]
 	reset                 []body.Member[gate.BucketRequest]
 	key                   []body.Member[access.New]
-	rotation              []body.Member[rotation]
+	rotation              []body.Member[access.Rotation]
 	clock                 []body.Member[time.Duration]
 	catalog               []body.Member[catalogdoc.Request]
 	gauge                 []body.Member[withDryRun[gauge.Change]]
 	webhook, webhookPatch []body.Member[webhooks.Change]
-	replay                []body.Member[replayRequest]
+	replay                []body.Member[webhooks.Replay]
+	link                  []body.Member[link.New]
 }
 
 func newBodies() *bodies {
@@ -71,14 +73,15 @@ func newBodies() *bodies {
 		roll:         rollMembers(),
 		verification: verificationMembers(),
 		reset:        resetMembers(),
-		key:          keyMembers(),
-		rotation:     rotationMembers(),
+		key:          access.Members(),
+		rotation:     access.RotationMembers(),
 		clock:        clockMembers(),
 		catalog:      catalogdoc.Members(),
 		gauge:        addDryRun(gaugeMembers()),
 		webhook:      webhooks.Members(),
 		webhookPatch: webhooks.PatchMembers(),
-		replay:       replayMembers(),
+		replay:       webhooks.ReplayMembers(),
+		link:         link.Members(),
 	}
 }
 

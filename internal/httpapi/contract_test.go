@@ -110,7 +110,7 @@ func TestBodies_FieldsEqualSchemas(t *testing.T) {
 		"BatchDebit":   append(fieldsOf(r.debit), field{"idempotency_key", true}), // a dry run may omit it, which the contract does not say
 		"LeaseRequest": fieldsOf(r.lease), "LeaseRenewal": fieldsOf(r.renewal), "ResetRequest": fieldsOf(r.reset),
 		"ChargeRequest": fieldsOf(r.charge), "ChargeRefundRequest": fieldsOf(r.chargeRefund),
-		"GaugeRequest": fieldsOf(r.gauge), "KeyRequest": fieldsOf(r.key), "TestClockRequest": fieldsOf(r.clock), "KeyRotation": fieldsOf(r.rotation),
+		"GaugeRequest": fieldsOf(r.gauge), "KeyRequest": fieldsOf(r.key), "TestClockRequest": fieldsOf(r.clock), "KeyRotation": fieldsOf(r.rotation), "PortalSessionRequest": fieldsOf(r.link),
 		"CatalogRequest": fieldsOf(r.catalog), "CatalogBlock": fieldsOfObject[block.Block](),
 		"WebhookRequest": fieldsOf(r.webhook), "WebhookPatch": fieldsOf(r.webhookPatch), "WebhookReplayRequest": fieldsOf(r.replay),
 		"MeterRequest": fieldsOfObject[catalog.Meter]("meter"), "PlanRequest": fieldsOfObject[catalog.Plan]("plan"),

@@ -2,24 +2,14 @@ package httpapi
 
 import (
 	"net/http"
-	"time"
 
+	"github.com/quotasvc/quotasvc/internal/access"
 	"github.com/quotasvc/quotasvc/internal/body"
 	"github.com/quotasvc/quotasvc/internal/events"
 	"github.com/quotasvc/quotasvc/internal/httpapi/answers"
 	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
 	"github.com/quotasvc/quotasvc/internal/webhooks"
 )
-
-// replayRequest is the body of POST /v1/webhooks/{webhook_id}/replay.
-type replayRequest struct{ from, to time.Time }
-
-func replayMembers() []body.Member[replayRequest] {
-	return []body.Member[replayRequest]{
-		body.Required("from", func(d *body.Document, r *replayRequest) { r.from = d.Instant() }),
-		body.Optional("to", func(d *body.Document, r *replayRequest) { r.to = d.Instant() }),
-	}
-}
 
 // ofWebhook is ofTenant for a webhook.
 func (rc *request) ofWebhook(w *webhooks.Webhook) error { return rc.ofTenant(w.Tenant) }
@@ -105,7 +95,7 @@ func (s *Server) rotateWebhook(rc *request) error {
 	if err != nil {
 		return err
 	}
-	var r rotation
+	var r access.Rotation
 	if rc.Request().ContentLength != 0 { // no body: no overlap
 		if err := decode(rc, &r, s.bodies.rotation); err != nil {
 			return err
@@ -114,7 +104,7 @@ func (s *Server) rotateWebhook(rc *request) error {
 	if _, err := rc.idempotencyKey(); err != nil {
 		return err // as for createKey
 	}
-	w, secret, err := s.webhooks.Rotate(rc.ctx, id, r.overlap, rc.ofWebhook)
+	w, secret, err := s.webhooks.Rotate(rc.ctx, id, r.Overlap, rc.ofWebhook)
 	if err != nil {
 		return err
 	}
@@ -149,17 +139,17 @@ func (s *Server) replayWebhook(rc *request) error {
 	if err != nil {
 		return err
 	}
-	var r replayRequest
+	var r webhooks.Replay
 	if err := decode(rc, &r, s.bodies.replay); err != nil {
 		return err
 	}
 	if _, err := rc.idempotencyKey(); err != nil {
 		return err // a replay of what is pending changes nothing; but an Idempotency-Key must be valid
 	}
-	if !r.to.IsZero() && !r.to.After(r.from) {
+	if !r.To.IsZero() && !r.To.After(r.From) {
 		return body.Refuse("to", "must be later than from")
 	}
-	out, err := s.webhooks.Replay(rc.ctx, id, r.from, r.to, rc.ofWebhook)
+	out, err := s.webhooks.Replay(rc.ctx, id, r.From, r.To, rc.ofWebhook)
 	if err != nil {
 		return err
 	}

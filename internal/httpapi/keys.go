@@ -2,36 +2,13 @@ package httpapi
 
 import (
 	"net/http"
-	"time"
 
 	"github.com/quotasvc/quotasvc/internal/access"
-	"github.com/quotasvc/quotasvc/internal/body"
 	"github.com/quotasvc/quotasvc/internal/httpapi/answers"
 	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
+	"github.com/quotasvc/quotasvc/internal/portal/link"
 	"github.com/quotasvc/quotasvc/internal/trail"
 )
-
-// rotation is the body of POST /v1/keys/{key_id}/rotate.
-type rotation struct{ overlap time.Duration }
-
-func keyMembers() []body.Member[access.New] {
-	return []body.Member[access.New]{
-		body.Required("name", func(d *body.Document, n *access.New) { n.Name = d.Characters(1, access.NameMax) }),
-		body.Required("scopes", func(d *body.Document, n *access.New) {
-			body.ReadList(d, &n.Scopes, 1, len(access.ScopeNames()), func(d *body.Document, s *string) { *s = d.Word(access.ScopeNames()...) })
-		}),
-		body.Optional("tenant", func(d *body.Document, n *access.New) { n.Tenant = d.ID() }),
-		body.Optional("expires_at", func(d *body.Document, n *access.New) { n.ExpiresAt = d.Instant() }),
-	}
-}
-
-func rotationMembers() []body.Member[rotation] {
-	return []body.Member[rotation]{
-		body.Optional("overlap_seconds", func(d *body.Document, r *rotation) {
-			r.overlap = time.Duration(d.Integer(0, int64(access.OverlapMax/time.Second))) * time.Second
-		}),
-	}
-}
 
 // createKey creates a key and answers with its secret.
 func (s *Server) createKey(rc *request) error {
@@ -92,7 +69,7 @@ func (s *Server) rotateKey(rc *request) error {
 	if err != nil {
 		return err
 	}
-	var r rotation
+	var r access.Rotation
 	if rc.Request().ContentLength != 0 { // no body: no overlap
 		if err := decode(rc, &r, s.bodies.rotation); err != nil {
 			return err
@@ -101,7 +78,7 @@ func (s *Server) rotateKey(rc *request) error {
 	if _, err := rc.idempotencyKey(); err != nil {
 		return err // as for createKey
 	}
-	k, secret, err := s.keys.Store().Rotate(rc.ctx, id, r.overlap, rc.ofKey)
+	k, secret, err := s.keys.Store().Rotate(rc.ctx, id, r.Overlap, rc.ofKey)
 	if err != nil {
 		return err
 	}
@@ -115,6 +92,40 @@ func (s *Server) revokeKey(rc *request) error {
 		return err
 	}
 	if err := s.keys.Store().Revoke(rc.ctx, id, rc.ofKey); err != nil {
+		return err
+	}
+	return rc.NoContent(http.StatusNoContent)
+}
+
+// createPortalSession makes a link to the customer's page.
+func (s *Server) createPortalSession(rc *request) error {
+	n := link.New{Base: s.cfg.LinkBase}
+	if err := decode(rc, &n, s.bodies.link); err != nil {
+		return err
+	}
+	if _, err := rc.idempotencyKey(); err != nil {
+		return err // as for createKey
+	}
+	if err := rc.ofTenant(n.Tenant); err != nil {
+		return err
+	}
+	if n.Base == "" { // where the caller found this service
+		n.Base = rc.Scheme() + "://" + rc.Request().Host
+	}
+	made, err := s.cfg.Links.Create(rc.ctx, n)
+	if err != nil {
+		return err
+	}
+	return rc.send(http.StatusCreated, wire.PortalSession{URL: made.URL, ExpiresAt: made.ExpiresAt})
+}
+
+// endPortalSessions ends the links of a tenant.
+func (s *Server) endPortalSessions(rc *request) error {
+	tenant, err := rc.tenantParameter()
+	if err != nil {
+		return err
+	}
+	if err := s.cfg.Links.EndAll(rc.ctx, tenant); err != nil {
 		return err
 	}
 	return rc.NoContent(http.StatusNoContent)

@@ -101,6 +101,8 @@ func trials(tenant string, made belongings) map[string]trial {
 		"POST /v1/verifications":                                  {path: "/v1/verifications", body: of},
 		"GET /v1/verifications/:verification_id":                  {path: "/v1/verifications/" + made.verification},
 		"POST /v1/keys":                                           {path: "/v1/keys", body: fmt.Sprintf(`{"name":"n","scopes":["use"],"tenant":%q}`, tenant)},
+		"POST /v1/portal-sessions":                                {path: "/v1/portal-sessions", body: of},
+		"DELETE /v1/tenants/:tenant/portal-sessions":              {path: path + "/portal-sessions"},
 		"GET /v1/keys/:key_id":                                    {path: "/v1/keys/" + made.key},
 		"POST /v1/keys/:key_id/rotate":                            {path: "/v1/keys/" + made.key + "/rotate"},
 		"DELETE /v1/keys/:key_id":                                 {path: "/v1/keys/" + made.key},

@@ -123,6 +123,8 @@ func (s *Server) jobRoutes() []route {
 		{method: http.MethodGet, path: "/v1/seals", query: []string{"limit", "cursor"}, scope: access.Read, handler: s.listSeals},
 		{method: http.MethodGet, path: "/v1/seals/:day", scope: access.Read, handler: s.getSeal},
 		{method: http.MethodGet, path: "/v1/status", scope: access.Read, handler: s.getStatus},
+		{method: http.MethodPost, path: "/v1/portal-sessions", scope: access.Admin, reach: oneTenant, handler: s.createPortalSession},
+		{method: http.MethodDelete, path: "/v1/tenants/:tenant/portal-sessions", scope: access.Admin, reach: oneTenant, handler: s.endPortalSessions},
 		{method: http.MethodGet, path: "/v1/keys", query: []string{"limit", "cursor"}, scope: access.Admin, reach: ownTenant, handler: s.listKeys},
 		{method: http.MethodPost, path: "/v1/keys", scope: access.Admin, reach: oneTenant, handler: s.createKey},
 		{method: http.MethodGet, path: "/v1/keys/:key_id", scope: access.Admin, reach: oneTenant, handler: s.getKey},

@@ -26,6 +26,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger/verifier"
 	"github.com/quotasvc/quotasvc/internal/newcomer"
 	"github.com/quotasvc/quotasvc/internal/override"
+	"github.com/quotasvc/quotasvc/internal/portal/link"
 	"github.com/quotasvc/quotasvc/internal/roster"
 	"github.com/quotasvc/quotasvc/internal/status"
 	"github.com/quotasvc/quotasvc/internal/testclock"
@@ -64,6 +65,11 @@ type Config struct {
 
 	// Status says how the service is. Required where there are backends. The server neither starts nor stops it.
 	Status *status.Board
+
+	// Links makes links to the customer's page. Required where there are backends. Their URLs begin with LinkBase; empty: as that of the request.
+	Links    *link.Store
+	LinkBase string
+
 	// Denials are those of the gate; nil: nobody remembers them.
 	Denials *denial.Recorder
 

@@ -33,6 +33,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/namedsql"
 	"github.com/quotasvc/quotasvc/internal/newcomer"
 	"github.com/quotasvc/quotasvc/internal/override"
+	"github.com/quotasvc/quotasvc/internal/portal/link"
 	"github.com/quotasvc/quotasvc/internal/ratelimit"
 	"github.com/quotasvc/quotasvc/internal/status"
 	"github.com/quotasvc/quotasvc/internal/testclock"
@@ -63,6 +64,7 @@ type service struct {
 	testClock *testclock.Clock
 	newcomers *newcomer.Desk
 	webhooks  *webhooks.Service
+	links     *link.Store
 	owner     bool // it has the role that owns the tables, as in dev
 }
 
@@ -121,7 +123,7 @@ func (s *service) serve(g *gate.Gate, l *pg.Ledger, c *catalog.Catalog, change [
 	if s.keys == nil {
 		s.keys = bootstrapOnly(s.t)
 	}
-	cfg := Config{Keys: s.keys, Log: slog.New(slog.NewJSONHandler(s.log, nil)), Registry: prometheus.NewRegistry(), Verifier: s.verifier, Webhooks: s.webhooks, TestClock: s.testClock, Newcomers: s.newcomers, Denials: s.denials}
+	cfg := Config{Keys: s.keys, Log: slog.New(slog.NewJSONHandler(s.log, nil)), Registry: prometheus.NewRegistry(), Verifier: s.verifier, Webhooks: s.webhooks, Links: s.links, TestClock: s.testClock, Newcomers: s.newcomers, Denials: s.denials}
 	if l == nil {
 		cfg.TestClock = testclock.New(nil, nil, pg.NewClock(0, cfg.Log))
 	}
@@ -227,6 +229,8 @@ func (s *service) below(databaseURL string) (*gate.Gate, *pg.Ledger, *catalog.Ca
 	s.check(err)
 	s.onStop("denials", s.denials.Stop)
 	s.newcomers = newcomer.New(c, newcomer.Config{Plan: "signup", PerSecond: newcomersPerSecond, Clock: l}) // nobody where there is no such plan
+	s.links, err = link.NewStore(store)
+	s.check(err)
 	s.webhooks, err = webhooks.New(webhooks.Config{Pool: pool, Catalog: store, AllowPrivate: true, Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry()})
 	s.check(err)
 	return gate.New(l, c, limiter, cache, gate.Config{Overrides: s.overrides, Newcomers: s.newcomers, Denials: s.denials, IDKey: []byte("key of tests")}), l, c

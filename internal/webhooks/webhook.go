@@ -87,6 +87,17 @@ func PatchMembers() []body.Member[Change] {
 	}
 }
 
+// Replay says which events are delivered again.
+type Replay struct{ From, To time.Time }
+
+// ReplayMembers returns the members of the body that asks for a replay.
+func ReplayMembers() []body.Member[Replay] {
+	return []body.Member[Replay]{
+		body.Required("from", func(d *body.Document, r *Replay) { r.From = d.Instant() }),
+		body.Optional("to", func(d *body.Document, r *Replay) { r.To = d.Instant() }),
+	}
+}
+
 func readURL(d *body.Document, c *Change) {
 	text := d.Characters(1, URLMax)
 	c.URL = &text

@@ -2239,6 +2239,17 @@ type PlanList struct {
 	NextCursor NextCursor `json:"next_cursor"`
 }
 
+// PortalSession A link to the page of a tenant. It is shown this once.
+type PortalSession struct {
+	// ExpiresAt When it ends.
+	ExpiresAt time.Time `json:"expires_at"`
+
+	// URL The link. Its secret is exchanged for a cookie when it is opened, and does not stay in the address of the page.
+	//
+	// Examples: https://quota.example.com/portal/pkz3q.../9x...
+	URL string `json:"url"`
+}
+
 // Position The balance after the grant.
 type Position struct {
 	// Limit In the meter's smallest unit.

@@ -1421,6 +1421,49 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/portal-sessions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Make a link to the page of a tenant, for its people
+         * @description The link shows what the tenant has and uses, read only, until it ends: to be opened, or shown inside a page of yours. Whoever has it sees the page, so give it to people who have signed in to your own pages. It ends at its time, with the key that made it, and when the links of its tenant are ended. A retry makes another link. A tenant has at most 200; one more ends the oldest.
+         */
+        post: operations["createPortalSession"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/tenants/{tenant}/portal-sessions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of the tenant. */
+                tenant: components["parameters"]["TenantPath"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * End all links to the page of a tenant
+         * @description Pages that are open show nothing more from their next question on. Ending them again changes nothing.
+         */
+        delete: operations["endPortalSessions"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/keys": {
         parameters: {
             query?: never;
@@ -4442,6 +4485,35 @@ export interface components {
              * @description When it ends; null for never.
              */
             expires_at: string | null;
+        };
+        /** @description A new link to the page of a tenant. */
+        PortalSessionRequest: {
+            /** @description Whose page it is. No other tenant can be reached by the link. */
+            tenant: components["schemas"]["Id"];
+            /**
+             * Format: int64
+             * @description How long it works; an hour by default.
+             * @default 3600
+             */
+            expires_in_seconds?: number;
+            /**
+             * @description Where the page leads back to: http or https, without user and password. No link back by default.
+             * @example https://app.example.com/billing
+             */
+            return_url?: string;
+        };
+        /** @description A link to the page of a tenant. It is shown this once. */
+        PortalSession: {
+            /**
+             * @description The link. Its secret is exchanged for a cookie when it is opened, and does not stay in the address of the page.
+             * @example https://quota.example.com/portal/pkz3q.../9x...
+             */
+            url: string;
+            /**
+             * Format: date-time
+             * @description When it ends.
+             */
+            expires_at: string;
         };
         /** @description A page of keys. */
         KeyList: {
@@ -8459,6 +8531,74 @@ export interface operations {
             400: components["responses"]["Invalid"];
             401: components["responses"]["Unauthenticated"];
             403: components["responses"]["KeyForbidden"];
+            429: components["responses"]["TooManyWrongKeys"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    createPortalSession: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "tenant": "acme",
+                 *       "expires_in_seconds": 3600,
+                 *       "return_url": "https://app.example.com/billing"
+                 *     }
+                 */
+                "application/json": components["schemas"]["PortalSessionRequest"];
+            };
+        };
+        responses: {
+            /** @description The link. */
+            201: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PortalSession"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["KeyForbidden"];
+            404: components["responses"]["NotFound"];
+            429: components["responses"]["TooManyWrongKeys"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    endPortalSessions: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of the tenant. */
+                tenant: components["parameters"]["TenantPath"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description They are ended. */
+            204: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["KeyForbidden"];
+            404: components["responses"]["NotFound"];
             429: components["responses"]["TooManyWrongKeys"];
             500: components["responses"]["Internal"];
             503: components["responses"]["Unavailable"];

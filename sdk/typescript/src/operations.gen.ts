@@ -76,6 +76,8 @@ export const operationTable = {
   listSeals: {method: 'GET', path: '/v1/seals', query: ['limit', 'cursor'], key: false, safe: true, pages: true},
   getSeal: {method: 'GET', path: '/v1/seals/{day}', query: [], key: false, safe: true, pages: false},
   getStatus: {method: 'GET', path: '/v1/status', query: [], key: false, safe: true, pages: false},
+  createPortalSession: {method: 'POST', path: '/v1/portal-sessions', query: [], key: false, safe: false, pages: false},
+  endPortalSessions: {method: 'DELETE', path: '/v1/tenants/{tenant}/portal-sessions', query: [], key: false, safe: true, pages: false},
   listKeys: {method: 'GET', path: '/v1/keys', query: ['limit', 'cursor'], key: false, safe: true, pages: true},
   createKey: {method: 'POST', path: '/v1/keys', query: [], key: false, safe: false, pages: false},
   getKey: {method: 'GET', path: '/v1/keys/{key_id}', query: [], key: false, safe: true, pages: false},

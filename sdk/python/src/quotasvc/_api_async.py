@@ -1727,6 +1727,42 @@ class AsyncApi:
             models.ServiceStatus,
         )
 
+    async def create_portal_session(
+        self,
+        *,
+        tenant: str,
+        expires_in_seconds: int | None = None,
+        return_url: str | None = None,
+    ) -> models.PortalSession:
+        """Make a link to the page of a tenant, for its people.
+
+        The link shows what the tenant has and uses, read only, until it ends: to be opened, or shown inside a page of yours.
+        Whoever has it sees the page, so give it to people who have signed in to your own pages. It ends at its time, with the key
+        that made it, and when the links of its tenant are ended. A retry makes another link. A tenant has at most 200; one more
+        ends the oldest.
+
+        Scope: admin.
+        """
+        return await self._transport.call(
+            Call("POST", "/v1/portal-sessions", body={"tenant": tenant, "expires_in_seconds": expires_in_seconds, "return_url": return_url}, repeatable=False),
+            models.PortalSession,
+        )
+
+    async def end_portal_sessions(
+        self,
+        *,
+        tenant: str,
+    ) -> None:
+        """End all links to the page of a tenant.
+
+        Pages that are open show nothing more from their next question on. Ending them again changes nothing.
+
+        Scope: admin.
+        """
+        await self._transport.call_empty(
+            Call("DELETE", "/v1/tenants/{tenant}/portal-sessions", path={"tenant": tenant}),
+        )
+
     async def create_key(
         self,
         *,

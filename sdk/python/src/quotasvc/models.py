@@ -1246,6 +1246,13 @@ class ServiceStatus(Answer):
     archive: LastArchive | None = None
 
 
+@dataclass(frozen=True, kw_only=True)
+class PortalSession(Answer):
+    """A link to the page of a tenant. It is shown this once."""
+    url: str
+    expires_at: datetime
+
+
 KeyScope = Literal["use", "read", "admin"]
 
 

@@ -1,4 +1,4 @@
-package console
+package inprocess
 
 import (
 	"bytes"
@@ -10,28 +10,60 @@ import (
 	"time"
 
 	"github.com/quotasvc/quotasvc/client"
+	"github.com/quotasvc/quotasvc/internal/access"
 )
 
 const (
-	// apiURL is where calls go: nowhere, for inProcess hands them to the handler.
+	// apiURL is where calls go: nowhere, for the transport hands them to the handler.
 	apiURL = "http://console.invalid"
 
-	// callTimeout is longer than the API lets any request last.
-	callTimeout = 6 * time.Second
+	// timeout is longer than the API lets any request last.
+	timeout = 6 * time.Second
+
+	// noSecret is what the client sends for a made-up key. The transport takes it away.
+	noSecret = "none"
 )
 
-// forwardedHeaders are passed on, so that the API sees the same sender as the console.
+// forwardedHeaders are passed on, so that the API sees the same sender as the page.
 var forwardedHeaders = []string{"X-Forwarded-For", "X-Real-Ip", "X-Forwarded-Proto"}
 
-// inProcess hands requests to the API's handler, as if their sender had sent them there.
-type inProcess struct {
+// transport hands requests to the API's handler, as if their sender had sent them there.
+type transport struct {
 	api    http.Handler
 	sender *http.Request
+	key    *access.Key // made up; nil: the request has a secret
+}
+
+// WithSecret returns a client of the API for one page, with the secret of a key.
+func WithSecret(api http.Handler, sender *http.Request, secret string) (*client.API, error) {
+	return newAPI(transport{api: api, sender: sender}, secret)
+}
+
+// As returns a client of the API for one page, with the rights of a made-up key.
+func As(api http.Handler, sender *http.Request, key *access.Key) (*client.API, error) {
+	return newAPI(transport{api, sender, key}, noSecret)
+}
+
+func newAPI(t transport, secret string) (*client.API, error) {
+	made, err := client.New(client.Options{
+		URL: apiURL, Key: secret, HTTP: &http.Client{Transport: t}, Timeout: timeout, Deadline: timeout, Attempts: 1, KeepDenials: true,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("make a client: %w", err)
+	}
+	return made.API, nil
 }
 
 // RoundTrip answers a request. The error is always nil.
-func (t inProcess) RoundTrip(r *http.Request) (*http.Response, error) {
-	asked := r.Clone(r.Context())
+func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
+	ctx := r.Context()
+	if t.key != nil {
+		ctx = access.As(ctx, t.key)
+	}
+	asked := r.Clone(ctx)
+	if t.key != nil {
+		asked.Header.Del("Authorization")
+	}
 	asked.RequestURI, asked.RemoteAddr, asked.Host = r.URL.RequestURI(), t.sender.RemoteAddr, t.sender.Host
 	asked.TLS = t.sender.TLS
 	if asked.Body == nil {
@@ -77,16 +109,4 @@ func (a *recorder) WriteHeader(status int) {
 func (a *recorder) Write(text []byte) (int, error) {
 	a.WriteHeader(http.StatusOK)
 	return a.body.Write(text)
-}
-
-// newAPI returns a client of the API for one call, with the key of its session.
-func (c *call) newAPI(secret string) (*client.API, error) {
-	made, err := client.New(client.Options{
-		URL: apiURL, Key: secret, HTTP: &http.Client{Transport: inProcess{c.console.cfg.API, c.r}}, Timeout: callTimeout, Deadline: callTimeout,
-		Attempts: 1, KeepDenials: true,
-	})
-	if err != nil {
-		return nil, fmt.Errorf("make a client: %w", err)
-	}
-	return made.API, nil
 }

@@ -1,0 +1,67 @@
+package main
+
+import (
+	"net/http"
+
+	"github.com/quotasvc/quotasvc/internal/portal"
+	"github.com/quotasvc/quotasvc/internal/portal/link"
+	"github.com/quotasvc/quotasvc/internal/portal/look"
+)
+
+// pagesConfig is about pages: the customer's, and the console.
+type pagesConfig struct {
+	PortalURL        string   `name:"portal-url" env:"QUOTASVC_PORTAL_URL" placeholder:"URL" group:"Pages" help:"Scheme and host at which browsers find this service, such as https://quota.example.com: links to a tenant's page begin with them. Default: where the request for the link was sent."`
+	PortalAncestors  []string `name:"portal-frame-ancestors" env:"QUOTASVC_PORTAL_FRAME_ANCESTORS" placeholder:"ORIGIN,..." group:"Pages" help:"Origins whose pages may show a tenant's page in a frame, such as https://app.example.com or https://*.example.com. Default: none."`
+	PortalName       string   `name:"portal-name" env:"QUOTASVC_PORTAL_NAME" placeholder:"TEXT" group:"Pages" help:"Whose product a tenant's page is about: its title, and the text of the logo."`
+	PortalTheme      string   `name:"portal-theme" env:"QUOTASVC_PORTAL_THEME" placeholder:"NAME=#RRGGBB,..." group:"Pages" help:"Colours of a tenant's page: ground, text and accent, and the same with -dark. Colours that could not be read on their ground are refused."`
+	PortalLogo       string   `name:"portal-logo" env:"QUOTASVC_PORTAL_LOGO" placeholder:"FILE" group:"Pages" help:"Logo of a tenant's page: PNG or SVG, at most 65536 bytes. It is read at start."`
+	ConsoleAncestors []string `name:"console-frame-ancestors" env:"QUOTASVC_CONSOLE_FRAME_ANCESTORS" placeholder:"ORIGIN,..." group:"Pages" help:"Origins whose pages may show the console in a frame. They must be of the console's site, or its cookie stays away. Default: none."`
+
+	look                        *look.Look // of the settings, when they are checked
+	portalFrames, consoleFrames string
+}
+
+func (c *pagesConfig) check(check *checker) {
+	if c.PortalURL != "" {
+		problem := link.CheckBase(c.PortalURL)
+		check.require(problem == "", settingName("portal-url"), "%s", problem)
+	}
+	var err error
+	c.look, err = look.New(c.PortalName, c.PortalTheme, c.PortalLogo)
+	check.require(err == nil, settingName("portal-name")+", -theme, -logo", "%v", err)
+	c.portalFrames, err = look.Ancestors(c.PortalAncestors)
+	check.require(err == nil, settingName("portal-frame-ancestors"), "%v", err)
+	c.consoleFrames, err = look.Ancestors(c.ConsoleAncestors)
+	check.require(err == nil, settingName("console-frame-ancestors"), "%v", err)
+}
+
+// openPortal makes the page of tenants, beside the API.
+func (s *service) openPortal(cfg *serviceConfig, links *link.Store) error {
+	pages, err := portal.New(portal.Config{
+		API: s.api, Links: links, Look: cfg.look, Ancestors: cfg.portalFrames, Embedded: len(cfg.PortalAncestors) > 0, Log: s.log,
+	})
+	if err != nil {
+		return err
+	}
+	s.sites = append(s.sites, pages)
+	return nil
+}
+
+// site serves pages below some paths.
+type site interface {
+	http.Handler
+	Has(path string) bool
+}
+
+// beside returns a handler that serves what sites have, and everything else by the API.
+func beside(api http.Handler, sites ...site) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		for _, s := range sites {
+			if s.Has(r.URL.Path) {
+				s.ServeHTTP(w, r)
+				return
+			}
+		}
+		api.ServeHTTP(w, r)
+	})
+}

@@ -1,0 +1,153 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+)
+
+func TestPortal_InChromium_ReadsAndEnds(t *testing.T) {
+	t.Parallel()
+	c := newConsole(t, "QUOTASVC_PORTAL_THEME=accent=#0a6b43,accent-dark=#5fd3a1", "QUOTASVC_PORTAL_NAME=Acme Cloud")
+	b := newChromium(t, c)
+	script := axe(t)
+	link := c.link(t, "acme", object{"return_url": "https://app.example/billing"})
+	b.open(link)
+	b.shows("Usage of acme")
+	at := result(b, chromedp.Location())
+	if strings.Contains(at, "open") {
+		t.Errorf("the address has the secret: %s", at)
+	}
+	if n := result(b, chromedp.Evaluate[int]("history.length")); n > 2 {
+		t.Errorf("the history has %d entries", n)
+	}
+	path := strings.TrimPrefix(at, b.at)
+	for _, page := range []string{path, path + "?meter=credits", path + "statements/api_calls", path + "statements/api_calls/current"} {
+		for _, scheme := range []string{"light", "dark"} {
+			b.dark(scheme)
+			b.open(page)
+			b.accessible(script)
+		}
+	}
+	b.do(chromedp.EmulateViewport(360, 740))
+	b.open(path)
+	if wide := result(b, chromedp.Evaluate[bool]("document.documentElement.scrollWidth > innerWidth")); wide {
+		t.Error("the page is wider than a phone")
+	}
+	accent := result(b, chromedp.Evaluate[string](`getComputedStyle(document.querySelector("main a")).color`))
+	if accent != "rgb(95, 211, 161)" { // dark
+		t.Errorf("links are %s", accent)
+	}
+	b.do(chromedp.EmulateViewport(1100, 800))
+	b.click("Statement so far")
+	b.shows("Statement of")
+	b.clean()
+	c.do(t, 204, "DELETE", "/v1/tenants/acme/portal-sessions", "", nil)
+	b.open(path)
+	b.shows("This link has ended")
+}
+
+// TestPortal_InChromium_FromAnotherSite: a link on a page of another site opens, although the cookie stays away from what that site begins.
+func TestPortal_InChromium_FromAnotherSite(t *testing.T) {
+	t.Parallel()
+	c := newConsole(t)
+	shop := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/html")
+		_, _ = fmt.Fprintf(w, `<!DOCTYPE html><title>shop</title><link rel="icon" href="data:,"><main><a href="%s%s">usage</a></main>`, strings.TrimSuffix(c.console, "/console/"), c.link(t, "acme", nil))
+	}))
+	t.Cleanup(shop.Close)
+	b := newChromium(t, c)
+	b.at = strings.Replace(shop.URL, "127.0.0.1", "localhost", 1)
+	b.open("/")
+	b.click("usage")
+	b.shows("Usage of acme")
+	if at := result(b, chromedp.Location()); strings.Contains(at, "open") {
+		t.Errorf("the address has the secret: %s", at)
+	}
+	b.clean()
+}
+
+// TestPortal_InChromium_EmbeddedWhereAllowed: in a frame of another site over TLS, and nowhere else.
+func TestPortal_InChromium_EmbeddedWhereAllowed(t *testing.T) {
+	t.Parallel()
+	var target atomic.Pointer[url.URL]
+	var frame atomic.Value
+	proxy := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { // ends TLS, as in a cluster
+		r.Header.Set("X-Forwarded-Proto", "https")
+		httputil.NewSingleHostReverseProxy(target.Load()).ServeHTTP(w, r)
+	}))
+	t.Cleanup(proxy.Close)
+	page := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/html")
+		_, _ = fmt.Fprintf(w, `<!DOCTYPE html><title>shop</title><link rel="icon" href="data:,"><main>shop<iframe title="usage" width="800" height="600" src=%q></iframe></main>`, frame.Load())
+	})
+	shop, stranger := httptest.NewServer(page), httptest.NewServer(page)
+	t.Cleanup(shop.Close)
+	t.Cleanup(stranger.Close)
+	elsewhere := func(s *httptest.Server) string { return strings.Replace(s.URL, "127.0.0.1", "localhost", 1) } // another site
+	c := newConsole(t, "QUOTASVC_PORTAL_FRAME_ANCESTORS="+elsewhere(shop), "QUOTASVC_PORTAL_URL="+proxy.URL)
+	target.Store(urlOf(t, strings.TrimSuffix(c.console, "/console/")))
+	frame.Store(proxy.URL + c.link(t, "acme", nil))
+
+	b := newChromium(t, c, chromedp.Flag("ignore-certificate-errors", true))
+	b.at = elsewhere(stranger)
+	b.open("/")
+	b.until(`frames.length === 1`)
+	b.complains("frame-ancestors")
+	b.at = elsewhere(shop)
+	b.open("/")
+	c.logged(`"route":"GET /portal/{link}/{$}","status":200`, 1)
+	b.clean()
+}
+
+// complains waits until a page complains about something, and forgets it.
+func (b *tab) complains(text string) {
+	b.t.Helper()
+	for end := time.Now().Add(soon); ; time.Sleep(50 * time.Millisecond) {
+		b.mu.Lock()
+		all := strings.Join(b.wrong, "\n")
+		b.mu.Unlock()
+		if strings.Contains(all, text) {
+			break
+		}
+		if time.Now().After(end) {
+			b.t.Fatalf("no complaint about %s: %s", text, all)
+		}
+	}
+	b.mu.Lock()
+	b.wrong = nil
+	b.mu.Unlock()
+}
+
+// TestPortal_Screenshots writes the pictures of docs/portal.md, if asked: make console-pictures.
+func TestPortal_Screenshots(t *testing.T) {
+	dir := os.Getenv("QUOTASVC_CONSOLE_PICTURES")
+	if dir == "" {
+		t.Skip("pictures are made by make console-pictures")
+	}
+	c := newConsole(t, "QUOTASVC_PORTAL_THEME=accent=#0a6b43,accent-dark=#5fd3a1", "QUOTASVC_PORTAL_NAME=Acme Cloud")
+	c.month(t)
+	c.do(t, 201, "PUT", "/v1/limits/search", "", object{"per": []string{"tenant"}, "kind": "token_bucket", "rate": "600/min", "burst": 100, "match": object{"route": "/search/*"}})
+	link := c.link(t, "acme", object{"return_url": "https://app.example/billing"})
+	for name, args := range map[string][]any{"portal": {int64(1000), int64(900), "light", "en"}, "portal-phone": {int64(390), int64(844), "dark", "de"}} {
+		b := newChromium(t, c, chromedp.Flag("lang", args[3]), chromedp.Flag("accept-lang", args[3]))
+		b.do(chromedp.EmulateViewport(args[0].(int64), args[1].(int64)))
+		b.dark(args[2].(string))
+		b.open(link)
+		b.open(strings.TrimPrefix(result(b, chromedp.Location()), b.at) + "?meter=credits")
+		time.Sleep(300 * time.Millisecond)                                                                                    // fonts
+		if err := os.WriteFile(filepath.Join(dir, name+".png"), result(b, chromedp.CaptureScreenshot()), 0o644); err != nil { //nolint:gosec // for everybody
+			t.Fatal(err)
+		}
+	}
+}

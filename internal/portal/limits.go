@@ -1,0 +1,128 @@
+package portal
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/quotasvc/quotasvc/client"
+	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
+)
+
+const (
+	// limitsMax bounds the limits on the page. Each may be a question to Redis.
+	limitsMax = 20
+
+	// limitsRead bounds the limits that are looked at.
+	limitsRead = 1000
+)
+
+// limitRow is a limit that applies to the tenant.
+type limitRow struct {
+	rule  string
+	match client.LimitMatch
+	per   []client.LimitPer
+	rate  string
+	burst int64
+	state *client.LimitState // nil: there are many buckets, or it cannot be read
+}
+
+// readLimits reads the limits that apply to the tenant: its plan's, and the general ones that those do not replace.
+func (o *overview) readLimits(v *visit) {
+	ctx := v.r.Context()
+	plan, err := v.GetPlan(ctx, o.Plan)
+	if err != nil {
+		o.failed.limits = true
+		return
+	}
+	own := map[string]bool{}
+	for _, l := range plan.Limits {
+		own[l.Rule] = true
+		if l.Mode != client.LimitModeShadow {
+			o.addLimit(limitRow{rule: l.Rule, match: l.Match, per: l.Per, rate: l.Rate, burst: l.Burst})
+		}
+	}
+	looked := 0
+	for l, err := range v.AllLimits(ctx, client.ListLimitsQuery{Limit: 500}) {
+		if err != nil {
+			o.failed.limits = true
+			return
+		}
+		if looked++; looked > limitsRead || len(o.limits) >= limitsMax {
+			break
+		}
+		if l.Mode != client.LimitModeShadow && !own[l.Rule] {
+			o.addLimit(limitRow{rule: l.Rule, match: l.Match, per: l.Per, rate: l.Rate, burst: l.Burst})
+		}
+	}
+	for i := range o.limits {
+		l := &o.limits[i]
+		if len(l.per) != 1 || l.per[0] != client.LimitPerTenant {
+			continue
+		}
+		if state, err := v.GetLimitState(ctx, l.rule, client.GetLimitStateQuery{Tenant: v.link.Tenant}); err == nil {
+			l.state = state
+		}
+	}
+}
+
+// addLimit adds a limit if it applies to the tenant. Those that all tenants share say nothing about this one.
+func (o *overview) addLimit(l limitRow) {
+	m := l.match
+	elsewhere := m.Tenant != "" && m.Tenant != o.Tenant.Tenant || m.Plan != "" && m.Plan != o.Plan
+	if elsewhere || len(o.limits) >= limitsMax || slices.Contains(l.per, client.LimitPerGlobal) {
+		return
+	}
+	o.limits = append(o.limits, l)
+}
+
+// whatText says to what a limit applies.
+func (v *visit) whatText(l *limitRow) string {
+	text := v.say("limits.any")
+	switch {
+	case l.match.Route != "":
+		text = v.say("limits.route", "route", strings.TrimSpace(l.match.Method+" "+string(l.match.Route)))
+	case l.match.Meter != "":
+		text = v.say("limits.meter", "meter", l.match.Meter)
+	}
+	for _, per := range l.per {
+		if per == client.LimitPerSubject || per == client.LimitPerRoute || per == client.LimitPerIP {
+			text += ", " + v.say("limits.each."+string(per))
+		}
+	}
+	return text
+}
+
+// rateText says how much a limit allows.
+func (v *visit) rateText(l *limitRow) string {
+	rate, err := rule.ParseRate(l.rate)
+	if err != nil { // a limit of what runs at the same time has none
+		return v.say("limits.together", "n", v.lang.Number(l.burst))
+	}
+	return v.say("limits.rates", "n", v.lang.Number(rate.Count), "time", v.timeText(rate))
+}
+
+// timeText writes the period of a rate.
+func (v *visit) timeText(rate rule.Rate) string {
+	if rate.Month {
+		return v.say("time.month")
+	}
+	for _, u := range []struct {
+		key    string
+		length time.Duration
+	}{{"time.week", 7 * 24 * time.Hour}, {"time.day", 24 * time.Hour}, {"time.hour", time.Hour}, {"time.minute", time.Minute}, {"time.second", time.Second}} {
+		if rate.Period >= u.length && rate.Period%u.length == 0 {
+			return v.lang.Count(u.key, int64(rate.Period/u.length))
+		}
+	}
+	return strconv.FormatInt(rate.Period.Milliseconds(), 10) + " ms"
+}
+
+// nowText says how much of a limit is left.
+func (v *visit) nowText(l *limitRow) string {
+	if l.state == nil {
+		return v.say("limits.own")
+	}
+	return v.say("limits.of", "left", v.lang.Number(max(0, l.state.Remaining)), "all", v.lang.Number(l.state.Limit))
+}

@@ -1,0 +1,106 @@
+package look
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"regexp"
+	"strings"
+	"unicode/utf8"
+)
+
+const (
+	// LogoMax bounds a logo in bytes: every visitor loads it.
+	LogoMax = 64 << 10
+
+	// NameMax bounds the name in characters.
+	NameMax = 64
+
+	// AncestorsMax bounds the origins, which every answer lists.
+	AncestorsMax = 20
+)
+
+// Look is how the pages look.
+type Look struct {
+	Name     string // whose pages these are; may be empty
+	Style    []byte // a stylesheet with the colours
+	Logo     []byte // nil: none
+	LogoType string // the media type of Logo
+}
+
+// New returns a look. logo is the path of a file; empty: none. The error joins all faults.
+func New(name, theme, logo string) (*Look, error) {
+	l := &Look{Name: name}
+	var faults []error
+	if utf8.RuneCountInString(name) > NameMax || strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7f || r == utf8.RuneError }) {
+		faults = append(faults, fmt.Errorf("the name must have at most %d characters, without control characters", NameMax))
+	}
+	t, err := ParseTheme(theme)
+	if err == nil {
+		l.Style = t.style()
+	}
+	faults = append(faults, err)
+	if logo != "" {
+		l.Logo, l.LogoType, err = readLogo(logo)
+		faults = append(faults, err)
+	}
+	return l, errors.Join(faults...)
+}
+
+// readLogo reads a picture and returns its media type.
+func readLogo(path string) ([]byte, string, error) {
+	f, err := os.Open(path) //nolint:gosec // the operator names the file
+	if err != nil {
+		return nil, "", fmt.Errorf("the logo: %w", err)
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, LogoMax+1))
+	switch {
+	case err != nil:
+		return nil, "", fmt.Errorf("the logo: %w", err)
+	case len(text) > LogoMax:
+		return nil, "", fmt.Errorf("the logo %s has more than %d bytes", path, LogoMax)
+	case bytes.HasPrefix(text, []byte("\x89PNG\r\n\x1a\n")):
+		return text, "image/png", nil
+	case utf8.Valid(text) && isSVG(text):
+		return text, "image/svg+xml", nil
+	}
+	return nil, "", fmt.Errorf("the logo %s is neither PNG nor SVG", path)
+}
+
+// isSVG reports whether a text begins as an SVG picture does.
+func isSVG(text []byte) bool {
+	start := bytes.TrimSpace(text)
+	if bytes.HasPrefix(start, []byte("<?xml")) || bytes.HasPrefix(start, []byte("<!--")) {
+		return bytes.Contains(start, []byte("<svg"))
+	}
+	return bytes.HasPrefix(start, []byte("<svg"))
+}
+
+// ancestor has neither blanks nor semicolons nor quotes: it cannot begin another directive.
+var ancestor = regexp.MustCompile(`^https?://(\*\.)?[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?(:[0-9]{1,5})?$`)
+
+// Ancestors returns the directive of Content-Security-Policy that lets pages of these origins show ours. Without any it lets nobody. "self" is our
+// own origin.
+func Ancestors(origins []string) (string, error) {
+	if len(origins) > AncestorsMax {
+		return "", fmt.Errorf("has %d origins; at most %d are allowed", len(origins), AncestorsMax)
+	}
+	out := "frame-ancestors"
+	for _, o := range origins {
+		switch o = strings.TrimSpace(o); {
+		case o == "self":
+			out += " 'self'"
+		case ancestor.MatchString(o):
+			out += " " + o
+		default:
+			return "", fmt.Errorf("%.128q is no origin; write https://app.example.com, https://*.example.com or self", o)
+		}
+	}
+	if len(origins) == 0 {
+		out += " 'none'"
+	}
+	return out, nil
+}

@@ -1,0 +1,87 @@
+package portal
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/quotasvc/quotasvc/client"
+)
+
+// statementList is the periods of a meter.
+type statementList struct {
+	*overview
+
+	page *client.StatementList
+}
+
+// showStatements lists the statements of a meter, the newest first.
+func showStatements(v *visit) error {
+	o, err := v.read()
+	if err != nil {
+		return err
+	}
+	o.meter = v.r.PathValue("meter")
+	page, err := v.ListStatements(v.r.Context(), v.link.Tenant, client.ListStatementsQuery{Meter: o.meter, Cursor: v.r.URL.Query().Get("cursor"), Limit: 50})
+	if err != nil {
+		return err
+	}
+	return v.render(http.StatusOK, statementsPage(v, &statementList{o, page}))
+}
+
+// statementView is the statement of one period.
+type statementView struct {
+	*overview
+
+	s *client.Statement
+}
+
+// showStatement shows the statement of a period, for paper too.
+func showStatement(v *visit) error {
+	o, err := v.read()
+	if err != nil {
+		return err
+	}
+	o.meter = v.r.PathValue("meter")
+	s, err := v.GetStatement(v.r.Context(), v.link.Tenant, o.meter, v.r.PathValue("period"), client.GetStatementQuery{})
+	if err != nil {
+		return err
+	}
+	return v.render(http.StatusOK, statementPage(v, &statementView{o, s}))
+}
+
+// sum is one step from the opening to the closing of a period.
+type sum struct {
+	key    string
+	amount int64
+}
+
+// sums returns the steps.
+func (s *statementView) sums() []sum {
+	return []sum{
+		{"statement.granted", s.s.Granted},
+		{"statement.refunded", s.s.Refunded},
+		{"statement.adjusted", s.s.Adjusted},
+		{"statement.used", -s.s.Used},
+		{"statement.expired", -s.s.Expired},
+	}
+}
+
+// signed writes a step.
+func (v *visit) signed(n int64) string {
+	if n > 0 {
+		return "+" + v.lang.Number(n)
+	}
+	return v.lang.Number(n)
+}
+
+// periodText writes a period.
+func (v *visit) periodText(o *overview, start, end *time.Time) string {
+	switch {
+	case start == nil:
+		return ""
+	case end == nil:
+		return v.say("statement.open", "from", v.lang.Moment(start.In(o.zone)))
+	default:
+		return v.say("statement.from", "from", v.lang.Moment(start.In(o.zone)), "to", v.lang.Moment(end.In(o.zone)))
+	}
+}

@@ -1,0 +1,103 @@
+package words
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+func open(t *testing.T) *Book {
+	t.Helper()
+	b, err := Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+var place = regexp.MustCompile(`\{[a-z]+\}`)
+
+func placesOf(text string) []string {
+	found := place.FindAllString(text, -1)
+	slices.Sort(found)
+	return slices.Compact(found)
+}
+
+// TestLanguages_HaveTheSameMessages: with the same places, and none that no page asks for.
+func TestLanguages_HaveTheSameMessages(t *testing.T) {
+	t.Parallel()
+	b := open(t)
+	english := b.languages[0].messages
+	for _, l := range b.languages[1:] {
+		for key := range l.messages {
+			if _, ok := english[key]; !ok {
+				t.Errorf("%s has %s, which English has not", l.Tag, key)
+			}
+		}
+		for key, text := range english {
+			if theirs := l.messages[key]; theirs == "" || !slices.Equal(placesOf(text), placesOf(theirs)) {
+				t.Errorf("%s says %s as %q, which has not the places of %q", l.Tag, key, theirs, text)
+			}
+		}
+	}
+	var pages strings.Builder
+	for _, pattern := range []string{"../*.go", "../*.templ", "*.go"} {
+		names, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range names {
+			text, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			pages.Write(text)
+		}
+	}
+	for _, m := range regexp.MustCompile(`(?:Say|Count|say)\("([a-z.]+)"`).FindAllStringSubmatch(pages.String(), -1) {
+		if _, ok := english[m[1]]; !ok && !strings.HasSuffix(m[1], ".") {
+			t.Errorf("a page says %s, which is no message", m[1])
+		}
+	}
+	composed := regexp.MustCompile(`^(source|limits\.each)\.|^(ended|problem)\.note$`)
+	for key := range english {
+		if !composed.MatchString(key) && !strings.Contains(pages.String(), `"`+strings.TrimSuffix(key, ".one")+`"`) {
+			t.Errorf("no page says %s", key)
+		}
+	}
+}
+
+func TestFor_TheLanguageOfTheBrowser(t *testing.T) {
+	t.Parallel()
+	b := open(t)
+	for header, want := range map[string]string{
+		"": "en", "de": "de", "de-AT,de;q=0.9,en;q=0.5": "de", "fr,de;q=0.5": "de", "fr": "en", "en-GB,de": "en", "*": "en", ";;;": "en", strings.Repeat("de,", 1000): "en",
+	} {
+		if got := b.For(header).Tag; got != want {
+			t.Errorf("%.40q gets %s, want %s", header, got, want)
+		}
+	}
+}
+
+func TestLanguages_NumbersAndDays(t *testing.T) {
+	t.Parallel()
+	b := open(t)
+	at := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
+	for header, want := range map[string][]string{
+		"en": {"1,234,567", "\u221212", "1 March 2026", "1 March 2026, 13:05"},
+		"de": {"1.234.567", "\u221212", "1. März 2026", "1. März 2026, 13:05"},
+	} {
+		l := b.For(header)
+		got := []string{l.Number(1234567), l.Number(-12), l.Moment(at), l.Moment(at.Add(13*time.Hour + 5*time.Minute))}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: %q, want %q", header, got, want)
+		}
+		if len(l.months) != 12 {
+			t.Errorf("%s has %d months", header, len(l.months))
+		}
+	}
+}
