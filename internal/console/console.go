@@ -128,6 +128,8 @@ func (c *Console) pages() map[string]page {
 		"GET " + tenant + "/journal":                         {show: showJournal},
 		"GET " + tenant + "/journal.csv":                     {show: sendJournal},
 		"GET " + tenant + "/usage.csv":                       {show: sendUsage},
+		"GET " + tenant + "/lists/{list}":                    {show: sendList},
+		"GET " + Prefix + "tenants.csv":                      {show: sendTenants},
 		"GET " + tenant + "/statements/{meter}":              {show: showStatements},
 		"GET " + tenant + "/statements/{meter}/{period}":     {show: showStatement},
 		"GET " + tenant + "/statements/{meter}/{period}/csv": {show: sendStatement},

@@ -169,27 +169,3 @@ func sendJournal(c *call) error {
 	w.Flush()
 	return nil
 }
-
-// sendUsage sends the use by day as CSV.
-func sendUsage(c *call) error {
-	t, err := c.readTenant()
-	if err != nil {
-		return err
-	}
-	t.readBalances(c)
-	list, err := c.ListUsage(c.ctx, t.Tenant.Tenant, client.ListUsageQuery{Meter: t.meter, From: t.from, To: t.to, By: "day", Timezone: t.Timezone})
-	if err != nil {
-		return err
-	}
-	t.usage = part[*client.UsageList]{value: list}
-	w := c.sheet(t.Tenant.Tenant + "-" + t.meter + "-use.csv")
-	_ = w.Write([]string{"day", "timezone", "meter", "unit", "used", "overage", "refunded", "operations"})
-	for _, d := range t.days() {
-		_ = w.Write([]string{
-			d.day, t.Timezone, t.meter, cell(t.unit(t.meter)), strconv.FormatInt(d.use.Used, 10), strconv.FormatInt(d.use.Overage, 10),
-			strconv.FormatInt(d.use.Refunded, 10), strconv.FormatInt(d.use.Operations, 10),
-		})
-	}
-	w.Flush()
-	return nil
-}

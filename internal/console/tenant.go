@@ -13,7 +13,6 @@ import (
 )
 
 const (
-	chartDays   = 31 // a month of use
 	periodsNext = 12
 	entriesHere = 12 // on the tenant's page; the journal has all
 	holdsHere   = 50
@@ -43,6 +42,7 @@ type tenantView struct {
 
 	zone    *time.Location
 	units   map[string]string // of meters
+	by      string            // the length of the chart's steps: hour, day or month
 	meter   string            // whose chart, periods and subjects are shown; empty: there is none
 	from    time.Time         // of the chart
 	to      time.Time
@@ -54,6 +54,11 @@ type tenantView struct {
 	holds   part[*client.HoldList]
 	entries part[*client.EntryList]
 	terms   part[*client.TermsList]
+	reached part[*client.EventList]  // thresholds
+	refused part[*client.DenialList] // the last ones
+	granted granted
+
+	gaugeMeters []string // of the catalogue, in order
 }
 
 // unit returns the unit of a meter.
@@ -80,7 +85,17 @@ func (c *call) readTenant() (*tenantView, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &tenantView{Tenant: t, zone: zoneOf(t.Timezone), units: c.readUnits(), now: c.console.now()}, nil
+	v := &tenantView{Tenant: t, zone: zoneOf(t.Timezone), units: map[string]string{}, now: c.console.now()}
+	for m, err := range c.AllMeters(c.ctx, client.ListMetersQuery{Limit: 500}) {
+		if err != nil {
+			break // units are then called units
+		}
+		v.units[m.Meter] = m.Unit
+		if m.Kind == client.MeterKindGauge {
+			v.gaugeMeters = append(v.gaugeMeters, m.Meter)
+		}
+	}
+	return v, nil
 }
 
 // readBalances reads the balances, and chooses the meter of the page.
@@ -100,9 +115,26 @@ func (v *tenantView) readBalances(c *call) {
 	if len(items) > 0 {
 		v.now = items[0].AsOf // the ledger's time, which a test clock may have moved
 	}
-	local := v.now.In(v.zone)
-	v.to = v.now
-	v.from = time.Date(local.Year(), local.Month(), local.Day()-chartDays+1, 0, 0, 0, 0, v.zone)
+	v.chooseSteps(c.r.URL.Query().Get("by"))
+}
+
+// termsRead bounds the changes of terms that a page looks through. The API lists them oldest first.
+const termsRead = 2000
+
+// readTerms reads the terms, the newest first.
+func (v *tenantView) readTerms(c *call) {
+	list := &client.TermsList{}
+	for t, err := range c.AllTerms(c.ctx, v.Tenant.Tenant, client.ListTermsQuery{Limit: 500}) {
+		if err != nil {
+			v.terms.err = explain(err)
+			return
+		}
+		if list.Items = append(list.Items, t); len(list.Items) == termsRead {
+			break
+		}
+	}
+	slices.Reverse(list.Items)
+	v.terms.value = list
 }
 
 // showTenant shows a tenant.
@@ -121,7 +153,7 @@ func showTenant(c *call) error {
 	})
 	if v.meter != "" {
 		ask(func() {
-			v.usage = take(c.ListUsage(c.ctx, id, client.ListUsageQuery{Meter: v.meter, From: v.from, To: v.to, By: "day", Timezone: v.Timezone}))
+			v.usage = take(c.ListUsage(c.ctx, id, client.ListUsageQuery{Meter: v.meter, From: v.from, To: v.to, By: v.by, Timezone: v.Timezone}))
 		})
 		ask(func() {
 			v.users = take(c.ListUsage(c.ctx, id, client.ListUsageQuery{Meter: v.meter, From: v.from, To: v.to, By: "month", GroupBy: "subject", Timezone: v.Timezone}))
@@ -133,10 +165,14 @@ func showTenant(c *call) error {
 	ask(func() {
 		v.holds = take(c.ListHolds(c.ctx, id, client.ListHoldsQuery{Status: string(client.HoldStatusActive), Limit: holdsHere}))
 	})
-	ask(func() { v.terms = take(c.ListTerms(c.ctx, id, client.ListTermsQuery{Limit: termsHere})) })
+	ask(func() { v.readReached(c) })
+	ask(func() { v.readRefused(c) })
+	ask(func() { v.readGranted(c) })
+	ask(func() { v.readTerms(c) })
 	if err := g.Wait(); err != nil {
 		return err
 	}
+	v.readCaps(c) // of the subjects that are known now
 	return c.render(http.StatusOK, tenantPage(c, v))
 }
 
@@ -200,6 +236,15 @@ func grantStripes(b *client.Balance) []stripe {
 // percent writes a share of a width.
 func percent(p float64) string { return formatFloat(math.Round(p*100)/100) + "%" }
 
+// usedPercent is share as a number.
+func usedPercent(b *client.Balance) int {
+	whole := b.Used + b.Held + b.Remaining
+	if whole <= 0 {
+		return 0
+	}
+	return int(math.Floor(float64(b.Used) / float64(whole) * 100))
+}
+
 // share says how much of what there was is used, in percent, rounded down so that 100 means all.
 func share(b *client.Balance) string {
 	whole := b.Used + b.Held + b.Remaining
@@ -209,31 +254,14 @@ func share(b *client.Balance) string {
 	return num(int64(math.Floor(float64(b.Used)/float64(whole)*100))) + " %"
 }
 
-// dayUse is the use of one day.
-type dayUse struct {
-	day  string
-	unix int64
-	use  client.Usage
-}
-
-// days returns the use of each day of the chart, also of those without any.
-func (v *tenantView) days() []dayUse {
-	if v.usage.value == nil {
-		return nil
-	}
-	found := map[int64]client.Usage{}
-	for _, u := range v.usage.value.Items {
-		found[u.Start.Unix()] = u
-	}
-	var out []dayUse
-	for day := v.from; day.Before(v.to); day = time.Date(day.Year(), day.Month(), day.Day()+1, 0, 0, 0, 0, v.zone) {
-		out = append(out, dayUse{day.Format("2006-01-02"), day.Unix(), found[day.Unix()]})
-	}
-	return out
-}
-
-// subjects returns the use of each subject over the days of the chart, the largest first.
+// subjects returns the use of the subjects that used most over the time of the chart, the largest first.
 func (v *tenantView) subjects() []client.Usage {
+	list := v.everySubject()
+	return list[:min(len(list), subjectsHere)]
+}
+
+// everySubject returns the use of each.
+func (v *tenantView) everySubject() []client.Usage {
 	if v.users.value == nil {
 		return nil
 	}
@@ -252,7 +280,7 @@ func (v *tenantView) subjects() []client.Usage {
 	slices.SortFunc(list, func(a, b client.Usage) int {
 		return cmp.Or(cmp.Compare(b.Used, a.Used), cmp.Compare(a.Group["subject"], b.Group["subject"]))
 	})
-	return list[:min(len(list), subjectsHere)]
+	return list
 }
 
 // subjectsHere bounds the subjects on the page.

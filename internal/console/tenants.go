@@ -15,6 +15,7 @@ const tenantsPerPage = 50
 type tenantsView struct {
 	prefix, plan, status, near, meter, sort, cursor string
 
+	query   client.ListTenantsQuery
 	tenants []client.Tenant
 	next    string
 	units   map[string]string // of meters, if standings are shown
@@ -34,8 +35,13 @@ func (v *tenantsView) link(cursor string) string {
 	return with(path("tenants"), "q", v.prefix, "plan", v.plan, "status", v.status, "near", v.near, "meter", v.meter, "sort", v.sort, "cursor", cursor)
 }
 
+// csv returns the path of the list as a file.
+func (v *tenantsView) csv() string {
+	return with(path("tenants.csv"), "q", v.prefix, "plan", v.plan, "status", v.status, "near", v.near, "meter", v.meter, "sort", v.sort)
+}
+
 // readTenants asks for a page of the list.
-func (c *call) readTenants() (*tenantsView, error) {
+func (c *call) readTenants(limit int64) (*tenantsView, error) {
 	given := c.r.URL.Query()
 	get := func(name string) string { return strings.TrimSpace(given.Get(name)) }
 	v := &tenantsView{prefix: get("q"), plan: get("plan"), status: get("status"), near: get("near"), meter: get("meter"), sort: get("sort"), cursor: get("cursor")}
@@ -45,7 +51,7 @@ func (c *call) readTenants() (*tenantsView, error) {
 	if v.prefix != "" { // the beginning of an id is looked up in all tenants
 		v.plan, v.status, v.near, v.meter, v.sort = "", "", "", "", ""
 	}
-	q := client.ListTenantsQuery{Limit: tenantsPerPage, Cursor: v.cursor, Prefix: v.prefix, Plan: v.plan, Status: v.status, Meter: v.meter, Sort: v.sort}
+	v.query = client.ListTenantsQuery{Limit: limit, Cursor: v.cursor, Prefix: v.prefix, Plan: v.plan, Status: v.status, Meter: v.meter, Sort: v.sort}
 	if v.near != "" {
 		percent, err := strconv.ParseInt(v.near, 10, 64)
 		if err != nil || percent < 1 || percent > 100 {
@@ -54,25 +60,30 @@ func (c *call) readTenants() (*tenantsView, error) {
 				fields: []client.FieldError{{Field: "near", Message: "is " + strconv.Quote(clip(v.near))}},
 			}
 		}
-		q.Near = percent
-	}
-	list, err := c.ListTenants(c.ctx, q)
-	if err != nil {
-		return v, err
-	}
-	v.tenants = list.Items
-	if list.NextCursor != nil {
-		v.next = *list.NextCursor
+		v.query.Near = percent
 	}
 	if v.stands() {
 		v.units = c.readUnits()
 	}
-	return v, nil
+	return v, v.read(c)
+}
+
+// read reads the page of the view's cursor.
+func (v *tenantsView) read(c *call) error {
+	list, err := c.ListTenants(c.ctx, v.query)
+	if err != nil {
+		return err
+	}
+	v.tenants, v.next = list.Items, ""
+	if list.NextCursor != nil {
+		v.next = *list.NextCursor
+	}
+	return nil
 }
 
 // showTenants lists tenants: those whose ids begin with something, or those of a plan, with a status, near their end.
 func showTenants(c *call) error {
-	v, err := c.readTenants()
+	v, err := c.readTenants(tenantsPerPage)
 	status := http.StatusOK
 	if err != nil {
 		v.problem = explain(err)

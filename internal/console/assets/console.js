@@ -3,12 +3,30 @@
 (() => {
 	const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
-	// Draws the chart of a table: one row per day.
+	// Draws a line where something happened in a chart, with its name beside it.
+	function line(u, i, text) {
+		const x = Math.round(u.valToPos(i, "x", true)), { left, width, top, height } = u.bbox, ratio = devicePixelRatio;
+		u.ctx.save();
+		u.ctx.strokeStyle = u.ctx.fillStyle = css("--held");
+		u.ctx.lineWidth = ratio;
+		u.ctx.setLineDash([4 * ratio, 3 * ratio]);
+		u.ctx.beginPath();
+		u.ctx.moveTo(x, top);
+		u.ctx.lineTo(x, top + height);
+		u.ctx.stroke();
+		u.ctx.font = 11 * ratio + "px " + css("--sans");
+		u.ctx.textBaseline = "top";
+		u.ctx.textAlign = x > left + width / 2 ? "right" : "left";
+		u.ctx.fillText(text, x + (u.ctx.textAlign === "left" ? 4 : -4) * ratio, top + 2 * ratio);
+		u.ctx.restore();
+	}
+
+	// Draws the chart of a table: one row per step.
 	function draw(box) {
 		const table = document.getElementById(box.dataset.chart);
 		if (!table || !window.uPlot) return;
 		const rows = [...table.tBodies[0].rows];
-		const days = rows.map((r) => r.dataset.day);
+		const days = rows.map((r) => r.dataset.day), shorts = rows.map((r) => r.dataset.short), marks = rows.map((r) => r.dataset.mark);
 		if (!days.length) return;
 		const data = [days.map((_, i) => i), rows.map((r) => Number(r.dataset.used) || null), rows.map((r) => Number(r.dataset.over) || null)];
 		const whole = new Intl.NumberFormat("en-US", { maximumFractionDigits: 0 });
@@ -20,11 +38,12 @@
 			width: box.clientWidth, height: 220,
 			scales: { x: { time: false, range: (_, lo, hi) => [lo - 0.6, hi + 0.6] }, y: { range: (_, lo, hi) => [0, Math.max(1, hi) * 1.05] } },
 			axes: [
-				{ ...axis, grid: { show: false }, incrs: [1, 2, 5, 7, 14], values: (_, at) => at.map((i) => (days[i] || "").slice(5)) },
+				{ ...axis, grid: { show: false }, incrs: [1, 2, 5, 7, 14], values: (_, at) => at.map((i) => shorts[i] || "") },
 				{ ...axis, size: 80, values: (_, at) => at.map((v) => whole.format(v)) },
 			],
+			hooks: { draw: [(u) => marks.forEach((text, i) => text && line(u, i, text))] },
 			series: [
-				{ label: "day", value: (_, v) => (v == null ? "" : days[v]) },
+				{ label: "at", value: (_, v) => (v == null ? "" : days[v] + (marks[v] ? " (" + marks[v] + ")" : "")) },
 				{ label: "used", fill: css("--used"), stroke: css("--used"), paths: bars, points: { show: false }, value: number },
 				{ label: "overage", fill: css("--over"), stroke: css("--over"), paths: bars, points: { show: false }, value: number },
 			],

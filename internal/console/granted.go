@@ -1,0 +1,156 @@
+package console
+
+import (
+	"cmp"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/quotasvc/quotasvc/client"
+)
+
+const (
+	// refusalsHere, limitsHere, gaugesHere and capsHere bound what a tenant's page shows; each limit, gauge and cap costs a question.
+	refusalsHere = 5
+	limitsHere   = 20
+	gaugesHere   = 20
+	capsHere     = 10
+)
+
+// granted is what a tenant's plan grants besides units: features, gauges, limits, caps of subjects.
+type granted struct {
+	features part[*client.TenantFeatures]
+	gauges   []gauged
+	limits   []limited
+	more     int // limits that are not shown
+	cap      *int64
+	caps     map[string]part[*client.Balance] // by subject
+}
+
+// gauged is a gauge of a tenant.
+type gauged struct {
+	meter string
+	part[*client.Gauge]
+}
+
+// limited is a limit that may apply to a tenant.
+type limited struct {
+	rule, kind, mode, applies, per string
+	part[*client.LimitState]       // nil: each subject, route or address has a level of its own
+}
+
+// readGranted reads it.
+func (v *tenantView) readGranted(c *call) {
+	id := v.Tenant.Tenant
+	v.granted.features = take(c.GetFeatures(c.ctx, id))
+	for _, meter := range v.gaugeMeters {
+		if len(v.granted.gauges) == gaugesHere {
+			break
+		}
+		g := take(c.GetGauge(c.ctx, id, meter, client.GetGaugeQuery{}))
+		if g.err != nil && (g.err.status == http.StatusNotFound || g.err.status == http.StatusForbidden) {
+			continue // the plan does not have it
+		}
+		v.granted.gauges = append(v.granted.gauges, gauged{meter, g})
+	}
+	plan, err := c.GetPlan(c.ctx, v.Plan)
+	if err != nil {
+		plan = &client.Plan{} // its limits and caps are missing then; the catalogue says why
+	}
+	v.readLimits(c, plan)
+	if i := slices.IndexFunc(plan.Allowances, func(a client.Allowance) bool { return a.Meter == v.meter }); i >= 0 {
+		v.granted.cap = plan.Allowances[i].PerSubject
+	}
+}
+
+// readLimits reads the limits that may apply, with the levels of those that the tenant has one bucket of.
+func (v *tenantView) readLimits(c *call, plan *client.Plan) {
+	var all []limited
+	add := func(rule string, kind client.LimitKind, mode client.LimitMode, match *client.LimitMatch, per []client.LimitPer) {
+		own := slices.Equal(per, []client.LimitPer{client.LimitPerTenant})
+		all = append(all, limited{rule: rule, kind: words(kind), mode: string(cmp.Or(mode, client.LimitModeEnforce)), applies: appliesTo(match), per: perText(per)})
+		if own && len(all) <= limitsHere {
+			all[len(all)-1].part = take(c.GetLimitState(c.ctx, rule, client.GetLimitStateQuery{Tenant: v.Tenant.Tenant}))
+		}
+	}
+	own := map[string]bool{}
+	for i := range plan.Limits {
+		l := &plan.Limits[i]
+		own[l.Rule] = true
+		add(l.Rule, l.Kind, l.Mode, &l.Match, l.Per)
+	}
+	list, err := c.ListLimits(c.ctx, client.ListLimitsQuery{Limit: perCatalogue})
+	if err != nil {
+		v.granted.limits = append(all, limited{rule: "others", part: part[*client.LimitState]{err: explain(err)}})
+		return
+	}
+	for i := range list.Items {
+		l := &list.Items[i]
+		if !own[l.Rule] && (l.Match.Tenant == "" || l.Match.Tenant == v.Tenant.Tenant) && (l.Match.Plan == "" || l.Match.Plan == v.Plan) {
+			add(l.Rule, l.Kind, l.Mode, &l.Match, l.Per)
+		}
+	}
+	v.granted.limits, v.granted.more = all[:min(len(all), limitsHere)], max(0, len(all)-limitsHere)
+}
+
+// readCaps reads what remains of the caps of the subjects that used most.
+func (v *tenantView) readCaps(c *call) {
+	if v.granted.cap == nil {
+		return
+	}
+	v.granted.caps = map[string]part[*client.Balance]{}
+	for _, u := range v.subjects() {
+		if who := u.Group["subject"]; who != "" && len(v.granted.caps) < capsHere {
+			v.granted.caps[who] = take(c.GetBalance(c.ctx, v.Tenant.Tenant, v.meter, client.GetBalanceQuery{Subject: who}))
+		}
+	}
+}
+
+// readRefused reads the last refusals.
+func (v *tenantView) readRefused(c *call) {
+	v.refused = take(c.ListDenials(c.ctx, v.Tenant.Tenant, client.ListDenialsQuery{Limit: refusalsHere}))
+}
+
+// featureNames returns the names of the features in order.
+func (g *granted) featureNames() []string {
+	if g.features.value == nil {
+		return nil
+	}
+	return slices.Sorted(maps.Keys(g.features.value.Features))
+}
+
+// featureText writes a feature's value.
+func (g *granted) featureText(name string) string {
+	switch value := any(g.features.value.Features[name]).(type) {
+	case bool:
+		if value {
+			return "yes"
+		}
+		return "no"
+	default:
+		return strings.Trim(pretty(value), `"`)
+	}
+}
+
+// overridden reports whether a feature is the tenant's own.
+func (g *granted) overridden(name string) bool {
+	return slices.Contains(g.features.value.Overridden, name)
+}
+
+// level is how much of a bucket is used, in percent.
+func level(s *client.LimitState) int {
+	if s.Limit <= 0 {
+		return 0
+	}
+	return int(min(max(0, (s.Limit-s.Remaining)*100/s.Limit), 100))
+}
+
+// back says when a bucket is full again.
+func back(s *client.LimitState) string {
+	if s.ResetAfterMs <= 0 {
+		return ""
+	}
+	return "full again in " + (time.Duration(s.ResetAfterMs) * time.Millisecond).Round(100*time.Millisecond).String()
+}

@@ -1,0 +1,255 @@
+package console
+
+import (
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/quotasvc/quotasvc/client"
+)
+
+// list is a table of a tenant's page as a file.
+type list struct {
+	header []string
+	// rows returns the rows, at most csvRowsMax.
+	rows func(*call, *tenantView) ([][]string, error)
+}
+
+// lists are the tables by their names in paths.
+func lists() map[string]list {
+	return map[string]list{
+		"grants":   {[]string{"grant", "meter", "unit", "source", "amount", "remaining", "status", "effective_at", "expires_at", "reason"}, grantRows},
+		"holds":    {[]string{"hold", "subject", "meter", "unit", "held", "status", "expires_at"}, holdRows},
+		"periods":  {[]string{"start", "end", "local_start", "timezone", "meter", "unit", "allowance"}, periodRows},
+		"refusals": {[]string{"at", "code", "meter", "rule", "subject", "route", "required", "available", "request_id"}, refusalRows},
+		"subjects": {[]string{"subject", "from", "to", "meter", "unit", "used", "refunded", "operations"}, subjectRows},
+		"terms":    {[]string{"effective_at", "plan", "apply", "usage", "timezone", "reason"}, termRows},
+	}
+}
+
+// csv returns the path of a table as a file.
+func (v *tenantView) csv(name string) string {
+	return with(path("tenants", v.Tenant.Tenant, "lists", name+".csv"), "meter", v.meter, "by", v.by)
+}
+
+// sendList sends a table of a tenant as CSV.
+func sendList(c *call) error {
+	name, isCSV := cutCSV(c.r.PathValue("list"))
+	found, ok := lists()[name]
+	if !ok || !isCSV {
+		return showNowhere(c)
+	}
+	v, err := c.readTenant()
+	if err != nil {
+		return err
+	}
+	v.readBalances(c)
+	rows, err := found.rows(c, v) // before the first byte: its error is shown as a page
+	if err != nil {
+		return err
+	}
+	return c.sendRows(v.Tenant.Tenant+"-"+name, found.header, rows)
+}
+
+// cutCSV returns the name of a file without its ending.
+func cutCSV(file string) (string, bool) {
+	const ending = ".csv"
+	if n := len(file) - len(ending); n > 0 && file[n:] == ending {
+		return file[:n], true
+	}
+	return "", false
+}
+
+// sendRows sends rows as a file. It says in its last row if it is cut.
+func (c *call) sendRows(name string, header []string, rows [][]string) error {
+	w := c.sheet(name + ".csv")
+	_ = w.Write(header)
+	for _, row := range rows[:min(len(rows), csvRowsMax)] {
+		for i := range row {
+			if _, err := strconv.ParseInt(row[i], 10, 64); err != nil { // a negative amount is no formula
+				row[i] = cell(row[i])
+			}
+		}
+		_ = w.Write(row)
+	}
+	if len(rows) > csvRowsMax {
+		_ = w.Write([]string{"cut here: narrow the question to get the rest"})
+	}
+	w.Flush()
+	return nil
+}
+
+// instantCell writes an instant for programs; empty for none.
+func instantCell(t *time.Time) string {
+	if t == nil || t.IsZero() {
+		return ""
+	}
+	return machine(*t)
+}
+
+func grantRows(c *call, v *tenantView) (rows [][]string, err error) {
+	for g, err := range c.AllGrants(c.ctx, v.Tenant.Tenant, client.ListGrantsQuery{Meter: c.r.URL.Query().Get("meter"), Limit: 500}) {
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, []string{
+			g.GrantID, g.Meter, v.unit(g.Meter), string(g.Source), formatInt(g.Amount), formatInt(g.Remaining), string(g.Status), machine(g.EffectiveAt), instantCell(g.ExpiresAt), g.Reason,
+		})
+		if len(rows) > csvRowsMax {
+			break
+		}
+	}
+	return rows, nil
+}
+
+func holdRows(c *call, v *tenantView) (rows [][]string, err error) {
+	for h, err := range c.AllHolds(c.ctx, v.Tenant.Tenant, client.ListHoldsQuery{Status: string(client.HoldStatusActive), Limit: 500}) {
+		if err != nil {
+			return nil, err
+		}
+		for _, p := range h.Items {
+			rows = append(rows, []string{h.HoldID, h.Subject, p.Meter, v.unit(p.Meter), formatInt(p.Held), string(h.Status), machine(h.ExpiresAt)})
+		}
+		if len(rows) > csvRowsMax {
+			break
+		}
+	}
+	return rows, nil
+}
+
+func periodRows(c *call, v *tenantView) (rows [][]string, err error) {
+	if v.meter == "" {
+		return nil, nil
+	}
+	got, err := c.ListPeriods(c.ctx, v.Tenant.Tenant, client.ListPeriodsQuery{Meter: v.meter, Next: periodsNext})
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range got.Items {
+		rows = append(rows, []string{machine(p.Start), instantCell(p.End), p.LocalStart, v.Timezone, v.meter, v.unit(v.meter), formatInt(p.Allowance)})
+	}
+	return rows, nil
+}
+
+func refusalRows(c *call, v *tenantView) (rows [][]string, err error) {
+	q := client.ListDenialsQuery{Limit: 100}
+	asked := c.r.URL.Query()
+	if q.From, err = dayIn("from", asked.Get("from"), v.zone); err != nil {
+		return nil, err
+	}
+	if q.To, err = dayIn("to", asked.Get("to"), v.zone); err != nil {
+		return nil, err
+	}
+	got, err := c.ListDenials(c.ctx, v.Tenant.Tenant, q)
+	if err != nil {
+		return nil, err
+	}
+	for _, d := range got.Items {
+		required, available := "", ""
+		if d.Required > 0 {
+			required, available = formatInt(d.Required), formatInt(d.Available)
+		}
+		rows = append(rows, []string{machine(d.At), string(d.Code), d.Meter, d.Rule, d.Subject, d.Route, required, available, d.RequestID})
+	}
+	return rows, nil
+}
+
+func subjectRows(c *call, v *tenantView) (rows [][]string, err error) {
+	if v.meter == "" {
+		return nil, nil
+	}
+	got, err := c.ListUsage(c.ctx, v.Tenant.Tenant, client.ListUsageQuery{Meter: v.meter, From: v.from, To: v.to, By: "month", GroupBy: "subject", Timezone: v.Timezone})
+	if err != nil {
+		return nil, err
+	}
+	v.users = part[*client.UsageList]{value: got}
+	for _, u := range v.everySubject() {
+		rows = append(rows, []string{u.Group["subject"], machine(v.from), machine(v.to), v.meter, v.unit(v.meter), formatInt(u.Used), formatInt(u.Refunded), formatInt(u.Operations)})
+	}
+	return rows, nil
+}
+
+func termRows(c *call, v *tenantView) (rows [][]string, err error) {
+	for t, err := range c.AllTerms(c.ctx, v.Tenant.Tenant, client.ListTermsQuery{Limit: 500}) {
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, []string{machine(t.EffectiveAt), t.Plan, string(t.Apply), string(t.Usage), t.Timezone, t.Reason})
+		if len(rows) > csvRowsMax {
+			break
+		}
+	}
+	return rows, nil
+}
+
+// sendUsage sends the use by hour, day or month as CSV.
+func sendUsage(c *call) error {
+	v, err := c.readTenant()
+	if err != nil {
+		return err
+	}
+	v.readBalances(c)
+	got, err := c.ListUsage(c.ctx, v.Tenant.Tenant, client.ListUsageQuery{Meter: v.meter, From: v.from, To: v.to, By: v.by, Timezone: v.Timezone})
+	if err != nil {
+		return err
+	}
+	v.usage = part[*client.UsageList]{value: got}
+	var rows [][]string
+	for _, s := range v.intervals() {
+		rows = append(rows, []string{s.label, v.Timezone, v.meter, v.unit(v.meter), formatInt(s.use.Used), formatInt(s.use.Overage), formatInt(s.use.Refunded), formatInt(s.use.Operations)})
+	}
+	return c.sendRows(v.Tenant.Tenant+"-"+v.meter+"-use", []string{v.by, "timezone", "meter", "unit", "used", "overage", "refunded", "operations"}, rows)
+}
+
+const (
+	// tenantsPerFilePage is what one question of a file asks for: the API's largest page.
+	tenantsPerFilePage = 500
+
+	// A file has at most so many pages. A list of where tenants stand reads balances for each.
+	tenantPagesMax   = csvRowsMax / tenantsPerFilePage
+	standingPagesMax = 10
+)
+
+// sendTenants sends the list of tenants as CSV, with the filters of the page.
+func sendTenants(c *call) error {
+	v, err := c.readTenants(tenantsPerFilePage)
+	if err != nil {
+		return err
+	}
+	var rows [][]string
+	pages := tenantPagesMax
+	if v.stands() {
+		pages = standingPagesMax
+	}
+	for ; pages > 0; pages-- {
+		for i := range v.tenants {
+			t := &v.tenants[i]
+			row := []string{t.Tenant, t.Plan, string(t.Status), t.Timezone, machine(t.CreatedAt)}
+			if v.stands() {
+				row = append(row, t.Standing.Meter, unitOf(v.units, t.Standing.Meter), formatInt(int64(t.Standing.Percent)), formatInt(t.Standing.Used), formatInt(t.Standing.Remaining))
+			}
+			rows = append(rows, row)
+		}
+		if v.next == "" {
+			break
+		}
+		if pages == 1 {
+			break
+		}
+		v.query.Cursor = v.next
+		if err := v.read(c); err != nil {
+			v.next = ""
+			rows = append(rows, []string{"cut here: " + explain(err).title})
+			break
+		}
+	}
+	if v.next != "" {
+		rows = append(rows, []string{"cut here: narrow the filters to get the rest"})
+	}
+	header := []string{"tenant", "plan", "status", "timezone", "created_at", "meter", "unit", "percent_used", "used", "remaining"}
+	if !v.stands() {
+		header = slices.Clip(header[:5])
+	}
+	return c.sendRows("tenants", header, rows)
+}
+

@@ -1,0 +1,149 @@
+package console
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/quotasvc/quotasvc/client"
+)
+
+const (
+	chartHours  = 48 // two days of use
+	chartDays   = 31 // a month
+	chartMonths = 13 // a year, and the same month of the year before
+
+	// marksMax bounds the thresholds that are looked at: two for each of five meters with a period per day fill a chart of a month.
+	marksMax = 500
+)
+
+// interval is the use of an hour, a day or a month.
+type interval struct {
+	label string // in the tenant's zone
+	short string // on the axis of the chart
+	start time.Time
+	use   client.Usage
+	marks []string // what happened in it
+}
+
+// lengths are the lengths of steps.
+func lengths() []string { return []string{"hour", "day", "month"} }
+
+// chooseSteps reads the length of the steps from the path, and sets the time of the chart: up to now.
+func (v *tenantView) chooseSteps(by string) {
+	if v.by = by; !slices.Contains(lengths(), by) {
+		v.by = "day"
+	}
+	local := v.now.In(v.zone)
+	switch v.to = v.now; v.by {
+	case "hour":
+		v.from = local.Truncate(time.Hour).Add(-(chartHours - 1) * time.Hour)
+	case "month":
+		v.from = time.Date(local.Year(), local.Month()-chartMonths+1, 1, 0, 0, 0, 0, v.zone)
+	default:
+		v.from = time.Date(local.Year(), local.Month(), local.Day()-chartDays+1, 0, 0, 0, 0, v.zone)
+	}
+}
+
+// after returns the start of the step that follows.
+func (v *tenantView) after(start time.Time) time.Time {
+	switch v.by {
+	case "hour":
+		return start.Add(time.Hour)
+	case "month":
+		return time.Date(start.Year(), start.Month()+1, 1, 0, 0, 0, 0, v.zone)
+	default:
+		return time.Date(start.Year(), start.Month(), start.Day()+1, 0, 0, 0, 0, v.zone)
+	}
+}
+
+// names of a step.
+func (v *tenantView) names(start time.Time) (label, short string) {
+	switch local := start.In(v.zone); v.by {
+	case "hour":
+		return local.Format("2006-01-02 15:04"), local.Format("15:04")
+	case "month":
+		return local.Format("2006-01"), local.Format("2006-01")
+	default:
+		return local.Format("2006-01-02"), local.Format("01-02")
+	}
+}
+
+// intervals returns the use of each step of the chart, also of those without any, with what happened in it.
+func (v *tenantView) intervals() []interval {
+	if v.usage.value == nil {
+		return nil
+	}
+	var out []interval
+	for start := v.from; start.Before(v.to); start = v.after(start) {
+		s := interval{start: start}
+		s.label, s.short = v.names(start)
+		out = append(out, s)
+	}
+	at := func(t time.Time) *interval {
+		for i := range slices.Backward(out) {
+			if !t.Before(out[i].start) {
+				return &out[i]
+			}
+		}
+		return nil
+	}
+	for _, u := range v.usage.value.Items {
+		if s := at(u.Start); s != nil {
+			s.use.Used, s.use.Overage, s.use.Refunded, s.use.Operations = s.use.Used+u.Used, s.use.Overage+u.Overage, s.use.Refunded+u.Refunded, s.use.Operations+u.Operations
+		}
+	}
+	mark := func(t time.Time, text string) {
+		if s := at(t); s != nil && !t.After(v.to) && !slices.Contains(s.marks, text) {
+			s.marks = append(s.marks, text)
+		}
+	}
+	for _, m := range v.planChanges() {
+		mark(m.at, m.text)
+	}
+	if v.reached.value != nil {
+		for i := range v.reached.value.Items {
+			if e := &v.reached.value.Items[i]; e.Meter == v.meter && e.Subject == "" {
+				mark(e.At, fmt.Sprintf("%v %% reached", e.Data["threshold"]))
+			}
+		}
+	}
+	return out
+}
+
+// happening is something to mark in the chart.
+type happening struct {
+	at   time.Time
+	text string
+}
+
+// planChanges returns when another plan came into force.
+func (v *tenantView) planChanges() (out []happening) {
+	if v.terms.value == nil {
+		return nil
+	}
+	list := v.terms.value.Items // newest first
+	for i := range list {
+		if i+1 < len(list) && list[i].Plan != list[i+1].Plan {
+			out = append(out, happening{list[i].EffectiveAt, "plan " + list[i].Plan})
+		}
+	}
+	return out
+}
+
+// readReached reads the thresholds that were reached during the chart.
+func (v *tenantView) readReached(c *call) {
+	v.reached = take(c.ListEvents(c.ctx, client.ListEventsQuery{
+		Tenant: v.Tenant.Tenant, Type: string(client.EventTypeBalanceThresholdReached), After: eventAt(v.from), Limit: marksMax,
+	}))
+}
+
+// eventAt returns the id that an event of an instant would have: ids are microseconds, and sort as events happen.
+func eventAt(t time.Time) string { return fmt.Sprintf("evt_%016d", max(t.UnixMicro(), 0)) }
+
+// plural names the steps.
+func (v *tenantView) plural() string { return v.by + "s" }
+
+// marked joins what happened in a step.
+func (s *interval) marked() string { return strings.Join(s.marks, ", ") }
