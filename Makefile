@@ -255,7 +255,7 @@ test-sdk: test-sdk-scenes
 test-sdk-scenes: servers ## Follow the pages of docs/integrate from nothing, as a stranger does: npm and Debian's Python packages, one at a time
 	@scripts/install-servers.sh npm
 	@sdk/python/scripts/test.sh --install
-	QUOTASVC_TEST_SCENES=node,python go test -count=1 -parallel 1 -timeout $(TEST_TIMEOUT) -run '^TestScene' $(ARGS) ./cmd/quotasvc
+	QUOTASVC_TEST_SCENES=node,python go test -count=1 -parallel 1 -timeout $(RACE_TIMEOUT) -run '^TestScene' $(ARGS) ./cmd/quotasvc
 
 .PHONY: clean
 clean: ## Remove binaries and the results of benchmarks and drills; keep the data of `make run`

@@ -90,7 +90,7 @@ type terminal struct {
 }
 
 // pasteLimit bounds what is pasted at once. Installing a package is part of some pages.
-const pasteLimit = 8 * soon
+const pasteLimit = 16 * soon
 
 // openTerminal starts a shell in dir. What runs in its background ends with it.
 func openTerminal(t *testing.T, dir string, env []string) *terminal {
