@@ -259,8 +259,16 @@ func (r *runner) warmUp(ctx context.Context, variants []variant) error {
 func (r *runner) openBalances(ctx context.Context, at *site) error {
 	debit, _, check := r.templates()
 	debit.recorded = at == r.stand.service
-	for _, t := range []*template{debit, check} {
-		s, err := r.each(ctx, at, t, r.cfg.Connections, tenantRange{0, r.cfg.Tenants})
+	all := []*template{debit, check}
+	if at == r.stand.service {
+		all = append(all, r.told(toldPrefix), r.told(untoldPrefix))
+	}
+	for _, t := range all {
+		tenants := r.cfg.Tenants
+		if t.among > 0 {
+			tenants = min(tenants, t.among)
+		}
+		s, err := r.each(ctx, at, t, r.cfg.Connections, tenantRange{0, tenants})
 		if err == nil && s.errors > 0 {
 			err = fmt.Errorf("%d of %d requests were refused", s.errors, s.sent)
 		}

@@ -29,6 +29,7 @@ type template struct {
 	tenants []int // offsets of the digits of tenantMark
 	debits  int   // debits of one request
 	first   int   // number of the first tenant
+	among   int   // of the first so many tenants; 0: of all
 	inOrder bool  // the tenants of the requests follow each other, so that each gets one debit or check; else they are random
 	// recorded is true if the journal must contain the debits that are answered with 200.
 	recorded bool
@@ -60,6 +61,9 @@ func offsets(text []byte, mark string, skip int) []int {
 func (t *template) fill(request []byte, n uint64, tenants int) {
 	for i, at := range t.keys {
 		putKey(request[at:at+len(keyMark)], keyOf(n, i))
+	}
+	if t.among > 0 {
+		tenants = min(tenants, t.among)
 	}
 	for i, at := range t.tenants {
 		tenant := tenantOf(n, i, tenants)
@@ -104,6 +108,14 @@ const plainRoute = "/search"
 const hotTenant = "t-hot"
 
 const meter = past.Meter
+
+// Prefixes of the tenants whose use is told at many percentages, and at none. toldTenants is how many there are of each at most: lanes make batches of them as of
+// many tenants.
+const (
+	toldPrefix   = "told-"
+	untoldPrefix = "untold-"
+	toldTenants  = 1000
+)
 
 // debitBody returns the body of a debit.
 func debitBody(tenant string) string {

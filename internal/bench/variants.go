@@ -112,6 +112,13 @@ func (r *runner) templates() (debit, debitHot, check *template) {
 	return debit, debitHot, newTemplate("/v1/check", auth, checkBody(tenantMark, plainRoute), 1)
 }
 
+// told returns debits of tenants whose use is told at many percentages, or at none: all with the same meter, and far below the lowest of them.
+func (r *runner) told(prefix string) *template {
+	t := newTemplate("/v1/debits", bearer(r.stand.adminKey)+keyHeader(), debitBody(prefix+tenantMark), 1)
+	t.recorded, t.among = true, toldTenants
+	return t
+}
+
 func (r *runner) variants(many, hot *pgxpool.Pool) []variant {
 	debit, debitHot, check := r.templates()
 	auth := bearer(r.stand.adminKey)
@@ -135,6 +142,8 @@ func (r *runner) variants(many, hot *pgxpool.Pool) []variant {
 		web(report.ChecksMany, service, check),
 		web(report.ChecksHot, service, newTemplate("/v1/check", auth, checkBody(hotTenant, plainRoute), 1)),
 		{report.CheckBatches, r.over(service.api, min(batchClients, r.cfg.Connections), checks), service},
+		web(report.DebitsTold, service, r.told(toldPrefix)),
+		web(report.DebitsUntold, service, r.told(untoldPrefix)),
 		web(report.DebitsHot, service, debitHot),
 		{report.PLSQLHot, r.direct(hot, true), nil},
 		base(report.PLSQLWebHot, "/plpgsql/debits", debitBody(hotTenant)),

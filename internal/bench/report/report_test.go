@@ -25,6 +25,7 @@ func whole() *Results {
 			v(EchoDebits, true, 40e3, cpu(20, 5)), v(EchoCheck, true, 40e3, cpu(20, 0)), v(DebitsMany, false, 15e3, cpu(30, 30)),
 			v(DebitsHot, false, 18e3, cpu(40, 7)), v(DebitBatches, false, 50e3, cpu(20, 21)), v(ChecksMany, false, 30e3, cpu(28, 0)),
 			v(CheckBatches, false, 200e3, cpu(6, 0)), v(PLSQLMany, true, 5e3, cpu(0, 140)),
+			v(DebitsTold, false, 15e3, cpu(33, 33)), v(DebitsUntold, false, 15e3, cpu(30, 30)),
 		},
 		OneClient: &OpenLoop{Name: LoadDebit, Latency: Latency{P99: 2900}},
 		OpenLoops: []OpenLoop{
@@ -64,12 +65,13 @@ func TestJudge_Targets_MetAndMissed(t *testing.T) {
 		"memory, 200,000":      {257, false},
 		"first debits":         {4000, false},
 		"verify, with a proce": {600e3, true},
+		"none of ten":          {1.1, false},
 	} {
 		got := target(t, r, part)
 		require.InDelta(t, want.measured, got.Measured, 1e-9, part)
 		require.Equal(t, want.pass, got.Pass, part)
 	}
-	require.Len(t, r.Targets, 14)
+	require.Len(t, r.Targets, 15)
 	require.False(t, r.Met())
 }
 

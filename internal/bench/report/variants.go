@@ -6,6 +6,8 @@ const (
 	EchoCheck    = "echo, check shapes"
 	DebitsMany   = "debits, many tenants"
 	DebitsHot    = "debits, one hot tenant"
+	DebitsTold   = "debits, ten thresholds, none crossed"
+	DebitsUntold = "debits, no thresholds"
 	DebitBatches = "debits in batches"
 	ChecksMany   = "check, 3 limits + balance, many tenants"
 	ChecksHot    = "check, 3 limits + balance, one hot tenant"

@@ -225,6 +225,15 @@ func TestEvents_BelowTheThreshold_NoStatementMore(t *testing.T) {
 	}
 	b.debit("acme", "after", 1) // above a threshold that was told, nothing is asked either
 	wantEqual(t, "statements of a debit above it", sent.take(), want)
+	for tenant, levels := range map[string]string{"none": "{}", "ten": "{10,20,30,40,50,60,70,80,90,100}"} { // the plan names them
+		b.simple(tenant, 1000)
+		b.exec("UPDATE plan_allowances SET alert_at = $2 WHERE plan = (SELECT plan FROM tenants WHERE tenant_id = $1)", tenant, levels)
+		b.debit(tenant, "first", 1)
+		b.debit(tenant, "terms", 1)
+		sent.take()
+		b.debit(tenant, "second", 1)
+		wantEqual(t, "statements of a debit with these thresholds: "+tenant, sent.take(), want)
+	}
 }
 
 // Two instances debit one balance at the same time: whoever crosses the threshold tells it, once.

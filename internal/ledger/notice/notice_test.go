@@ -1,0 +1,54 @@
+package notice
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/quotasvc/quotasvc/internal/ledger"
+)
+
+// batch is what a batch of debits of one balance changes, that has used so many of 1,000 units before. levels nil: the plan names none.
+func batch(debits int, used int64, levels *[]int16) *ledger.Changes {
+	start := time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)
+	row := ledger.BalanceRow{BalanceKey: ledger.BalanceKey{Tenant: "acme", Meter: "api_calls"}, Start: start, End: start.AddDate(0, 1, 0), RollAt: start.AddDate(0, 1, 0)}
+	row.Granted, row.Used = 1000, used+int64(debits)
+	book := ledger.NewBook(row)
+	book.Terms = &ledger.Allowance{Amount: 1000, AlertAt: levels}
+	c := &ledger.Changes{Books: []*ledger.Book{book}}
+	for i := range debits {
+		e := ledger.Entry{Kind: ledger.EntryDebit, Amount: 1, CreatedAt: start}
+		e.BalanceKey, e.PeriodStart, e.OperationID = row.BalanceKey, start, fmt.Sprint("k", i)
+		c.Entries = append(c.Entries, e)
+	}
+	return c
+}
+
+// A batch that crosses no threshold allocates nothing for events, however many thresholds the plan has. Nor is it looked at entry by entry.
+func TestOf_CrossesNoThreshold_CostsNoMoreThanWithoutAny(t *testing.T) {
+	for name, levels := range map[string]*[]int16{"the default": nil, "none": {}, "ten": {10, 20, 30, 40, 50, 60, 70, 80, 90, 100}} {
+		c := batch(50, 10, levels)
+		if told := Of(c); !told.Empty() {
+			t.Errorf("%s: %+v", name, told)
+		}
+		if n := testing.AllocsPerRun(100, func() { Of(c) }); n != 0 {
+			t.Errorf("%s: %v allocations", name, n)
+		}
+	}
+	ten := batch(200, 10, &[]int16{10, 20})
+	if told := Of(ten); len(told.Events) != 2 {
+		t.Errorf("two thresholds are crossed, and %d events told", len(told.Events))
+	}
+}
+
+func BenchmarkOf(b *testing.B) {
+	for name, levels := range map[string]*[]int16{"none": {}, "ten": {10, 20, 30, 40, 50, 60, 70, 80, 90, 100}} {
+		b.Run(name, func(b *testing.B) {
+			c := batch(50, 10, levels)
+			b.ReportAllocs()
+			for b.Loop() {
+				Of(c)
+			}
+		})
+	}
+}
