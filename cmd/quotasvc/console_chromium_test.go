@@ -314,7 +314,12 @@ func TestConsole_Screenshots(t *testing.T) {
 		t.Skip("pictures are made by make console-pictures")
 	}
 	c := newConsole(t)
+	c.furnish(t)
 	c.month(t)
+	c.refuse(t)
+	c.do(t, 200, "POST", "/v1/debits", "most", object{"tenant": "globex", "items": []object{{"meter": "api_calls", "amount": 9_500}}})
+	c.do(t, 202, "POST", "/v1/rolls", "", nil)
+	c.do(t, 202, "POST", "/v1/verifications", "", nil)
 	b := newChromium(t, c)
 	take := func(name, path string, width, height int64) {
 		t.Helper()
@@ -330,10 +335,12 @@ func TestConsole_Screenshots(t *testing.T) {
 	}
 	take("login", "/console/login", 900, 520)
 	b.signIn(testKey)
+	c.browserOf(t).showsSoon("/console/", "Mostly with acme")
+	c.browserOf(t).showsSoon("/console/", "done")
 	b.open("/console/")
-	b.shows("globex")
-	take("overview", "", 1200, 900)
-	take("tenants", "/console/tenants?near=20&sort=remaining", 1200, 560)
+	b.shows("95 %")
+	take("overview", "", 1200, 880)
+	take("tenants", "/console/tenants?near=20&sort=remaining", 1200, 400)
 	take("tenant", "/console/tenants/acme?meter=api_calls", 1200, 1100)
 	result(b, chromedp.Evaluate[bool](`document.querySelector("#use").scrollIntoView(); true`))
 	take("use", "", 1200, 1000)

@@ -16,7 +16,8 @@ func (c *consoled) furnish(t testing.TB) {
 	c.do(t, 200, "PUT", "/v1/plans/team", "", object{
 		"allowances": []object{
 			{"meter": "api_calls", "amount": 5_000, "every": "month", "anchor": "calendar", "per_subject": 4_000, "alert_at": []int{50, 80}},
-			{"meter": "credits", "amount": 100, "every": "month", "anchor": "calendar"}, {"meter": "seats", "amount": 4},
+			{"meter": "credits", "amount": 100, "every": "month", "anchor": "calendar", "overage": object{"policy": "allow", "cap": 50}},
+			{"meter": "seats", "amount": 4},
 		},
 		"features": object{"sso": true, "max_upload_mb": 500},
 	})

@@ -252,4 +252,3 @@ func sendTenants(c *call) error {
 	}
 	return c.sendRows("tenants", header, rows)
 }
-

@@ -7,7 +7,7 @@
 	function line(u, i, text) {
 		const x = Math.round(u.valToPos(i, "x", true)), { left, width, top, height } = u.bbox, ratio = devicePixelRatio;
 		u.ctx.save();
-		u.ctx.strokeStyle = u.ctx.fillStyle = css("--held");
+		u.ctx.strokeStyle = u.ctx.fillStyle = css("--text");
 		u.ctx.lineWidth = ratio;
 		u.ctx.setLineDash([4 * ratio, 3 * ratio]);
 		u.ctx.beginPath();
@@ -36,7 +36,7 @@
 		box.replaceChildren();
 		new uPlot({
 			width: box.clientWidth, height: 220,
-			scales: { x: { time: false, range: (_, lo, hi) => [lo - 0.6, hi + 0.6] }, y: { range: (_, lo, hi) => [0, Math.max(1, hi) * 1.05] } },
+			scales: { x: { time: false, range: (_, lo, hi) => [lo - 0.6, hi + 0.6] }, y: { range: (_, lo, hi) => [0, Math.max(1, hi) * (marks.some(Boolean) ? 1.2 : 1.05)] } },
 			axes: [
 				{ ...axis, grid: { show: false }, incrs: [1, 2, 5, 7, 14], values: (_, at) => at.map((i) => shorts[i] || "") },
 				{ ...axis, size: 80, values: (_, at) => at.map((v) => whole.format(v)) },
