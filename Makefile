@@ -124,6 +124,10 @@ bench-redis-memory: servers ## Measure the bytes in Redis of buckets, leases and
 	QUOTASVC_REDIS_MEMORY_TENANTS=$(or $(REDIS_MEMORY_TENANTS),1000000) go test -v -count=1 -timeout 1h -p 1 \
 		-run '^(TestBucket_TakesAtMost170Bytes|TestLeases_InRedis_BytesOfEach|TestCopy_InRedis_TakesAtMost240Bytes)$$' ./internal/ratelimit ./internal/balances
 
+.PHONY: bench-console
+bench-console: servers ## Measure each page of the console with a million tenants (CONSOLE_TENANTS, default 1000000): p95 below 50 ms
+	QUOTASVC_TEST_CONSOLE_TENANTS=$(or $(CONSOLE_TENANTS),1000000) go test -v -count=1 -timeout 30m -run '^TestConsole_ManyTenants_PagesAreQuick$$' ./cmd/quotasvc
+
 .PHONY: bench-citus
 bench-citus: servers ## Measure debits on Citus beside PostgreSQL in one run: rate and CPU per debit (CITUS_ROUND, default 5s)
 	QUOTASVC_BENCH_CITUS=$(or $(CITUS_ROUND),5s) go test -v -count=1 -timeout 30m -run '^TestBench_DebitsOnCitus' ./internal/ledger/pg
