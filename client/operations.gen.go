@@ -901,6 +901,42 @@ func (a *API) AllGaugeEntries(ctx context.Context, tenant string, meter string, 
 	}, q.Cursor)
 }
 
+// ListGaugesQuery are the parameters of ListGauges. Zero values are not sent.
+type ListGaugesQuery struct {
+	Meter  string // Only this meter.
+	Limit  int64  // The largest number of items in the page.
+	Cursor string // The `next_cursor` of the page before. Opaque; valid only with the same filters.
+}
+
+func (q *ListGaugesQuery) add(to query) {
+	to.set("meter", q.Meter)
+	to.set("limit", q.Limit)
+	to.set("cursor", q.Cursor)
+}
+
+// ListGauges sends GET /v1/tenants/{tenant}/gauges: The gauges of a tenant, in order of meters and subjects.
+func (a *API) ListGauges(ctx context.Context, tenant string, q ListGaugesQuery, options ...Option) (*GaugeList, error) {
+	r := call{
+		operation: "listGauges", method: "GET", safe: true,
+		path: []segment{constant("/v1/tenants/"), parameter("tenant", tenant), constant("/gauges")},
+	}
+	r.query = query{}
+	q.add(r.query)
+	return ask[GaugeList](ctx, a, &r, options)
+}
+
+// AllGauges returns the items of all pages of ListGauges. After an error it ends.
+func (a *API) AllGauges(ctx context.Context, tenant string, q ListGaugesQuery, options ...Option) iter.Seq2[Gauge, error] {
+	return pages(func(cursor string) ([]Gauge, *string, error) {
+		q.Cursor = cursor
+		page, err := a.ListGauges(ctx, tenant, q, options...)
+		if err != nil {
+			return nil, nil, err
+		}
+		return page.Items, page.NextCursor, nil
+	}, q.Cursor)
+}
+
 // ListGrantsQuery are the parameters of ListGrants. Zero values are not sent.
 type ListGrantsQuery struct {
 	Meter  string // Only grants of this meter.
@@ -1644,7 +1680,7 @@ func (a *API) VoidGrant(ctx context.Context, tenant string, grantID string, body
 }
 
 // operations are the operationIds of the contract that have a method here.
-var operations = []string{"acquireLease", "adjust", "advanceTestClock", "applyCatalog", "captureHold", "chargeLimits", "check", "checkBatch", "consume", "createKey", "createPortalSession", "createWebhook", "debit", "debitBatch", "deleteBlock", "deleteBlockPrefix", "deleteLimit", "deleteLimitOverride", "deleteMeter", "deleteSubjectLimitOverride", "deleteWebhook", "endPortalSessions", "exportCatalog", "extendHold", "getBalance", "getBlock", "getBlockPrefix", "getFeatures", "getGauge", "getHold", "getKey", "getLimit", "getLimitOverride", "getLimitState", "getLimitTop", "getMeter", "getOperation", "getPlan", "getRoll", "getSeal", "getSpec", "getSpecJSON", "getStatement", "getStatus", "getSubjectLimitOverride", "getTenant", "getTestClock", "getVerification", "getWebhook", "grant", "hold", "listAudit", "listBalances", "listBlocks", "listDeliveries", "listDenials", "listEntries", "listEvents", "listGaugeEntries", "listGrants", "listHolds", "listKeys", "listLimitOverrides", "listLimits", "listMeters", "listPeriods", "listPlans", "listSeals", "listStatements", "listTenants", "listTerms", "listUsage", "listWebhooks", "patchTenant", "patchWebhook", "putBlock", "putBlockPrefix", "putLimit", "putLimitOverride", "putMeter", "putPlan", "putSubjectLimitOverride", "putTenant", "refund", "refundCharge", "releaseHold", "releaseLease", "renewLease", "replayWebhook", "resetLimit", "revokeKey", "rotateKey", "rotateWebhook", "setGauge", "startRoll", "startVerification", "testWebhook", "voidGrant"}
+var operations = []string{"acquireLease", "adjust", "advanceTestClock", "applyCatalog", "captureHold", "chargeLimits", "check", "checkBatch", "consume", "createKey", "createPortalSession", "createWebhook", "debit", "debitBatch", "deleteBlock", "deleteBlockPrefix", "deleteLimit", "deleteLimitOverride", "deleteMeter", "deleteSubjectLimitOverride", "deleteWebhook", "endPortalSessions", "exportCatalog", "extendHold", "getBalance", "getBlock", "getBlockPrefix", "getFeatures", "getGauge", "getHold", "getKey", "getLimit", "getLimitOverride", "getLimitState", "getLimitTop", "getMeter", "getOperation", "getPlan", "getRoll", "getSeal", "getSpec", "getSpecJSON", "getStatement", "getStatus", "getSubjectLimitOverride", "getTenant", "getTestClock", "getVerification", "getWebhook", "grant", "hold", "listAudit", "listBalances", "listBlocks", "listDeliveries", "listDenials", "listEntries", "listEvents", "listGaugeEntries", "listGauges", "listGrants", "listHolds", "listKeys", "listLimitOverrides", "listLimits", "listMeters", "listPeriods", "listPlans", "listSeals", "listStatements", "listTenants", "listTerms", "listUsage", "listWebhooks", "patchTenant", "patchWebhook", "putBlock", "putBlockPrefix", "putLimit", "putLimitOverride", "putMeter", "putPlan", "putSubjectLimitOverride", "putTenant", "refund", "refundCharge", "releaseHold", "releaseLease", "renewLease", "replayWebhook", "resetLimit", "revokeKey", "rotateKey", "rotateWebhook", "setGauge", "startRoll", "startVerification", "testWebhook", "voidGrant"}
 
 // Errors by code, for errors.Is. docs/api.md says what each means, and what helps.
 var (

@@ -1541,6 +1541,15 @@ type GaugeEntryList struct {
 	NextCursor NextCursor `json:"next_cursor"`
 }
 
+// GaugeList A page of gauges.
+type GaugeList struct {
+	// Items In order of meters, then of subjects; the tenant's own gauge is the first of its meter.
+	Items []Gauge `json:"items"`
+
+	// NextCursor null on the last page.
+	NextCursor NextCursor `json:"next_cursor"`
+}
+
 // GaugeRequest The value, or what to add to it; one of the two.
 type GaugeRequest struct {
 	// Delta What to add; below 0, to take away.

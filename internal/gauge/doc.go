@@ -15,7 +15,8 @@
 //	    stored value is that of the newest entry. Package audit verifies it.
 //	G4  (tenant, Idempotency-Key) changes a gauge once. A repeat gets the stored answer; another request with the key is refused. Keys are remembered
 //	    for ever: there are few. They are of gauges alone, and may equal those of debits.
-//	G5  A refused change, and a dry run, leave nothing.
+//	G5  Entries are never deleted, by the archive neither (docs/decisions/gauges.md). Nothing but a verification of everything costs more for it.
+//	G6  A refused change, and a dry run, leave nothing.
 //
 // # Clock
 //

@@ -52,6 +52,17 @@ func TestGauge_SetGetExplain(t *testing.T) {
 	if g.Value != 5 || g.Limit != 3 || g.Remaining != 0 || g.Over != 2 {
 		t.Errorf("%+v", g)
 	}
+	var list wire.GaugeList
+	s.call("GET", "/v1/tenants/crew/gauges?limit=1", "").want(200).into(&list)
+	if len(list.Items) != 1 || list.Items[0].Meter != "desks" || list.Items[0].Over != 2 || list.NextCursor == nil {
+		t.Errorf("%+v", list)
+	}
+	s.call("GET", "/v1/tenants/crew/gauges?meter=desks&limit=1&cursor="+*list.NextCursor, "").want(200).into(&list)
+	if len(list.Items) != 1 || list.Items[0].Subject != "u1" || list.Items[0].Value != 2 || list.Items[0].ChangedAt.IsZero() || list.NextCursor != nil {
+		t.Errorf("%+v", list)
+	}
+	s.call("GET", "/v1/tenants/crew/gauges?cursor=x", "").refused("cursor")
+	s.call("GET", "/v1/tenants/nobody/gauges", "").problem(404, "tenant_not_found")
 	s.setGauge("k5", `{"delta":-1}`).want(200)
 	s.setGauge("k6", `{"delta":1}`).problem(403, "gauge_limit")
 	var page wire.GaugeEntryList

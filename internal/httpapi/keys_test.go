@@ -83,6 +83,7 @@ func trials(tenant string, made belongings) map[string]trial {
 		"PATCH /v1/tenants/:tenant":                               {path: path, body: `{"status":"active"}`},
 		"GET /v1/tenants/:tenant":                                 {path: path},
 		"GET /v1/tenants/:tenant/terms":                           {path: path + "/terms"},
+		"GET /v1/tenants/:tenant/gauges":                          {path: path + "/gauges"},
 		"PUT /v1/tenants/:tenant/gauges/:meter":                   {path: path + "/gauges/seats", body: `{"value":1}`, header: key},
 		"GET /v1/tenants/:tenant/gauges/:meter":                   {path: path + "/gauges/seats"},
 		"GET /v1/tenants/:tenant/gauges/:meter/entries":           {path: path + "/gauges/seats/entries"},

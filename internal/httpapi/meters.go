@@ -129,6 +129,22 @@ func (s *Server) getGauge(rc *request) error {
 	return rc.send(http.StatusOK, answers.Gauge(&state))
 }
 
+// listGauges answers with a page of the gauges of a tenant.
+func (s *Server) listGauges(rc *request) (err error) {
+	q := gauge.Query{Meter: rc.query.id("meter")}
+	if q.Tenant, err = rc.tenantParameter(); err != nil {
+		return err
+	}
+	if q.Limit, q.Cursor = rc.query.page(); rc.query.err() != nil {
+		return rc.query.err()
+	}
+	list, err := s.gauges.List(rc.ctx, q)
+	if err != nil {
+		return err
+	}
+	return rc.send(http.StatusOK, wire.GaugeList{Items: mapSlice(list.Items, answers.Gauge), NextCursor: nextCursor(list.NextCursor)})
+}
+
 // listGaugeEntries answers with a page of the journal of a gauge, newest first.
 func (s *Server) listGaugeEntries(rc *request) error {
 	k, err := rc.gaugeParameters()

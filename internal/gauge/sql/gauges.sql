@@ -44,3 +44,32 @@ FROM gauge_entries e
 WHERE e.tenant_id = $1 AND e.meter = $2 AND e.subject = $3 AND e.seq < $4
 ORDER BY e.seq DESC
 LIMIT $5;
+
+-- name: ListGauges
+-- The gauges of the tenant $1 from ($2 meter, $3 subject) on, up to meter $4, at most $5: value, limit, and when they were set. The limit is 0, and the gauge
+-- listed while its value is not, where the plan has none. Reads at most the rows of the plan's gauges and, of those set, as many as are listed or 0 without a limit.
+WITH allowed AS (
+    SELECT a.meter, coalesce((t.overrides ->> a.meter)::bigint, a.amount) AS amount, a.per_subject
+    FROM tenants t
+    JOIN plan_allowances a ON a.plan = t.plan AND a.version = (SELECT max(p.version) FROM plans p WHERE p.plan = t.plan) AND a.gauge
+    WHERE t.tenant_id = $1::text
+), set AS (
+    SELECT g.meter, g.subject, g.value, CASE WHEN g.subject = '' THEN a.amount ELSE a.per_subject END AS amount, g.updated_at
+    FROM gauges g
+    LEFT JOIN allowed a ON a.meter = g.meter
+    WHERE g.tenant_id = $1::text AND (g.meter, g.subject) >= ($2::text, $3::text) AND g.meter <= $4::text
+      AND (g.value > 0 OR CASE WHEN g.subject = '' THEN a.amount ELSE a.per_subject END IS NOT NULL)
+    ORDER BY g.meter, g.subject
+    LIMIT $5::integer
+)
+SELECT l.meter, l.subject, l.value, coalesce(l.amount, 0), coalesce(l.updated_at, '0001-01-01T00:00:00Z')
+FROM (
+    SELECT s.meter, s.subject, s.value, s.amount, s.updated_at FROM set s
+    UNION ALL
+    SELECT a.meter, '', 0, a.amount, NULL
+    FROM allowed a
+    WHERE (a.meter, '') >= ($2::text, $3::text) AND a.meter <= $4::text
+      AND NOT EXISTS (SELECT 1 FROM gauges g WHERE g.tenant_id = $1::text AND g.meter = a.meter AND g.subject = '')
+) AS l
+ORDER BY l.meter, l.subject
+LIMIT $5::integer;

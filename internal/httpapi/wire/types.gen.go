@@ -1154,6 +1154,15 @@ type GaugeEntryList struct {
 	NextCursor NextCursor `json:"next_cursor"`
 }
 
+// GaugeList A page of gauges.
+type GaugeList struct {
+	// Items In order of meters, then of subjects; the tenant's own gauge is the first of its meter.
+	Items []Gauge `json:"items"`
+
+	// NextCursor null on the last page.
+	NextCursor NextCursor `json:"next_cursor"`
+}
+
 // Grant An amount that can be spent.
 type Grant struct {
 	// Amount In the meter's smallest unit.

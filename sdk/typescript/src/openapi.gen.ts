@@ -870,6 +870,29 @@ export interface paths {
         patch: operations["patchTenant"];
         trace?: never;
     };
+    "/v1/tenants/{tenant}/gauges": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of the tenant. */
+                tenant: components["parameters"]["TenantPath"];
+            };
+            cookie?: never;
+        };
+        /**
+         * The gauges of a tenant, in order of meters and subjects
+         * @description Those of its plan, also if they were never set; those of its subjects that were set; and those that its plan no longer has, with a limit of 0, until their value is 0.
+         */
+        get: operations["listGauges"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/tenants/{tenant}/gauges/{meter}": {
         parameters: {
             query?: never;
@@ -3179,6 +3202,12 @@ export interface components {
             changed_at?: string;
             /** @description Nothing was changed. */
             dry_run?: boolean;
+        };
+        /** @description A page of gauges. */
+        GaugeList: {
+            /** @description In order of meters, then of subjects; the tenant's own gauge is the first of its meter. */
+            items: components["schemas"]["Gauge"][];
+            next_cursor: components["schemas"]["NextCursor"];
         };
         /** @description A change of a gauge. */
         GaugeEntry: {
@@ -7309,6 +7338,44 @@ export interface operations {
             403: components["responses"]["KeyForbidden"];
             404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
+            429: components["responses"]["TooManyWrongKeys"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    listGauges: {
+        parameters: {
+            query?: {
+                /** @description Only this meter. */
+                meter?: components["schemas"]["Id"];
+                /** @description The largest number of items in the page. */
+                limit?: components["parameters"]["PageLimit"];
+                /** @description The `next_cursor` of the page before. Opaque; valid only with the same filters. */
+                cursor?: components["parameters"]["PageCursor"];
+            };
+            header?: never;
+            path: {
+                /** @description The id of the tenant. */
+                tenant: components["parameters"]["TenantPath"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of gauges. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["GaugeList"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["KeyForbidden"];
+            404: components["responses"]["NotFound"];
             429: components["responses"]["TooManyWrongKeys"];
             500: components["responses"]["Internal"];
             503: components["responses"]["Unavailable"];

@@ -43,6 +43,7 @@ export const operationTable = {
   getTenant: {method: 'GET', path: '/v1/tenants/{tenant}', query: [], key: false, safe: true, pages: false},
   putTenant: {method: 'PUT', path: '/v1/tenants/{tenant}', query: [], key: false, safe: true, pages: false},
   patchTenant: {method: 'PATCH', path: '/v1/tenants/{tenant}', query: [], key: false, safe: false, pages: false},
+  listGauges: {method: 'GET', path: '/v1/tenants/{tenant}/gauges', query: ['meter', 'limit', 'cursor'], key: false, safe: true, pages: true},
   getGauge: {method: 'GET', path: '/v1/tenants/{tenant}/gauges/{meter}', query: ['subject'], key: false, safe: true, pages: false},
   setGauge: {method: 'PUT', path: '/v1/tenants/{tenant}/gauges/{meter}', query: ['subject'], key: true, safe: true, pages: false},
   listGaugeEntries: {method: 'GET', path: '/v1/tenants/{tenant}/gauges/{meter}/entries', query: ['subject', 'limit', 'cursor'], key: false, safe: true, pages: true},

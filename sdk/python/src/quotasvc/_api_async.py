@@ -1011,6 +1011,43 @@ class AsyncApi:
             models.Tenant,
         )
 
+    async def list_gauges(
+        self,
+        *,
+        tenant: str,
+        meter: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> models.GaugeList:
+        """The gauges of a tenant, in order of meters and subjects.
+
+        Those of its plan, also if they were never set; those of its subjects that were set; and those that its plan no longer
+        has, with a limit of 0, until their value is 0.
+
+        Scope: read.
+        """
+        return await self._transport.call(
+            Call("GET", "/v1/tenants/{tenant}/gauges", path={"tenant": tenant}, query={"meter": meter, "limit": limit, "cursor": cursor}),
+            models.GaugeList,
+        )
+
+    async def all_gauges(
+        self,
+        *,
+        tenant: str,
+        meter: str | None = None,
+        limit: int | None = None,
+    ) -> AsyncIterator[models.Gauge]:
+        """The gauges of a tenant, in order of meters and subjects. Asks for one page after the other; `limit` is the size of a page."""
+        cursor: str | None = None
+        while True:
+            page = await self.list_gauges(tenant=tenant, meter=meter, limit=limit, cursor=cursor)
+            for item in page.items:
+                yield item
+            if not page.next_cursor or page.next_cursor == cursor:
+                return
+            cursor = page.next_cursor
+
     async def set_gauge(
         self,
         *,

@@ -838,6 +838,13 @@ class Gauge(Answer):
 
 
 @dataclass(frozen=True, kw_only=True)
+class GaugeList(Answer):
+    """A page of gauges."""
+    items: list[Gauge]
+    next_cursor: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
 class GaugeEntry(Answer):
     """A change of a gauge."""
     seq: int
