@@ -13,6 +13,8 @@
 //  2. A list by tenant has each tenant once that is listed all the time, whatever changes meanwhile: its cursor is an id. A list by remaining units is of its
 //     time: a tenant whose units change between two pages may be missing or come twice.
 //  3. A balance whose period has ended is not near, although nobody has rolled it: its next period has begun, and nothing of it is used.
+//  4. A list by remaining units reads all balances for each page, or those of the tenants that match if they are few. It sorts and looks up a bounded number
+//     of them. What is examined has a cursor, also if nothing of it matches.
 //
 // # Clock
 //

@@ -45,8 +45,11 @@ func (q *Query) Stands() bool { return q.Near != nil || q.Meter != "" || q.ByRem
 
 // Filters reports whether q is more than a list of all tenants.
 func (q *Query) Filters() bool {
-	return q.Stands() || q.Plan != "" || q.Status != "" || len(q.Metadata) > 0
+	return q.Stands() || q.ofSome()
 }
+
+// ofSome reports whether q is about tenants of a plan, of a status or with some metadata.
+func (q *Query) ofSome() bool { return q.Plan != "" || q.Status != "" || len(q.Metadata) > 0 }
 
 func (q *Query) percent() int {
 	if q.Near == nil {

@@ -25,6 +25,18 @@ const (
 	// pageTime bounds the steps of a page. What follows the last step, and the step itself, fits into the time limit of reports.
 	pageTime = 1200 * time.Millisecond
 
+	// fewTenants bounds the tenants whose balances are looked up one by one to sort them: some 100 ms.
+	fewTenants = 20_000
+
+	// walkStep is what the first step of a walk keeps, of which walkGrowth times as many are kept in the next: if more than fewTenants of a million match,
+	// the first page of a hundred needs one step, seldom two. No step keeps more than walkMax.
+	walkStep   = 5000
+	walkGrowth = 4
+	walkMax    = 80_000
+
+	// sortedMax is the number of balances that a walk surely reads in its time: 1.2 million take half a second to one (docs/decisions/near.md).
+	sortedMax = 1_000_000
+
 	// viewsMax bounds the balances that are computed together.
 	viewsMax = 500
 
@@ -42,8 +54,9 @@ type Reader struct {
 	store   *catalog.Store
 	sql     map[string]string
 
-	tenantsStep, balancesStep int
-	pageTime                  time.Duration
+	tenantsStep, balancesStep, fewTenants, walkStep int
+	sortedMax                                       int64
+	pageTime                                        time.Duration
 }
 
 // New returns a reader that asks as the reports of h do.
@@ -52,7 +65,10 @@ func New(h *history.Reader, l *pg.Ledger, store *catalog.Store) (*Reader, error)
 	if err != nil {
 		return nil, err
 	}
-	return &Reader{reports: h, ledger: l, store: store, sql: sql, tenantsStep: tenantsStep, balancesStep: balancesStep, pageTime: pageTime}, nil
+	return &Reader{
+		reports: h, ledger: l, store: store, sql: sql, pageTime: pageTime,
+		tenantsStep: tenantsStep, balancesStep: balancesStep, fewTenants: fewTenants, walkStep: walkStep, sortedMax: sortedMax,
+	}, nil
 }
 
 // Item is a tenant of a list.
@@ -95,6 +111,9 @@ func (r *Reader) List(ctx context.Context, q Query) (Page, error) {
 		}
 		return r.matching(ctx, pool, &q, from)
 	})
+	if q.ByRemaining && ledger.CodeOf(err) == ledger.CodeReportTooSlow {
+		err = r.tooMany(ctx, err)
+	}
 	if err != nil {
 		return Page{}, err
 	}
@@ -244,48 +263,106 @@ func (r *Reader) addStanding(ctx context.Context, q *Query, f *found, candidates
 	return false, nil
 }
 
-// byRemaining lists tenants by what remains, the least first.
+// byRemaining lists tenants by what remains, the least first. If the tenants that match are few, it reads their balances. Otherwise it walks all
+// balances in their order: each step reads all of them, keeps the next ones, and looks up the tenants of those alone.
 func (r *Reader) byRemaining(ctx context.Context, pool *pgxpool.Pool, q *Query, from position) (f found, err error) {
 	f.standings = map[string]*Standing{}
-	names, values := q.members()
-	statement, args := "LeastRemaining", []any{from.remaining, from.tenant, q.Limit + 1, q.Meter, r.ledger.Now(), q.percent(), q.Status, names, values, q.Plan}
-	if q.Meter != "" && q.Status == "" && q.Plan == "" && len(names) == 0 { // no tenant has to be looked up: a tenth of the time if many are near
-		statement, args = "LeastRemainingOfMeter", args[:6]
-	}
-	var tenants, meters []string
-	var last position
+	var all []ledger.BalanceKey
 	err = pgx.BeginTxFunc(ctx, pool, pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
 		// Reports look things up; this one reads all balances.
 		if _, err := tx.Exec(ctx, "SET LOCAL enable_seqscan = on; SET LOCAL enable_hashjoin = on; SET LOCAL enable_sort = on; SET LOCAL work_mem = '64MB'; SET LOCAL plan_cache_mode = force_custom_plan"); err != nil {
 			return err
 		}
-		rows, err := tx.Query(ctx, r.sql[statement], args...)
-		if err != nil {
-			return err
-		}
-		var p position
-		_, err = pgx.ForEachRow(rows, []any{&p.tenant, &p.meter, &p.remaining}, func() error {
-			if len(tenants) < q.Limit {
-				tenants, meters, last = append(tenants, p.tenant), append(meters, p.meter), p
-			} else {
-				f.next = last.cursor(true)
+		done := false
+		if q.ofSome() {
+			if all, done, err = r.leastOfFew(ctx, tx, q, from, &f); err != nil || done {
+				return err
 			}
-			return nil
-		})
+		}
+		all, err = r.walk(ctx, tx, q, from, &f)
 		return err
 	})
 	if err != nil {
 		return f, history.Failed("list tenants by what remains", err)
 	}
-	keys := make([]ledger.BalanceKey, len(tenants))
-	for i := range tenants {
-		keys[i] = ledger.BalanceKey{Tenant: tenants[i], Meter: meters[i]}
-	}
-	if _, err := r.addStanding(ctx, q, &f, keys); err != nil {
+	if _, err := r.addStanding(ctx, q, &f, all); err != nil {
 		return f, err
 	}
 	slices.SortStableFunc(f.ids, func(a, b string) int {
 		return cmp.Or(cmp.Compare(f.standings[a].Remaining, f.standings[b].Remaining), cmp.Compare(a, b))
 	})
 	return f, nil
+}
+
+// least are tenants in the order of what remains, with the meters of which it does.
+type least struct {
+	tenants, meters []string
+	remaining       []int64
+}
+
+// page returns the balances of at most limit tenants. It sets f.next to the position after them if there are more.
+func (l *least) page(limit int, f *found) []ledger.BalanceKey {
+	if n := len(l.tenants); n > limit {
+		f.next = position{tenant: l.tenants[limit-1], remaining: l.remaining[limit-1]}.cursor(true)
+	}
+	keys := make([]ledger.BalanceKey, min(len(l.tenants), limit))
+	for i := range keys {
+		keys[i] = ledger.BalanceKey{Tenant: l.tenants[i], Meter: l.meters[i]}
+	}
+	return keys
+}
+
+// leastOfFew returns a page of the tenants that match, if they are few.
+func (r *Reader) leastOfFew(ctx context.Context, tx pgx.Tx, q *Query, from position, f *found) (keys []ledger.BalanceKey, few bool, err error) {
+	names, values := q.members()
+	var l least
+	var match int
+	err = tx.QueryRow(ctx, r.sql["LeastRemainingOfFew"], from.remaining, from.tenant, q.Limit+1, q.Meter, r.ledger.Now(), q.percent(), q.Status, names, values, q.Plan, r.fewTenants).
+		Scan(&l.tenants, &l.meters, &l.remaining, &match)
+	if err != nil || match > r.fewTenants {
+		return nil, false, err
+	}
+	return l.page(q.Limit, f), true, nil
+}
+
+// walk returns a page, which is short if its time was over.
+func (r *Reader) walk(ctx context.Context, tx pgx.Tx, q *Query, from position, f *found) ([]ledger.BalanceKey, error) {
+	names, values := q.members()
+	var all least
+	began := time.Now()
+	for step := r.walkStep; ; step = min(walkGrowth*step, walkMax) {
+		var l least
+		var last position
+		var walked, match int
+		stepBegan := time.Now()
+		err := tx.QueryRow(ctx, r.sql["LeastRemaining"], from.remaining, from.tenant, step, q.Meter, r.ledger.Now(), q.percent(), q.Status, names, values, q.Plan, q.Limit+1-len(all.tenants)).
+			Scan(&l.tenants, &l.meters, &l.remaining, &last.remaining, &last.tenant, &walked, &match)
+		if err != nil {
+			return nil, err
+		}
+		all.tenants, all.meters, all.remaining = append(all.tenants, l.tenants...), append(all.meters, l.meters...), append(all.remaining, l.remaining...)
+		full := match == q.Limit+1-(len(all.tenants)-len(l.tenants)) // there may be more among those that were walked
+		switch {
+		case len(all.tenants) > q.Limit, walked < step && !full:
+			return all.page(q.Limit, f), nil
+		case time.Since(began)+time.Since(stepBegan) >= r.pageTime: // another step would take as long as this one
+			keys := all.page(q.Limit, f)
+			f.next = last.cursor(true)
+			return keys, nil
+		}
+		from = last
+	}
+}
+
+// tooMany returns err of a report that was too slow, or what a caller can do about it if that is because of the number of balances.
+func (r *Reader) tooMany(ctx context.Context, err error) error {
+	var n int64
+	ask := r.store.View(ctx, "count balances", func(ctx context.Context, tx pgx.Tx) error {
+		return tx.QueryRow(ctx, r.sql["BalancesAbout"]).Scan(&n)
+	})
+	if ask != nil || n <= r.sortedMax {
+		return err
+	}
+	return ledger.Errorf(ledger.CodeInvalidArgument, "sort", "must be tenant here: for remaining all balances are read, and these are about %d, more than the %d for which "+
+		"the time of a report suffices; near, plan or metadata narrow a list by tenant", n, r.sortedMax)
 }

@@ -1,11 +1,13 @@
 package roster
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -116,14 +118,16 @@ func TestList_ShortStepsAndPages_EachTenantOnce(t *testing.T) {
 	}
 	for _, limit := range limits {
 		for _, step := range steps {
-			for _, page := range []time.Duration{0, pageTime} {
-				b.tenantsStep, b.balancesStep, b.pageTime = step, step, page
+			for _, page := range []time.Duration{0, time.Minute} {
+				b.tenantsStep, b.balancesStep, b.walkStep, b.pageTime = step, step, step, page
+				b.fewTenants = step
 				for name, tc := range map[string]struct {
 					q    Query
 					want []string
 				}{
 					"near": {Query{Near: &eighty}, near}, "near, a meter": {Query{Near: &eighty, Meter: "m1"}, []string{"t02", "t04", "t08", "t10"}},
 					"plan": {Query{Plan: "p"}, byPlan}, "status": {Query{Status: "active"}, byPlan}, "remaining": {Query{Near: &eighty, ByRemaining: true}, near},
+					"remaining, plan": {Query{Near: &eighty, ByRemaining: true, Plan: "p"}, near}, "remaining, no plan": {Query{ByRemaining: true, Plan: "q"}, nil},
 				} {
 					tc.q.Limit = limit
 					if got, pages := b.all(tc.q); !slices.Equal(got, tc.want) {
@@ -131,6 +135,92 @@ func TestList_ShortStepsAndPages_EachTenantOnce(t *testing.T) {
 					}
 				}
 			}
+		}
+	}
+}
+
+// Few tenants that match are looked up one by one, of many a part of all balances is walked, in steps: the order is the same.
+func TestList_ByRemaining_WalkAgreesWithLookingUp(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	meters := []string{"m1", "m2", "m3"}
+	for _, plan := range []string{"p", "q"} {
+		var allowances []catalog.Allowance
+		for _, m := range meters {
+			_, _, err := b.store.PutMeter(t.Context(), catalog.Meter{ID: m, Unit: "u"})
+			b.check(err)
+			allowances = append(allowances, catalog.Allowance{Meter: m, Amount: 20, Every: "year", Anchor: "calendar"})
+		}
+		_, _, err := b.store.PutPlan(t.Context(), catalog.Plan{ID: plan, Allowances: allowances})
+		b.check(err)
+	}
+	type row struct {
+		id, plan, segment string
+		left              map[string]int64
+	}
+	var rows []row
+	for i := range 30 {
+		r := row{fmt.Sprintf("t%02d", i), []string{"p", "q"}[i%2], []string{"gold", "lead", "tin"}[i%3], map[string]int64{}}
+		_, _, err := b.store.PutTenant(t.Context(), catalog.Tenant{ID: r.id, Plan: r.plan, Metadata: []byte(`{"segment":"` + r.segment + `"}`)})
+		b.check(err)
+		for j, m := range meters {
+			used := int64((i*7+j*5)%20 + 1)
+			_, err := pg.DoOrDryRun(t.Context(), b.ledger, &ledger.Debit{Tenant: r.id, Key: m, Items: []ledger.Item{{Meter: m, Amount: used}}}, false)
+			b.check(err)
+			r.left[m] = 20 - used
+		}
+		rows = append(rows, r)
+	}
+	want := func(q *Query) (ids []string) {
+		matching := slices.DeleteFunc(slices.Clone(rows), func(r row) bool {
+			return q.Plan != "" && r.plan != q.Plan || q.Metadata != nil && r.segment != q.Metadata["segment"]
+		})
+		least := func(r row) int64 {
+			if q.Meter != "" {
+				return r.left[q.Meter]
+			}
+			return min(r.left["m1"], r.left["m2"], r.left["m3"])
+		}
+		slices.SortFunc(matching, func(a, b row) int { return cmp.Or(cmp.Compare(least(a), least(b)), cmp.Compare(a.id, b.id)) })
+		for _, r := range matching {
+			ids = append(ids, r.id)
+		}
+		return ids
+	}
+	for _, q := range []Query{{}, {Plan: "p"}, {Meter: "m2"}, {Plan: "q", Meter: "m3"}, {Metadata: map[string]string{"segment": "tin"}}} {
+		for _, limit := range []int{1, 4, 15, 500} {
+			for _, step := range []int{1, 3, 20, 1000} {
+				for _, few := range []int{1, 1000} {
+					for _, page := range []time.Duration{0, time.Minute} {
+						b.walkStep, b.fewTenants, b.pageTime = step, few, page
+						q.ByRemaining, q.Limit = true, limit
+						if got, pages := b.all(q); !slices.Equal(got, want(&q)) {
+							t.Errorf("%+v, steps of %d, few are %d, pages within %s: %v on %d pages, want %v", q, step, few, page, got, pages, want(&q))
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
+// A list that is too slow because there are too many balances is refused with what to do instead; one that is too slow for another reason is not.
+func TestList_ByRemaining_TooManyBalances_NamesTheBound(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	tx, err := b.pool.Begin(t.Context())
+	b.check(err)
+	defer tx.Rollback(context.Background()) //nolint:errcheck // the database goes with the test
+	_, err = tx.Exec(t.Context(), "LOCK TABLE balances IN ACCESS EXCLUSIVE MODE")
+	b.check(err)
+	for bound, code := range map[int64]ledger.Code{-1: ledger.CodeInvalidArgument, 1000: ledger.CodeReportTooSlow} {
+		b.sortedMax = bound
+		_, err := b.List(t.Context(), Query{ByRemaining: true, Limit: 10})
+		if ledger.CodeOf(err) != code {
+			t.Errorf("bound %d: %v", bound, err)
+		}
+		if code == ledger.CodeInvalidArgument && (err == nil || !strings.Contains(err.Error(), "more than the -1")) {
+			t.Errorf("%v", err)
 		}
 	}
 }

@@ -40,38 +40,82 @@ SELECT coalesce(array_agg(c.tenant_id ORDER BY c.tenant_id, c.meter), '{}'), coa
        (SELECT count(*) FROM s)
 FROM candidates c;
 
--- name: LeastRemaining
+-- name: LeastRemainingOfFew
 -- Returns the next $3 tenants after ($1 remaining, $2 tenant) in the order of what remains of meter $4 ('' = of the meter of which least remains), with what remains by
--- the stored rows. Conditions: as those of ScanBalances, $5 the instant, $6 percent, $7 status, $8 = $9 metadata, $10 plan. It reads all balances.
-SELECT c.tenant_id, c.meter, c.remaining
-FROM (
+-- the stored rows, if at most $11 tenants match: tenants, meters, remaining, and how many match. More: no tenants, and $11 + 1. Conditions: as those of ScanBalances, $5 the
+-- instant, $6 percent, $7 status, $8 = $9 metadata, $10 plan. Reads tenants until so many match, and the balances of those.
+WITH few AS MATERIALIZED (
+    SELECT t.tenant_id
+    FROM tenants t
+    WHERE ($7::text = '' OR t.status = $7::text) AND ($10::text = '' OR t.plan = $10::text)
+      AND NOT EXISTS (SELECT 1 FROM unnest($8::text[], $9::text[]) AS m (name, value) WHERE t.metadata ->> m.name IS DISTINCT FROM m.value)
+    LIMIT $11::integer + 1
+), matching AS MATERIALIZED (
+    SELECT f.tenant_id FROM few f WHERE (SELECT count(*) FROM few) <= $11::integer
+), least AS MATERIALIZED (
     SELECT DISTINCT ON (s.tenant_id) s.tenant_id, s.meter, s.remaining
+    FROM (
+        SELECT b.tenant_id, b.meter, b.next_event_at, greatest(b.used - b.refunded, 0) AS used,
+               b.opening + b.granted + b.refunded - b.used - b.expired + b.adjusted - b.held AS remaining
+        FROM matching c
+        JOIN balances b ON b.tenant_id = c.tenant_id
+        WHERE b.subject = '' AND ($4::text = '' OR b.meter = $4::text) AND b.period_end > $5::timestamptz
+    ) AS s
+    WHERE s.next_event_at <= $5::timestamptz OR s.used + s.remaining > 0 AND s.used * 100 >= $6::integer * (s.used + s.remaining)
+    ORDER BY s.tenant_id, s.remaining, s.meter
+), page AS (
+    SELECT l.tenant_id, l.meter, l.remaining FROM least l WHERE (l.remaining, l.tenant_id) > ($1::bigint, $2::text) ORDER BY l.remaining, l.tenant_id LIMIT $3::integer
+)
+SELECT coalesce(array_agg(p.tenant_id ORDER BY p.remaining, p.tenant_id), '{}'), coalesce(array_agg(p.meter ORDER BY p.remaining, p.tenant_id), '{}'),
+       coalesce(array_agg(p.remaining ORDER BY p.remaining, p.tenant_id), '{}'), (SELECT count(*) FROM few)
+FROM page p;
+
+-- name: LeastRemaining
+-- Walks the balances after ($1 remaining, $2 tenant) in the order of what remains, $3 of them: all are read, and so many kept. Returns tenants, meters and remaining of the
+-- first $11 tenants on the way that LeastRemainingOfFew would list (the same conditions, $4 to $10), in their order; of those one whose least came before is left out.
+-- Then the remaining and the tenant of the last of these $11, or of the last balance walked if they are fewer, and how many were walked.
+WITH walked AS MATERIALIZED (
+    SELECT s.tenant_id, s.remaining
     FROM (
         SELECT b.tenant_id, b.meter, b.next_event_at, greatest(b.used - b.refunded, 0) AS used,
                b.opening + b.granted + b.refunded - b.used - b.expired + b.adjusted - b.held AS remaining
         FROM balances b
         WHERE b.subject = '' AND ($4::text = '' OR b.meter = $4::text) AND b.period_end > $5::timestamptz
     ) AS s
+    WHERE (s.next_event_at <= $5::timestamptz OR s.used + s.remaining > 0 AND s.used * 100 >= $6::integer * (s.used + s.remaining))
+      AND (s.remaining, s.tenant_id) > ($1::bigint, $2::text)
+    ORDER BY s.remaining, s.tenant_id, s.meter
+    LIMIT $3::integer
+), matching AS MATERIALIZED (
+    SELECT c.tenant_id, c.remaining
+    FROM (SELECT w.tenant_id, min(w.remaining) AS remaining FROM walked w GROUP BY w.tenant_id) AS c
+    JOIN tenants t ON t.tenant_id = c.tenant_id
+    WHERE ($7::text = '' OR t.status = $7::text) AND ($10::text = '' OR t.plan = $10::text)
+      AND NOT EXISTS (SELECT 1 FROM unnest($8::text[], $9::text[]) AS m (name, value) WHERE t.metadata ->> m.name IS DISTINCT FROM m.value)
+    ORDER BY c.remaining, c.tenant_id
+    LIMIT $11::integer
+), least AS MATERIALIZED (
+    SELECT DISTINCT ON (s.tenant_id) s.tenant_id, s.meter, s.remaining
+    FROM (
+        SELECT b.tenant_id, b.meter, b.next_event_at, greatest(b.used - b.refunded, 0) AS used,
+               b.opening + b.granted + b.refunded - b.used - b.expired + b.adjusted - b.held AS remaining
+        FROM matching c
+        JOIN balances b ON b.tenant_id = c.tenant_id
+        WHERE b.subject = '' AND ($4::text = '' OR b.meter = $4::text) AND b.period_end > $5::timestamptz
+    ) AS s
     WHERE s.next_event_at <= $5::timestamptz OR s.used + s.remaining > 0 AND s.used * 100 >= $6::integer * (s.used + s.remaining)
     ORDER BY s.tenant_id, s.remaining, s.meter
-) AS c
-JOIN tenants t ON t.tenant_id = c.tenant_id
-WHERE (c.remaining, c.tenant_id) > ($1::bigint, $2::text)
-  AND ($7::text = '' OR t.status = $7::text) AND ($10::text = '' OR t.plan = $10::text)
-  AND NOT EXISTS (SELECT 1 FROM unnest($8::text[], $9::text[]) AS m (name, value) WHERE t.metadata ->> m.name IS DISTINCT FROM m.value)
-ORDER BY c.remaining, c.tenant_id
-LIMIT $3::integer;
+), last AS (
+    (SELECT m.remaining, m.tenant_id FROM matching m WHERE (SELECT count(*) FROM matching) = $11::integer ORDER BY m.remaining DESC, m.tenant_id DESC LIMIT 1)
+    UNION ALL
+    (SELECT w.remaining, w.tenant_id FROM walked w WHERE (SELECT count(*) FROM matching) < $11::integer ORDER BY w.remaining DESC, w.tenant_id DESC LIMIT 1)
+)
+SELECT coalesce(array_agg(l.tenant_id ORDER BY l.remaining, l.tenant_id), '{}'), coalesce(array_agg(l.meter ORDER BY l.remaining, l.tenant_id), '{}'),
+       coalesce(array_agg(l.remaining ORDER BY l.remaining, l.tenant_id), '{}'),
+       coalesce((SELECT w.remaining FROM last w), 0), coalesce((SELECT w.tenant_id FROM last w), ''), (SELECT count(*) FROM walked), (SELECT count(*) FROM matching)
+FROM least l
+WHERE (l.remaining, l.tenant_id) > ($1::bigint, $2::text);
 
--- name: LeastRemainingOfMeter
--- Does the same for meter $4 and all tenants.
-SELECT s.tenant_id, s.meter, s.remaining
-FROM (
-    SELECT b.tenant_id, b.meter, b.next_event_at, greatest(b.used - b.refunded, 0) AS used,
-           b.opening + b.granted + b.refunded - b.used - b.expired + b.adjusted - b.held AS remaining
-    FROM balances b
-    WHERE b.subject = '' AND b.meter = $4::text AND b.period_end > $5::timestamptz
-) AS s
-WHERE (s.next_event_at <= $5::timestamptz OR s.used + s.remaining > 0 AND s.used * 100 >= $6::integer * (s.used + s.remaining))
-  AND (s.remaining, s.tenant_id) > ($1::bigint, $2::text)
-ORDER BY s.remaining, s.tenant_id
-LIMIT $3::integer;
+-- name: BalancesAbout
+-- Returns about how many balances there are; on a cluster 0.
+SELECT greatest(c.reltuples, 0)::bigint FROM pg_class c WHERE c.oid = 'balances'::regclass;
