@@ -81,6 +81,7 @@ BEGIN
             ('signing_keys',      'SELECT',                         ''), -- made by a migration
             -- events and webhooks
             ('events',            'SELECT, INSERT, UPDATE',         'SELECT'), -- UPDATE: their place in the list
+            ('event_listing',     'SELECT, UPDATE',                 'SELECT'),
             ('event_marks',       'SELECT, INSERT, DELETE',         'SELECT'),
             ('grant_reminders',   'SELECT, INSERT, DELETE',         'SELECT'),
             ('webhooks',          'SELECT, INSERT, UPDATE, DELETE', 'SELECT'),

@@ -57,6 +57,7 @@ func Tables() []TableIn {
 		{"keys", Local},
 		{"key_secrets", Local},
 		{"signing_keys", Local},
+		{"event_listing", Local},
 		{"webhook_secrets", Local},
 		{"webhook_deliveries", Local},
 		{"river_job", Local},

@@ -98,6 +98,78 @@ func TestNumber_LateCommit_NotMissedByAReader(t *testing.T) {
 	}
 }
 
+// On Citus a transaction becomes visible node by node, and a node may be lost in the midst of COMMIT. Who has read past its events would never see them.
+func TestNumber_PositionNotVisibleYet_ListEndsBeforeIt(t *testing.T) {
+	t.Parallel()
+	pool := open(t)
+	number := func(want int) {
+		t.Helper()
+		if n, err := Number(t.Context(), pool, nobody); n != want || err != nil {
+			t.Fatalf("%d events, want %d (%v)", n, want, err)
+		}
+	}
+	wantListed := func(q Query, want ...string) (last string) {
+		t.Helper()
+		got, last, _ := listed(t, pool, q)
+		if diff := cmp.Diff(data(want...), got); diff != "" {
+			t.Error(diff)
+		}
+		return last
+	}
+	add := func(tenant, reason string, at time.Time) {
+		t.Helper()
+		if err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error { record(t, tx, tenant, reason, at); return nil }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	at := time.Now()
+	add("acme", "read", at)
+	number(1)
+	after := wantListed(Query{Limit: 10}, "read")
+
+	add("acme", "lost", at.Add(time.Millisecond))
+	add("globex", "there", at.Add(2*time.Millisecond))
+	number(2)
+	exec := func(sql string, args ...any) {
+		t.Helper()
+		if _, err := pool.Exec(t.Context(), sql, args...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var lost int64
+	if err := pool.QueryRow(t.Context(), "SELECT position FROM events WHERE tenant_id = 'acme' ORDER BY position DESC LIMIT 1").Scan(&lost); err != nil {
+		t.Fatal(err)
+	}
+	before, _ := ParseID(after)
+	exec("UPDATE event_listing SET listed_to = $1", before)
+	exec("UPDATE events SET position = NULL WHERE tenant_id = 'acme' AND position = $1", lost)
+	add("globex", "later", at.Add(3*time.Millisecond))
+	number(0)
+	wantListed(Query{After: after, Limit: 10})
+
+	exec("UPDATE events SET position = $1 WHERE tenant_id = 'acme' AND position IS NULL", lost)
+	number(1)
+	wantListed(Query{After: after, Limit: 10}, "lost", "there", "later")
+}
+
+// Positions that were dropped with their month must not hold up the list for ever.
+func TestNumber_PositionsGone_GoesOnAfterADay(t *testing.T) {
+	t.Parallel()
+	pool := open(t)
+	day := time.Now().Add(-settledAfter)
+	for age, want := range map[time.Time]int{day.Add(time.Hour): 0, day.Add(-time.Hour): 1} {
+		if _, err := pool.Exec(t.Context(), "UPDATE event_listing SET listed_to = 0, given_from = $1, given_to = $1", age.UnixMicro()); err != nil {
+			t.Fatal(err)
+		}
+		if err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error { record(t, tx, "acme", "new", time.Now()); return nil }); err != nil {
+			t.Fatal(err)
+		}
+		if n, err := Number(t.Context(), pool, nobody); min(n, 1) != want || err != nil {
+			t.Errorf("%s: %d events, want %d (%v)", age, n, want, err)
+		}
+	}
+}
+
 func TestNumber_Each_InTheSameTransaction_AloneAndInOrder(t *testing.T) {
 	t.Parallel()
 	pool := open(t)

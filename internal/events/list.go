@@ -82,7 +82,11 @@ func List(ctx context.Context, tx pgx.Tx, now time.Time, q Query) (Page, error) 
 		}
 		after = max(after, position)
 	}
-	rows, err := tx.Query(ctx, queries["SelectEvents"], after, orNil(q.Tenant), orNil(q.Type), now.Add(-Kept), q.Limit+1)
+	var l listing
+	if err := l.read(tx.QueryRow(ctx, queries["Listing"])); err != nil {
+		return Page{}, fmt.Errorf("list events: %w", err)
+	}
+	rows, err := tx.Query(ctx, queries["SelectEvents"], after, orNil(q.Tenant), orNil(q.Type), now.Add(-Kept), q.Limit+1, l.to)
 	if err != nil {
 		return Page{}, fmt.Errorf("list events: %w", err)
 	}

@@ -12,47 +12,94 @@ import (
 // numberMax bounds the events that one transaction lists.
 const numberMax = 500
 
+// settledAfter is the age at which positions are taken as visible although some are missing: their months were dropped meanwhile.
+const settledAfter = 24 * time.Hour
+
+// listing is how far the list is complete.
+type listing struct {
+	to                 int64 // whoever reads up to this position misses nothing
+	givenFrom, givenTo int64 // the positions that were given last
+}
+
+func (l *listing) read(row pgx.Row) error { return row.Scan(&l.to, &l.givenFrom, &l.givenTo) }
+
 // Number gives positions to events that were committed meanwhile, the oldest first, and calls each with them in the same transaction. It returns how
-// many there were; 0: none, or another instance is at it.
+// many there were; 0: none, another instance is at it, or those that were given before are not all visible yet. Then it makes them visible in the list.
 func Number(ctx context.Context, pool *pgxpool.Pool, each func(context.Context, pgx.Tx, []Listed) error) (n int, err error) {
-	err = pgx.BeginTxFunc(ctx, pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
-		var alone bool
-		var found []unlisted
-		batch := &pgx.Batch{}
-		batch.Queue(queries["ListingLock"]).QueryRow(func(row pgx.Row) error { return row.Scan(&alone) })
-		batch.Queue(queries["Unlisted"], numberMax).Query(func(rows pgx.Rows) (err error) {
-			found, err = pgx.CollectRows(rows, scanUnlisted)
-			return err
-		})
-		if err := tx.SendBatch(ctx, batch).Close(); err != nil {
-			return err
+	inTx := func(do func(pgx.Tx) error) error {
+		if err := pgx.BeginTxFunc(ctx, pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, do); err != nil {
+			return fmt.Errorf("list new events: %w", err)
 		}
-		if n = len(found); !alone || n == 0 {
-			n = 0
-			return nil
-		}
-		var newest, clock int64
-		if err := tx.QueryRow(ctx, queries["NewestPosition"]).Scan(&newest, &clock); err != nil {
-			return err
-		}
-		listed := make([]Listed, n)
-		next := max(newest, clock-1)
-		for i := range found {
-			next++
-			found[i].Position = next
-			listed[i] = found[i].Listed
-		}
-		if _, err := tx.Exec(ctx, queries["GivePositions"],
-			column(found, func(u *unlisted) string { return u.Tenant }), column(found, func(u *unlisted) string { return u.key }),
-			column(found, func(u *unlisted) time.Time { return u.month }), column(found, func(u *unlisted) int64 { return u.Position })); err != nil {
-			return err
-		}
-		return each(ctx, tx, listed)
-	})
-	if err != nil {
-		return 0, fmt.Errorf("list new events: %w", err)
+		return nil
 	}
-	return n, nil
+	err = inTx(func(tx pgx.Tx) error {
+		var found []unlisted
+		settled, err := settle(ctx, tx, func(batch *pgx.Batch) {
+			batch.Queue(queries["Unlisted"], numberMax).Query(func(rows pgx.Rows) (err error) {
+				found, err = pgx.CollectRows(rows, scanUnlisted)
+				return err
+			})
+		})
+		if err != nil || !settled || len(found) == 0 {
+			return err
+		}
+		n = len(found)
+		return give(ctx, tx, found, each)
+	})
+	if err != nil || n == 0 {
+		return 0, err
+	}
+	// In a transaction of its own: those of the first are visible everywhere only when it has ended.
+	return n, inTx(func(tx pgx.Tx) error {
+		_, err := settle(ctx, tx, func(*pgx.Batch) {})
+		return err
+	})
+}
+
+// settle takes the right to give positions, and moves the end of the list to those that were given last. It reports false if another instance has the
+// right, or if they are not all visible: a node that was lost in the midst of COMMIT has yet to carry it out. with adds statements to its round trip.
+func settle(ctx context.Context, tx pgx.Tx, with func(*pgx.Batch)) (settled bool, err error) {
+	var alone bool
+	var l listing
+	batch := &pgx.Batch{}
+	batch.Queue(queries["ListingLock"]).QueryRow(func(row pgx.Row) error { return row.Scan(&alone) })
+	batch.Queue(queries["Listing"]).QueryRow(l.read)
+	with(batch)
+	if err := tx.SendBatch(ctx, batch).Close(); err != nil || !alone || l.to == l.givenTo {
+		return alone, err
+	}
+	var visible int64
+	if err := tx.QueryRow(ctx, queries["CountGiven"], l.givenFrom, l.givenTo).Scan(&visible); err != nil {
+		return false, err
+	}
+	if visible <= l.givenTo-l.givenFrom && time.Since(time.UnixMicro(l.givenTo)) < settledAfter {
+		return false, nil
+	}
+	_, err = tx.Exec(ctx, queries["SetListing"], l.givenTo, l.givenFrom, l.givenTo)
+	return true, err
+}
+
+// give gives positions to events.
+func give(ctx context.Context, tx pgx.Tx, found []unlisted, each func(context.Context, pgx.Tx, []Listed) error) error {
+	var newest, clock int64
+	if err := tx.QueryRow(ctx, queries["NewestPosition"]).Scan(&newest, &clock); err != nil {
+		return err
+	}
+	listed := make([]Listed, len(found))
+	from := max(newest, clock-1) + 1
+	for i := range found {
+		found[i].Position = from + int64(i)
+		listed[i] = found[i].Listed
+	}
+	if _, err := tx.Exec(ctx, queries["GivePositions"],
+		column(found, func(u *unlisted) string { return u.Tenant }), column(found, func(u *unlisted) string { return u.key }),
+		column(found, func(u *unlisted) time.Time { return u.month }), column(found, func(u *unlisted) int64 { return u.Position })); err != nil {
+		return err
+	}
+	if _, err := tx.Exec(ctx, queries["SetListing"], newest, from, from+int64(len(found))-1); err != nil {
+		return err
+	}
+	return each(ctx, tx, listed)
 }
 
 // unlisted is an event without a position.

@@ -100,6 +100,8 @@ func (w *worker) Work(ctx context.Context, j *river.Job[job]) error {
 		return w.end(ctx, j.Args, StatusSkipped, "the webhook was deleted")
 	case *d.state == Paused:
 		return w.end(ctx, j.Args, StatusSkipped, "the webhook was paused")
+	case d.event == nil && !d.old && time.Since(time.UnixMicro(j.Args.Position)) < events.Kept:
+		return river.JobSnooze(faultPause) // on Citus its node may commit after the coordinator, which has the job
 	case d.event == nil:
 		return w.end(ctx, j.Args, StatusDead, "the event is older than 90 days")
 	}

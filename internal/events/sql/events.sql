@@ -96,12 +96,24 @@ SET position = n.position
 FROM unnest($1::text[], $2::uuid[], $3::date[], $4::bigint[]) AS n (tenant_id, event_key, month, position)
 WHERE e.tenant_id = n.tenant_id AND e.event_key = n.event_key AND e.month = n.month AND e.position IS NULL AND e.tenant_id = ANY ($1::text[]);
 
+-- name: Listing
+-- Returns how far the list is complete, and the positions that were given last.
+SELECT l.listed_to, l.given_from, l.given_to FROM event_listing l;
+
+-- name: CountGiven
+-- Counts the events that have the positions from $1 to $2.
+SELECT count(*) FROM events e WHERE e.position BETWEEN $1::bigint AND $2::bigint;
+
+-- name: SetListing
+-- Notes that the list is complete up to $1, and that the positions from $2 to $3 were given last.
+UPDATE event_listing SET listed_to = $1, given_from = $2, given_to = $3;
+
 -- name: SelectEvents
--- Returns up to $5 events after the position $1, in their order: those of tenant $2 (NULL: of all) and of type $3 (NULL: of all), which are not older
--- than $4.
+-- Returns up to $5 events after the position $1 and up to $6, in their order: those of tenant $2 (NULL: of all) and of type $3 (NULL: of all), which are
+-- not older than $4.
 SELECT e.tenant_id, e.type, e.at, e.meter, e.subject, e.data, e.position
 FROM events e
-WHERE e.position > $1::bigint AND e.month >= date_trunc('month', $4::timestamptz AT TIME ZONE 'UTC')::date AND e.at >= $4::timestamptz
+WHERE e.position > $1::bigint AND e.position <= $6::bigint AND e.month >= date_trunc('month', $4::timestamptz AT TIME ZONE 'UTC')::date AND e.at >= $4::timestamptz
   AND ($2::text IS NULL OR e.tenant_id = $2) AND ($3::text IS NULL OR e.type = $3)
 ORDER BY e.position
 LIMIT $5::integer;
