@@ -5,6 +5,7 @@
 //   - page: an answer for a person. It is whole without scripts; htmx exchanges parts of it, and uPlot draws what a table on it says.
 //   - call: one request, with the session of the person who sends it and a client of the API that has the session's key.
 //   - correction: something that an administrator changes, in three steps: a form, a preview of what it would do (a dry run), the change.
+//   - stream: server-sent events that exchange a part of a page while its tab is seen.
 //   - kept form: a form whose session ended before it was sent. Its fields are kept through the sign-in and shown again.
 //
 // # Invariants
@@ -14,6 +15,7 @@
 //  2. No page contains or loads a script, style, font or picture that is not in this program. The Content-Security-Policy refuses inline ones.
 //  3. A request that changes something is a POST from a page of this origin with the session's token.
 //  4. A form of a correction has one idempotency key from its first step to its last. Sent twice, it changes things once.
+//  5. Streams are bounded in number and time. One ends with its session, and when the instance stops.
 //
 // # Clock, concurrency, failure
 //
