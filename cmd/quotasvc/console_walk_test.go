@@ -1,0 +1,102 @@
+package main
+
+import (
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+)
+
+// newDemo starts dev as `make run` does, and returns it with a tab that is signed in, as the introduction says.
+func newDemo(t *testing.T) *tab {
+	t.Helper()
+	in := launchDemo(t, filepath.Join(t.TempDir(), "data"))
+	t.Cleanup(func() {
+		in.signal(syscall.SIGINT)
+		in.wait()
+	})
+	address, _, _ := strings.Cut(in.console, " ")
+	b := newChromium(t, &consoled{instance: &instance{process: in.process, api: in.api}, console: address})
+	b.signIn(in.key)
+	return b
+}
+
+// pick follows a link of the navigation.
+func (b *tab) pick(text string) {
+	b.t.Helper()
+	b.do(chromedp.Click(`//header//a[normalize-space()="` + text + `"]`))
+}
+
+// find goes to a tenant as a person does: by the beginning of its id.
+func (b *tab) find(tenant string) {
+	b.t.Helper()
+	b.pick("Tenants")
+	b.fill("q", tenant)
+	b.until(`document.querySelectorAll("[data-rows] tbody tr").length === 1`)
+	b.click(tenant)
+	b.shows("Next periods of")
+}
+
+// TestConsole_InChromium_SupportWalk answers five questions over the demo with clicks and fields alone, as somebody new in support would.
+func TestConsole_InChromium_SupportWalk(t *testing.T) {
+	t.Parallel()
+	b := newDemo(t)
+
+	// Why was acme refused this morning? The refusals of the last day, each in words.
+	b.find("acme")
+	b.click("Refusals")
+	b.shows("There were not enough units of ai_credits; only a grant brings more. It needed 120 credit, and 12 were available.")
+	b.shows("The rate limit reports was full")
+
+	// What did it use last month, and of which grants?
+	b.click("acme")
+	b.click("api_calls")
+	b.click("Statements")
+	b.shows("Periods of api_calls, the newest first")
+	b.do(chromedp.Click(`//main//tbody/tr[2]//a`))
+	b.shows("The figures add up")
+	b.shows("closed")
+	b.shows("debit the plan's allowance")
+	b.click("acme")
+	b.click("ai_credits")
+	b.click("Journal")
+	b.shows("invoice-1077")
+
+	// Give it 500 credits until Friday.
+	friday := time.Now().AddDate(0, 0, 1)
+	for friday.Weekday() != time.Friday {
+		friday = friday.AddDate(0, 0, 1)
+	}
+	b.click("acme")
+	b.click("ai_credits")
+	b.click("Top up")
+	b.fill("amount", "500")
+	b.fill("reason", "goodwill, ticket 1250")
+	result(b, chromedp.Evaluate[bool](`document.querySelector("[name=expires_at]").value = "`+friday.Format(time.DateOnly)+`T18:00"; true`))
+	b.click("Preview")
+	b.shows("12 credit 512 credit")
+	b.click("Top up")
+	b.shows("Done.")
+	b.shows("grant.create")
+
+	// Who will run out this week?
+	b.pick("Tenants")
+	b.shows("initech")
+	b.fill("near", "85")
+	b.click("Show")
+	b.until(`!document.querySelector("#tenants").innerText.includes("hooli")`)
+	b.shows("globex")
+	b.shows("umbrella")
+
+	// Did anybody change its plan, and when?
+	b.find("acme")
+	b.shows("upgrade, ticket 1203")
+	b.pick("Events")
+	b.fill("type", "plan.changed")
+	b.click("Show")
+	b.shows("upgrade, ticket 1203")
+	b.clean()
+}
