@@ -237,10 +237,11 @@ servers: ## Install PostgreSQL, Redis and curl if they are missing
 test-idle: ## A roll over a million idle balances: it has nothing to do
 	QUOTASVC_IDLE_BALANCES=1000000 go test -count=1 -v -run TestRoll_OnlyIdlePeriodsPass_HasNothingToDo ./internal/ledger/pg
 
-test-tools: ## Install missing programs that only tests use: nginx, HAProxy, Chromium, promtool, libfaketime and PgBouncer
+test-tools: ## Install missing programs that only tests use: nginx, HAProxy, Chromium, promtool, libfaketime, PgBouncer and an OpenID provider
 	@scripts/install-servers.sh nginx haproxy
 	@case ",$$QUOTASVC_TEST_WITHOUT," in *,chromium,*) ;; *) scripts/install-servers.sh chromium ;; esac
 	@scripts/install-test-tools.sh
+	@scripts/install-oidc-provider.sh
 
 .PHONY: console-pictures
 console-pictures: servers test-tools ## Make the pictures of docs/console.md and docs/portal.md again, in Chromium; look at them before you commit them

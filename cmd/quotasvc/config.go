@@ -76,6 +76,7 @@ type serviceConfig struct {
 	redisConfig
 	clockConfig
 	pagesConfig
+	oidcConfig
 
 	ReportDatabaseURLFile string `name:"report-database-url-file" env:"QUOTASVC_REPORT_DATABASE_URL_FILE" placeholder:"FILE" group:"Backends" help:"File with that URL, instead of --report-database-url."`
 	ReportDatabaseURL     secret `name:"report-database-url" env:"QUOTASVC_REPORT_DATABASE_URL" placeholder:"URL" group:"Backends" help:"A replica of PostgreSQL for reports: entries, statements, use, balances of the past. They may lag as the replica does. Default: the database itself."`
@@ -161,6 +162,7 @@ func (c *serviceConfig) validate() error {
 	c.redisConfig.check(&check)
 	c.clockConfig.check(&check)
 	c.pagesConfig.check(&check)
+	c.oidcConfig.check(&check)
 	checkListen(&check, "listen", c.Listen)
 	checkListen(&check, "ops-listen", c.OpsListen)
 	samePort := c.Listen == c.OpsListen && !strings.HasSuffix(c.Listen, ":0")

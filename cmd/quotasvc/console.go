@@ -19,7 +19,12 @@ func (s *service) openConsole(cfg *serviceConfig, c *catalog.Store, keys *access
 	if err != nil {
 		return err
 	}
+	provider, err := cfg.provider(s.log)
+	if err != nil {
+		return err
+	}
 	pages := console.New(console.Config{
+		Provider: provider, ProviderName: cfg.OIDCName, Base: cfg.ConsoleURL,
 		API: s.api, Keys: keys, Sessions: sessions, Client: forwarded.NewProxies(proxies, s.log).Client, Ancestors: cfg.consoleFrames, Log: s.log,
 	})
 	s.drain = pages.Drain

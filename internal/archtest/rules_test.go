@@ -107,7 +107,8 @@ var mayImport = map[string][]string{
 	},
 
 	"internal/console/session": {"internal/catalog", "internal/namedsql"},
-	"internal/console":         {"client", "internal/access", "internal/catalogdoc", "internal/console/session", "internal/yamldoc", "internal/inprocess", "internal/asset"}, // catalogdoc reads YAML as requests; all it shows and changes goes through the API's handler
+	"internal/console/oidc":    {"internal/access", "internal/bound"},
+	"internal/console":         {"client", "internal/access", "internal/catalogdoc", "internal/console/oidc", "internal/console/session", "internal/yamldoc", "internal/inprocess", "internal/asset"}, // catalogdoc reads YAML as requests; all it shows and changes goes through the API's handler
 	"internal/inprocess":       {"client", "internal/access"},
 	"internal/asset":           {},
 	"internal/portal/look":     {},
@@ -140,7 +141,7 @@ var mayImport = map[string][]string{
 		"internal/citus", "internal/cli", "internal/clock", "internal/denial", "internal/envoyrls", "internal/once", "internal/override", "internal/ratelimit", "internal/ratelimit/replica", "internal/redisstore", "internal/lane", "internal/testclock", "internal/events", "internal/webhooks",
 		"internal/newcomer", "internal/status",
 		"internal/gauge",
-		"internal/console", "internal/console/session", "internal/httpapi/forwarded", "internal/portal", "internal/portal/link", "internal/portal/look",
+		"internal/console", "internal/console/oidc", "internal/console/session", "internal/body", "internal/httpapi/forwarded", "internal/portal", "internal/portal/link", "internal/portal/look",
 		"client", "internal/demo", // dev fills its data as a client
 		"internal/bound", "internal/namedsql", "internal/period", "internal/localstack", "internal/ops", "internal/pgpool", "internal/transport", "internal/trail", "internal/tracing", "internal/access", "internal/yamldoc", "deploy/postgres", "migrations",
 		"internal/httpapi/answers",
@@ -173,6 +174,8 @@ var outsideTheOrder = []string{"internal/localstack", "internal/namedsql", "depl
 var onlyIn = map[string][]string{
 	"github.com/labstack/echo":                    {"internal/httpapi", "internal/bench", "client/quotaecho", "client/examples/echo"},
 	"github.com/a-h/templ":                        {"internal/console", "internal/portal"},
+	"github.com/coreos/go-oidc":                   {"internal/console/oidc"},
+	"golang.org/x/oauth2":                         {"internal/console/oidc"},
 	"google.golang.org/grpc":                      {"internal/envoyrls"},
 	"github.com/envoyproxy/go-control-plane":      {"internal/envoyrls"},
 	"github.com/jackc/pgx":                        {"internal/citus", "internal/pgpool", "internal/bench", "internal/bench/past", "internal/drill", "internal/ledger/pg", "internal/ledger/history", "internal/ledger/audit", "internal/ledger/journal", "internal/ledger/archive", "internal/ledger/verifier", "internal/catalog", "internal/access", "internal/denial", "internal/override", "internal/console/session", "internal/portal/link", "internal/trail", "internal/testclock", "internal/localstack", "internal/testenv", "cmd/quotasvc", "internal/events", "internal/listener", "internal/gauge", "internal/webhooks", "internal/roster", "internal/status"},

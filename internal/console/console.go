@@ -16,6 +16,7 @@ import (
 	"github.com/quotasvc/quotasvc/client"
 	"github.com/quotasvc/quotasvc/internal/access"
 	"github.com/quotasvc/quotasvc/internal/asset"
+	"github.com/quotasvc/quotasvc/internal/console/oidc"
 	"github.com/quotasvc/quotasvc/internal/console/session"
 )
 
@@ -31,7 +32,7 @@ const (
 	policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; form-action 'self'; base-uri 'none'; "
 )
 
-// Config configures a Console. Every field is required.
+// Config configures a Console. Every field is required that says nothing else.
 type Config struct {
 	// API answers the calls of the pages.
 	API http.Handler
@@ -44,6 +45,13 @@ type Config struct {
 
 	// Client returns the address of a request's sender.
 	Client func(*http.Request) netip.Addr
+
+	// Provider lets people sign in without a key; nil: only keys do. ProviderName is what the sign-in page calls it.
+	Provider     *oidc.Provider
+	ProviderName string
+
+	// Base is the scheme and host at which browsers find the console; empty: as their requests say.
+	Base string
 
 	// Ancestors is the directive frame-ancestors: who may show pages in a frame.
 	Ancestors string
@@ -119,6 +127,8 @@ func (c *Console) pages() map[string]page {
 		"POST " + Prefix + "login": {show: signIn, public: true, formMax: catalogueMax}, // it may keep any form
 
 		"POST " + Prefix + "logout":                          {show: signOut},
+		"POST " + Prefix + "oidc/start":                      {show: beginSignIn, public: true},
+		"GET " + Prefix + "oidc/callback":                    {show: finishSignIn, public: true},
 		"GET " + Prefix + "{$}":                              {show: showStart},
 		"GET " + Prefix + "overview/stream":                  {show: streamStart},
 		"GET " + Prefix + "overview/near":                    {show: showNear},

@@ -708,7 +708,17 @@ func loginPage(c *call, l login) templ.Component {
 					}
 				}
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 55, "<label for=\"key\">API key</label> <input id=\"key\" name=\"key\" type=\"password\" required autofocus autocomplete=\"current-password\" spellcheck=\"false\" maxlength=\"512\" aria-describedby=\"key-help\"><p class=\"dim\" id=\"key-help\">A key with the scope <code>read</code> sees, one with <code>admin</code> also changes. A key that is bound to a tenant sees that tenant only. The session lasts 12 hours and ends with its key.</p><button>Sign in</button></form></section>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 55, "<label for=\"key\">API key</label> <input id=\"key\" name=\"key\" type=\"password\" required autofocus autocomplete=\"current-password\" spellcheck=\"false\" maxlength=\"512\" aria-describedby=\"key-help\"><p class=\"dim\" id=\"key-help\">A key with the scope <code>read</code> sees, one with <code>admin</code> also changes. A key that is bound to a tenant sees that tenant only. The session lasts 12 hours and ends with its key.</p><button>Sign in</button></form>")
+			if templ_7745c5c3_Err != nil {
+				return templ_7745c5c3_Err
+			}
+			if c.console.cfg.Provider != nil {
+				templ_7745c5c3_Err = providerForm(c, l).Render(ctx, templ_7745c5c3_Buffer)
+				if templ_7745c5c3_Err != nil {
+					return templ_7745c5c3_Err
+				}
+			}
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 56, "</section>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

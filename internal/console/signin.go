@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/quotasvc/quotasvc/internal/access"
+	"github.com/quotasvc/quotasvc/internal/console/oidc"
 	"github.com/quotasvc/quotasvc/internal/console/session"
 	"github.com/quotasvc/quotasvc/internal/inprocess"
 )
@@ -51,6 +52,9 @@ func (c *call) enter() error {
 	}
 	if err != nil {
 		return err
+	}
+	if oidc.IsPerson(found.Secret) {
+		return c.enterPerson(found)
 	}
 	key, err := c.authenticate(found.Secret)
 	if r, refused := errors.AsType[*access.Refusal](err); refused && r.Reason == access.Unknown {
@@ -210,5 +214,8 @@ func signOut(c *call) error {
 	gone := cookie(c.r)
 	gone.MaxAge = -1
 	http.SetCookie(c.w, gone)
+	if oidc.IsPerson(c.session.Secret) {
+		return c.leaveProvider()
+	}
 	return c.redirect(Prefix + "login")
 }

@@ -1,0 +1,253 @@
+package oidc
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"sync"
+	"time"
+
+	"github.com/coreos/go-oidc/v3/oidc"
+	"golang.org/x/oauth2"
+)
+
+const (
+	// callTimeout bounds one question to the provider.
+	callTimeout = 5 * time.Second
+
+	// answerMax bounds an answer of the provider in bytes.
+	answerMax = 1 << 20
+
+	// retryAfter is how long a provider that did not answer is not asked again.
+	retryAfter = 2 * time.Second
+)
+
+// Config configures a Provider. Every field is required.
+type Config struct {
+	Issuer       string
+	ClientID     string
+	ClientSecret string
+	Scopes       []string // besides openid
+	Rules        *Rules
+	SessionMax   time.Duration // how long a session of a person lasts
+	Log          *slog.Logger
+}
+
+// Provider is the identity provider. It has no goroutines.
+type Provider struct {
+	cfg    Config
+	client *http.Client
+	seal   seal
+	now    func() time.Time
+
+	mu       sync.Mutex
+	found    *discovered
+	failed   error
+	failedAt time.Time
+}
+
+// discovered is what the provider says about itself.
+type discovered struct {
+	provider *oidc.Provider
+	verifier *oidc.IDTokenVerifier
+	endpoint oauth2.Endpoint
+	userinfo string
+	logout   string // empty: it has none
+}
+
+// Error says what to tell a person who cannot sign in.
+type Error struct {
+	Status int
+	Detail string
+	cause  error
+}
+
+// Error returns the detail and the cause, for logs.
+func (e *Error) Error() string {
+	if e.cause != nil {
+		return e.Detail + ": " + e.cause.Error()
+	}
+	return e.Detail
+}
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.cause }
+
+func refuse(format string, args ...any) error {
+	return &Error{Status: http.StatusForbidden, Detail: fmt.Sprintf(format, args...)}
+}
+
+func away(err error) error {
+	return &Error{Status: http.StatusServiceUnavailable, Detail: "The identity provider does not answer as it should. Try again in a moment, or sign in with a key.", cause: err}
+}
+
+// New returns a provider. It asks nothing.
+func New(cfg Config) (*Provider, error) {
+	s, err := newSeal(cfg.ClientSecret)
+	if err != nil {
+		return nil, err
+	}
+	return &Provider{cfg: cfg, client: &http.Client{Timeout: callTimeout, Transport: limited{http.DefaultTransport}}, seal: s, now: time.Now}, nil
+}
+
+// limited bounds the answers of another transport.
+type limited struct{ http.RoundTripper }
+
+// RoundTrip is that of http.RoundTripper.
+func (l limited) RoundTrip(r *http.Request) (*http.Response, error) {
+	got, err := l.RoundTripper.RoundTrip(r)
+	if err == nil {
+		got.Body = struct {
+			io.Reader
+			io.Closer
+		}{io.LimitReader(got.Body, answerMax), got.Body}
+	}
+	return got, err
+}
+
+// discover asks the provider about itself, until it has answered once.
+func (p *Provider) discover(ctx context.Context) (*discovered, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.found != nil {
+		return p.found, nil
+	}
+	if p.failed != nil && p.now().Sub(p.failedAt) < retryAfter {
+		return nil, away(p.failed)
+	}
+	ctx, cancel := context.WithTimeout(oidc.ClientContext(ctx, p.client), callTimeout)
+	defer cancel()
+	provider, err := oidc.NewProvider(ctx, p.cfg.Issuer)
+	var more struct {
+		UserInfo string `json:"userinfo_endpoint"`
+		Logout   string `json:"end_session_endpoint"`
+	}
+	if err == nil {
+		err = provider.Claims(&more)
+	}
+	if err != nil {
+		p.failed, p.failedAt = err, p.now()
+		p.cfg.Log.Warn("the identity provider does not answer as it should", "issuer", p.cfg.Issuer, "error", err)
+		return nil, away(err)
+	}
+	if u, err := url.Parse(more.Logout); err != nil || u.Scheme != "https" && u.Scheme != "http" {
+		more.Logout = ""
+	}
+	p.found = &discovered{
+		provider: provider, endpoint: provider.Endpoint(), userinfo: more.UserInfo, logout: more.Logout,
+		verifier: provider.VerifierContext(oidc.ClientContext(context.WithoutCancel(ctx), p.client), &oidc.Config{ClientID: p.cfg.ClientID}),
+	}
+	return p.found, nil
+}
+
+// settings are those of OAuth. callback is where the provider sends people back to.
+func (p *Provider) settings(d *discovered, callback string) *oauth2.Config {
+	return &oauth2.Config{
+		ClientID: p.cfg.ClientID, ClientSecret: p.cfg.ClientSecret, Endpoint: d.endpoint, RedirectURL: callback,
+		Scopes: append([]string{oidc.ScopeOpenID}, p.cfg.Scopes...),
+	}
+}
+
+// Begin returns a new attempt, and the address of the provider to go to.
+func (p *Provider) Begin(ctx context.Context, callback string) (Attempt, string, error) {
+	d, err := p.discover(ctx)
+	if err != nil {
+		return Attempt{}, "", err
+	}
+	a := newAttempt(p.now())
+	return a, p.settings(d, callback).AuthCodeURL(a.State, oidc.Nonce(a.Nonce), oauth2.S256ChallengeOption(a.Verifier)), nil
+}
+
+// Finish exchanges the code of an attempt for the person.
+func (p *Provider) Finish(ctx context.Context, a *Attempt, code, callback string) (*Person, error) {
+	d, err := p.discover(ctx)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(oidc.ClientContext(ctx, p.client), 2*callTimeout)
+	defer cancel()
+	token, err := p.settings(d, callback).Exchange(ctx, code, oauth2.VerifierOption(a.Verifier))
+	if refused, ok := errors.AsType[*oauth2.RetrieveError](err); ok && refused.Response != nil && refused.Response.StatusCode < http.StatusInternalServerError {
+		return nil, &Error{Status: http.StatusUnauthorized, Detail: "The identity provider did not take the code of this sign-in. Begin again.", cause: err}
+	}
+	if err != nil {
+		return nil, away(err)
+	}
+	raw, _ := token.Extra("id_token").(string)
+	checked, err := d.verifier.Verify(ctx, raw)
+	if err != nil {
+		return nil, &Error{Status: http.StatusUnauthorized, Detail: "The identity provider's token is not valid here. Begin again.", cause: err}
+	}
+	if checked.Nonce != a.Nonce {
+		return nil, &Error{Status: http.StatusUnauthorized, Detail: "The identity provider's token is of another sign-in. Begin again."}
+	}
+	claims := map[string]any{}
+	if err := checked.Claims(&claims); err != nil {
+		return nil, away(err)
+	}
+	if err := p.addUserInfo(ctx, d, token, checked.Subject, claims); err != nil {
+		return nil, err
+	}
+	scopes, tenant, err := p.cfg.Rules.rights(claims)
+	if err != nil {
+		return nil, err
+	}
+	return &Person{
+		Subject: checked.Subject, Name: nameOf(claims, checked.Subject), Scopes: scopes.Names(), Tenant: tenant, Rules: p.cfg.Rules.id,
+		EndsAt: p.now().Add(p.cfg.SessionMax).Unix(),
+	}, nil
+}
+
+// addUserInfo adds what the provider says about the user, where it has an endpoint for that: some put groups and addresses there only. The ID token goes
+// before it.
+func (p *Provider) addUserInfo(ctx context.Context, d *discovered, token *oauth2.Token, subject string, claims map[string]any) error {
+	if d.userinfo == "" {
+		return nil
+	}
+	info, err := d.provider.UserInfo(ctx, oauth2.StaticTokenSource(token))
+	if err != nil {
+		return away(err)
+	}
+	if info.Subject != subject {
+		return away(errors.New("the answer about the user is about another one"))
+	}
+	more := map[string]any{}
+	if err := info.Claims(&more); err != nil {
+		return away(err)
+	}
+	for name, value := range more {
+		if _, said := claims[name]; !said {
+			claims[name] = value
+		}
+	}
+	return nil
+}
+
+// Logout returns where to end the session at the provider; empty: it has no such place, or has not answered yet.
+func (p *Provider) Logout() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.found == nil || p.found.logout == "" {
+		return ""
+	}
+	u, err := url.Parse(p.found.logout)
+	if err != nil {
+		return ""
+	}
+	q := u.Query()
+	q.Set("client_id", p.cfg.ClientID)
+	u.RawQuery = q.Encode()
+	return u.String()
+}
+
+// nameOf returns the name of a person for people.
+func nameOf(claims map[string]any, subject string) string {
+	text := func(name string) string { s, _ := claims[name].(string); return s }
+	name := []rune(cmp.Or(text("name"), text("preferred_username"), text("email"), subject))
+	return string(name[:min(len(name), nameMax)])
+}
