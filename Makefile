@@ -55,7 +55,7 @@ test: servers test-tools ## Run the whole test suite on real servers; what fails
 # The packages whose tests use the database: a test compares them with the tests. The ledger and what is in front of it come first, the longest last.
 CITUS_PACKAGES := ./internal/citus ./internal/localstack ./internal/ledger/... ./internal/catalog/... ./internal/access ./internal/override ./internal/gate \
 	./internal/events ./internal/webhooks ./internal/gauge ./internal/denial ./internal/roster ./internal/status ./internal/trail ./internal/admission \
-	./internal/console/... ./deploy/postgres ./internal/httpapi/... ./cmd/quotasvc
+	./internal/console/... ./internal/portal/... ./deploy/postgres ./internal/httpapi/... ./cmd/quotasvc
 
 .PHONY: test-citus
 test-citus: servers ## Run the database tests on private Citus clusters (Citus 13.2 beside PostgreSQL 15), one package at a time
