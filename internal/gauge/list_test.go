@@ -38,7 +38,9 @@ func TestList_PlanSubjectsAndWhatThePlanLost_InPages(t *testing.T) {
 	_, _, err := b.catalog.PutMeter(ctx, catalog.Meter{ID: "calls", Unit: "call"})
 	require.NoError(t, err)
 	_, _, err = b.catalog.PutPlan(ctx, catalog.Plan{ID: "all", Allowances: []catalog.Allowance{
-		{Meter: "zones", Amount: 4}, {Meter: "seats", Amount: 3, PerSubject: new(int64(2))}, {Meter: "desks", Amount: 9},
+		{Meter: "zones", Amount: 4},
+		{Meter: "seats", Amount: 3, PerSubject: new(int64(2))},
+		{Meter: "desks", Amount: 9},
 		{Meter: "calls", Amount: 5, Every: "month", Anchor: "calendar"},
 	}})
 	require.NoError(t, err)
@@ -80,7 +82,10 @@ func TestList_BadInput(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
 	for _, q := range []Query{
-		{Tenant: "nobody", Limit: 1}, {Tenant: "{}", Limit: 1}, {Tenant: "acme", Limit: 1, Cursor: "%"}, {Tenant: "acme", Limit: 1, Cursor: "c2VhdHM"},
+		{Tenant: "nobody", Limit: 1},
+		{Tenant: "{}", Limit: 1},
+		{Tenant: "acme", Limit: 1, Cursor: "%"},
+		{Tenant: "acme", Limit: 1, Cursor: "c2VhdHM"},
 		{Tenant: "acme", Limit: 1, Meter: "desks", Cursor: "c2VhdHMg"},
 	} {
 		_, err := b.List(t.Context(), q)
