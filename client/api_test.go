@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -294,5 +295,14 @@ func TestTasks_Wait_UntilAllEnd(t *testing.T) {
 	second()
 	if err := errors.Join(<-waited, k.wait(t.Context())); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestQuery_MembersOfAMap_AreParametersOfTheirOwn(t *testing.T) {
+	t.Parallel()
+	q := query{}
+	(&ListTenantsQuery{Plan: "free", Metadata: map[string]string{"segment": "a&b", "vip": "true"}}).add(q)
+	if got := url.Values(q).Encode(); got != "metadata.segment=a%26b&metadata.vip=true&plan=free" {
+		t.Error(got)
 	}
 }

@@ -1277,20 +1277,22 @@ func (a *API) AllStatements(ctx context.Context, tenant string, q ListStatements
 
 // ListTenantsQuery are the parameters of ListTenants. Zero values are not sent.
 type ListTenantsQuery struct {
-	Prefix string // Only tenants whose ids begin with it, as in `acme`. Capital and small letters differ. Not together with the others but `limit` and `cursor`.
-	Plan   string // Only tenants on this plan.
-	Status string // Only tenants with this status.
-	Near   int64  // Only tenants of which a balance is at least so many percent used: used (net of refunds) of used and remaining, top-ups included, in the open period. `standing` of an item says which.
-	Meter  string // Only balances of this meter. Without `near`, tenants with a balance of it in the open period.
-	Sort   string // `remaining`: the least remaining first, of `meter` or of the meter of which least remains.
-	Limit  int64  // The largest number of items in the page.
-	Cursor string // The `next_cursor` of the page before. Opaque; valid only with the same filters.
+	Prefix   string            // Only tenants whose ids begin with it, as in `acme`. Capital and small letters differ. Only `limit`, `cursor` and `sort=tenant` may stand beside it.
+	Plan     string            // Only tenants on this plan.
+	Status   string            // Only tenants with this status.
+	Metadata map[string]string // Only tenants with these members of their metadata. Each is a parameter of its own, named `metadata.` and the member, as in `metadata.segment=gold`; numbers, true and false are written as in JSON. The SDKs take the members without `metadata.`.
+	Near     int64             // Only tenants of which a balance is at least so many percent used: used (net of refunds) of used and remaining, top-ups included, in the open period. `standing` of an item says which.
+	Meter    string            // Only balances of this meter. Without `near`, tenants with a balance of it in the open period.
+	Sort     string            // `remaining`: the least remaining first, of `meter` or of the meter of which least remains.
+	Limit    int64             // The largest number of items in the page.
+	Cursor   string            // The `next_cursor` of the page before. Opaque; valid only with the same filters.
 }
 
 func (q *ListTenantsQuery) add(to query) {
 	to.set("prefix", q.Prefix)
 	to.set("plan", q.Plan)
 	to.set("status", q.Status)
+	to.set("metadata", q.Metadata)
 	to.set("near", q.Near)
 	to.set("meter", q.Meter)
 	to.set("sort", q.Sort)

@@ -88,6 +88,9 @@ def test_every_operation_works(service: Service) -> None:
     api.patch_tenant(tenant=tenant, overrides={meter: 900}, reason="a tour", if_match=f'"{version}"')
     assert api.get_tenant(tenant=tenant).overrides == {meter: 900}
     assert tenant in {t.tenant for t in api.all_tenants(limit=500)}
+    assert tenant in {t.tenant for t in api.all_tenants(metadata={"region": "eu"}, plan=plan)}
+    assert not list(api.all_tenants(metadata={"region": "us"}, plan=plan))
+    assert not list(api.all_gauges(tenant=tenant))
     assert len(list(api.all_terms(tenant=tenant))) == 2
 
     api.put_limit(rule=rule, per=["tenant", "subject"], kind="token_bucket", rate="1000/s", ban={"after": 1000, "within": "1m", "for": "1m"})

@@ -115,6 +115,8 @@ def test_retry_refuses_times_that_are_not_positive(name: str) -> None:
 def test_call_quotes_ids_and_refuses_those_that_name_another_resource() -> None:
     call = Call("GET", "/v1/tenants/{tenant}", path={"tenant": "a/b ?c"}, query={"limit": 5, "explain": True, "cursor": None, "q": "a&b"})
     assert call.url() == "/v1/tenants/a%2Fb%20%3Fc?limit=5&explain=true&q=a%26b"
+    members = Call("GET", "/v1/tenants", query={"metadata": {"segment": "a&b", "vip": "true"}, "plan": None, "status": "active"})
+    assert members.url() == "/v1/tenants?metadata.segment=a%26b&metadata.vip=true&status=active"
     for id in ("", ".", ".."):
         with pytest.raises(ValueError, match="tenant must be an id"):
             Call("GET", "/v1/tenants/{tenant}", path={"tenant": id}).url()

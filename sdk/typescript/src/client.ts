@@ -267,7 +267,10 @@ function newRequest(name: OperationName, input: Record<string, unknown>): Reques
   })
   const search = new URLSearchParams()
   for (const parameter of query as readonly string[]) {
-    if (rest[parameter] !== undefined) search.set(parameter, text(rest[parameter]))
+    const value = rest[parameter]
+    if (typeof value === 'object' && value !== null && !(value instanceof Date)) {
+      for (const [member, wanted] of Object.entries(value)) search.set(`${parameter}.${member}`, text(wanted))
+    } else if (value !== undefined) search.set(parameter, text(value))
     delete rest[parameter]
   }
   const [unknown] = Object.entries(rest).find(([, value]) => value !== undefined) ?? []

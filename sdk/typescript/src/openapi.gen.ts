@@ -828,7 +828,7 @@ export interface paths {
         };
         /**
          * All tenants, or those of a plan, with a status, with some metadata, or near their end
-         * @description In the order of their ids, or of what remains. Further parameters `metadata.<name>=<value>` (at most three, such as `metadata.segment=gold`) select by members of the metadata; numbers, true and false are written as in JSON. With a filter a page may have fewer items than `limit`, or none, and be followed by others: go on until `next_cursor` is null. By id each tenant is listed once, whatever changes meanwhile; by what remains, one whose balance changes between two pages may come twice or be missing.
+         * @description In the order of their ids, or of what remains. With a filter a page may have fewer items than `limit`, or none, and be followed by others: go on until `next_cursor` is null. By id each tenant is listed once, whatever changes meanwhile; by what remains, one whose balance changes between two pages may come twice or be missing.
          */
         get: operations["listTenants"];
         put?: never;
@@ -7164,12 +7164,16 @@ export interface operations {
     listTenants: {
         parameters: {
             query?: {
-                /** @description Only tenants whose ids begin with it, as in `acme`. Capital and small letters differ. Not together with the others but `limit` and `cursor`. */
+                /** @description Only tenants whose ids begin with it, as in `acme`. Capital and small letters differ. Only `limit`, `cursor` and `sort=tenant` may stand beside it. */
                 prefix?: components["schemas"]["Id"];
                 /** @description Only tenants on this plan. */
                 plan?: components["schemas"]["Id"];
                 /** @description Only tenants with this status. */
                 status?: "active" | "suspended";
+                /** @description Only tenants with these members of their metadata. Each is a parameter of its own, named `metadata.` and the member, as in `metadata.segment=gold`; numbers, true and false are written as in JSON. The SDKs take the members without `metadata.`. */
+                metadata?: {
+                    [key: string]: string;
+                };
                 /** @description Only tenants of which a balance is at least so many percent used: used (net of refunds) of used and remaining, top-ups included, in the open period. `standing` of an item says which. */
                 near?: number;
                 /** @description Only balances of this meter. Without `near`, tenants with a balance of it in the open period. */

@@ -39,7 +39,7 @@ export const operationTable = {
   listPlans: {method: 'GET', path: '/v1/plans', query: ['limit', 'cursor'], key: false, safe: true, pages: true},
   getPlan: {method: 'GET', path: '/v1/plans/{plan}', query: [], key: false, safe: true, pages: false},
   putPlan: {method: 'PUT', path: '/v1/plans/{plan}', query: [], key: false, safe: true, pages: false},
-  listTenants: {method: 'GET', path: '/v1/tenants', query: ['prefix', 'plan', 'status', 'near', 'meter', 'sort', 'limit', 'cursor'], key: false, safe: true, pages: true},
+  listTenants: {method: 'GET', path: '/v1/tenants', query: ['prefix', 'plan', 'status', 'metadata', 'near', 'meter', 'sort', 'limit', 'cursor'], key: false, safe: true, pages: true},
   getTenant: {method: 'GET', path: '/v1/tenants/{tenant}', query: [], key: false, safe: true, pages: false},
   putTenant: {method: 'PUT', path: '/v1/tenants/{tenant}', query: [], key: false, safe: true, pages: false},
   patchTenant: {method: 'PATCH', path: '/v1/tenants/{tenant}', query: [], key: false, safe: false, pages: false},

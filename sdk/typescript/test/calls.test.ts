@@ -344,3 +344,11 @@ test('the answers of other kinds: CSV, 204, times as Date, text', async () => {
   assert.ok(String(await admin.api.getSpec()).startsWith('openapi:'))
   assert.ok(key.length > 0 && url.length > 0)
 })
+
+test('parameters: each member of an object is a parameter of its own', async () => {
+  const tenant = await newTenant()
+  await admin.api.patchTenant({ tenant, body: { metadata: { segment: tenant, vip: true } } })
+  const of = async (metadata: Record<string, string>) => (await admin.api.listTenants({ metadata })).items.map((t) => t.tenant)
+  assert.deepEqual(await of({ segment: tenant, vip: 'true' }), [tenant])
+  assert.deepEqual(await of({ segment: tenant, vip: 'false' }), [])
+})

@@ -896,6 +896,7 @@ class Api:
         prefix: str | None = None,
         plan: str | None = None,
         status: Literal["active", "suspended"] | None = None,
+        metadata: Mapping[str, str] | None = None,
         near: int | None = None,
         meter: str | None = None,
         sort: Literal["tenant", "remaining"] | None = None,
@@ -904,16 +905,14 @@ class Api:
     ) -> models.TenantList:
         """All tenants, or those of a plan, with a status, with some metadata, or near their end.
 
-        In the order of their ids, or of what remains. Further parameters `metadata.<name>=<value>` (at most three, such as
-        `metadata.segment=gold`) select by members of the metadata; numbers, true and false are written as in JSON. With a filter
-        a page may have fewer items than `limit`, or none, and be followed by others: go on until `next_cursor` is null. By id
-        each tenant is listed once, whatever changes meanwhile; by what remains, one whose balance changes between two pages may
-        come twice or be missing.
+        In the order of their ids, or of what remains. With a filter a page may have fewer items than `limit`, or none, and be
+        followed by others: go on until `next_cursor` is null. By id each tenant is listed once, whatever changes meanwhile; by
+        what remains, one whose balance changes between two pages may come twice or be missing.
 
         Scope: read.
         """
         return self._transport.call(
-            Call("GET", "/v1/tenants", query={"prefix": prefix, "plan": plan, "status": status, "near": near, "meter": meter, "sort": sort, "limit": limit, "cursor": cursor}),
+            Call("GET", "/v1/tenants", query={"prefix": prefix, "plan": plan, "status": status, "metadata": metadata, "near": near, "meter": meter, "sort": sort, "limit": limit, "cursor": cursor}),
             models.TenantList,
         )
 
@@ -923,6 +922,7 @@ class Api:
         prefix: str | None = None,
         plan: str | None = None,
         status: Literal["active", "suspended"] | None = None,
+        metadata: Mapping[str, str] | None = None,
         near: int | None = None,
         meter: str | None = None,
         sort: Literal["tenant", "remaining"] | None = None,
@@ -933,7 +933,7 @@ class Api:
         """
         cursor: str | None = None
         while True:
-            page = self.list_tenants(prefix=prefix, plan=plan, status=status, near=near, meter=meter, sort=sort, limit=limit, cursor=cursor)
+            page = self.list_tenants(prefix=prefix, plan=plan, status=status, metadata=metadata, near=near, meter=meter, sort=sort, limit=limit, cursor=cursor)
             for item in page.items:
                 yield item
             if not page.next_cursor or page.next_cursor == cursor:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -46,7 +46,7 @@ class Call:
             if value in ("", ".", ".."):  # they would name another resource
                 raise ValueError(f"{name} must be an id, not {value!r}")
             url = url.replace("{" + name + "}", quote(str(value), safe=""))
-        given = [f"{name}={quote(_query(value), safe='')}" for name, value in self.query.items() if value is not None]
+        given = [f"{quote(name, safe='')}={quote(_query(value), safe='')}" for name, value in _flat(self.query)]
         return url + ("?" + "&".join(given) if given else "")
 
     def content(self) -> bytes | None:
@@ -61,6 +61,15 @@ class Call:
         if self.body is not None:
             fields["Content-Type"] = "application/json"
         return fields
+
+
+def _flat(query: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Returns the parameters that are given. Each member of a mapping is a parameter of its own."""
+    for name, value in query.items():
+        if isinstance(value, Mapping):
+            yield from ((f"{name}.{member}", wanted) for member, wanted in value.items())
+        elif value is not None:
+            yield name, value
 
 
 def _query(value: Any) -> str:
