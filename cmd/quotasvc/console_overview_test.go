@@ -20,7 +20,7 @@ func (b *browser) stream() <-chan [2]string {
 	}
 	endless := *b.client
 	endless.Timeout = 0
-	got, err := endless.Do(r)
+	got, err := endless.Do(r) //nolint:bodyclose // the goroutine below closes it
 	if err != nil {
 		b.t.Fatal(err)
 	}

@@ -74,21 +74,7 @@ func run(ctx context.Context, cfg *serviceConfig, lst *listeners, log *slog.Logg
 		"database", cfg.DatabaseURL, "redis", cfg.RedisURL, "local_mode", cfg.RedisURL == "")
 	ready(at)
 	secrets.adminKey = s.adminKey
-	for running := true; running; {
-		select {
-		case <-cfg.hangups:
-			secrets.reload()
-			if certificates != nil {
-				certificates.Reload()
-			}
-			continue
-		case <-ctx.Done():
-			log.Info("stopping", "drain_delay", cfg.DrainDelay.String(), "stop_timeout", cfg.StopTimeout.String())
-		case err = <-failed:
-			log.Error("serving failed, stopping", "error", err)
-		}
-		running = false
-	}
+	err = cfg.serveUntil(ctx, failed, secrets, certificates, log)
 	if s.drain != nil {
 		s.drain()
 	}
@@ -99,4 +85,23 @@ func run(ctx context.Context, cfg *serviceConfig, lst *listeners, log *slog.Logg
 		log.Info("stopped")
 	}
 	return err
+}
+
+// serveUntil returns when ctx ends, or when serving fails, with that error. Meanwhile SIGHUP reads secrets and certificates again.
+func (c *serviceConfig) serveUntil(ctx context.Context, failed <-chan error, secrets *rotation, certificates *transport.Certificates, log *slog.Logger) error {
+	for {
+		select {
+		case <-c.hangups:
+			secrets.reload()
+			if certificates != nil {
+				certificates.Reload()
+			}
+		case <-ctx.Done():
+			log.Info("stopping", "drain_delay", c.DrainDelay.String(), "stop_timeout", c.StopTimeout.String())
+			return nil
+		case err := <-failed:
+			log.Error("serving failed, stopping", "error", err)
+			return err
+		}
+	}
 }

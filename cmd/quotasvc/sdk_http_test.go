@@ -105,7 +105,7 @@ func TestSDKHTTP_Requests_ChargedWithHeaders(t *testing.T) {
 		t.Errorf("%s %v", got, got.header)
 	}
 	in.wantLeft(t, 0)
-	if n := served.Load() - before; int64(n) != left+1 { // and /healthz
+	if n := served.Load() - before; n != left+1 { // and /healthz
 		t.Errorf("%d requests were served, %d units were left", n, left)
 	}
 }

@@ -197,34 +197,48 @@ func start(ctx context.Context, secrets *rotation, log *slog.Logger) (_ *service
 		LoadsMax: cfg.CheckReads, Overrides: overrides, Newcomers: newcomers, Denials: refusals, Once: once.New(store), IDKey: ids.Secret, UnsignedUntil: ids.UnsignedUntil, Log: log,
 		Metrics: m.registry,
 	})
-	proxies, err := parseProxies(cfg.TrustedProxies)
-	if err != nil {
-		return nil, err
-	}
-	board, err := s.startStatus(m, l, h)
-	if err != nil {
-		return nil, err
-	}
-	links, err := link.NewStore(cat.Store)
-	if err != nil {
-		return nil, err
-	}
-	api, err := httpapi.New(g, l, h, cat, httpapi.Config{
-		Status: board,
-		Keys:   keys, Overrides: overrides.Store, TrustedProxies: proxies, Log: log, Registry: m.registry, LegacyHeaders: cfg.legacyHeaders(), Verifier: checks,
-		Traced: m.traces != nil, Newcomers: newcomers, Denials: refusals, Webhooks: hooks, Links: links, LinkBase: cfg.PortalURL, TestClock: cfg.movable(cat.Store, l, agreed),
+	err = s.startAPI(cfg, m, parts{ledger: l, history: h, catalog: cat, gate: g}, httpapi.Config{
+		Keys: keys, Overrides: overrides.Store, Verifier: checks, Newcomers: newcomers, Denials: refusals, Webhooks: hooks,
+		TestClock: cfg.movable(cat.Store, l, agreed),
 	})
 	if err != nil {
-		return nil, fmt.Errorf("make the server: %w", err)
-	}
-	s.api, s.adminKey = m.traces.Handler(api.Handler()), keys.SetBootstrap
-	if err := errors.Join(s.openPortal(cfg, links), s.openConsole(cfg, cat.Store, keys, proxies)); err != nil {
 		return nil, err
 	}
-	s.api = beside(s.api, s.sites...)
 	s.openEnvoy(cfg, g, keys, m)
 	s.show(ctx, m, l, cat, h, store, limiter)
 	return s, nil
+}
+
+// parts are what the API answers from.
+type parts struct {
+	ledger  *pg.Ledger
+	history *history.Reader
+	catalog *catalog.Catalog
+	gate    *gate.Gate
+}
+
+// startAPI makes the API as of, with what only it needs, and beside it the pages for people.
+func (s *service) startAPI(cfg *serviceConfig, m *measurements, p parts, of httpapi.Config) (err error) {
+	if of.TrustedProxies, err = parseProxies(cfg.TrustedProxies); err != nil {
+		return err
+	}
+	if of.Status, err = s.startStatus(m, p.ledger, p.history); err != nil {
+		return err
+	}
+	if of.Links, err = link.NewStore(p.catalog.Store); err != nil {
+		return err
+	}
+	of.Log, of.Registry, of.Traced, of.LegacyHeaders, of.LinkBase = s.log, m.registry, m.traces != nil, cfg.legacyHeaders(), cfg.PortalURL
+	api, err := httpapi.New(p.gate, p.ledger, p.history, p.catalog, of)
+	if err != nil {
+		return fmt.Errorf("make the server: %w", err)
+	}
+	s.api, s.adminKey = m.traces.Handler(api.Handler()), of.Keys.SetBootstrap
+	if err := errors.Join(s.openPortal(cfg, of.Links), s.openConsole(cfg, p.catalog.Store, of.Keys, of.TrustedProxies)); err != nil {
+		return err
+	}
+	s.api = beside(s.api, s.sites...)
+	return nil
 }
 
 // checkReportSessions refuses a replica for reports behind a pooler that shares sessions. A replica that does not answer is no reason: it may come later.

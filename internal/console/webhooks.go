@@ -35,7 +35,9 @@ type webhooksView struct {
 }
 
 // showWebhooks lists webhooks, without their secrets.
-func showWebhooks(c *call) error { return c.listWebhooks(http.StatusOK, webhooksView{given: c.kept, kept: c.kept != nil}) }
+func showWebhooks(c *call) error {
+	return c.listWebhooks(http.StatusOK, webhooksView{given: c.kept, kept: c.kept != nil})
+}
 
 func (c *call) listWebhooks(status int, v webhooksView) error {
 	v.once = "console-" + rand.Text()
@@ -47,7 +49,9 @@ func (c *call) listWebhooks(status int, v webhooksView) error {
 }
 
 // wants reports whether the form of a new webhook names a type.
-func (v *webhooksView) wants(t client.EventType) bool { return slices.Contains(v.given["types"], string(t)) }
+func (v *webhooksView) wants(t client.EventType) bool {
+	return slices.Contains(v.given["types"], string(t))
+}
 
 // makeWebhook makes a webhook, and shows its secret this once.
 func makeWebhook(c *call) error {
