@@ -282,3 +282,40 @@ func TestConsole_InChromium_EditTheCatalogue(t *testing.T) {
 	b.shows("12,000 calls a month")
 	b.clean()
 }
+
+// catalogueShots takes the pictures of the catalogue and of webhooks.
+func (c *consoled) catalogueShots(t testing.TB, b *tab, take func(name, path string, width, height int64)) {
+	t.Helper()
+	limit := func(rule, rate, mode string) {
+		c.do(t, 201, "PUT", "/v1/limits/"+rule, "", object{"per": []string{"tenant"}, "kind": "token_bucket", "rate": rate, "burst": 4, "mode": mode, "match": object{"route": "/render"}})
+	}
+	limit("render", "100/s", "enforce")
+	limit("render-strict", "1/h", "shadow")
+	c.browserOf(t).showsSoon("/console/explain?tenant=acme&meter=api_calls&amount=1&route=/render", "render-strict")
+	for i := range 4 {
+		c.do(t, 200, "POST", "/v1/consume", fmt.Sprintf("shot-%d", i), object{"tenant": "acme", "route": "/render", "items": []object{{"meter": "api_calls", "amount": 1}}})
+	}
+	take("catalogue", "/console/catalogue", 1100, 940)
+	b.open("/console/catalogue/edit")
+	result(b, chromedp.Evaluate[bool](`(() => { const t = document.querySelector("#text"); t.value = t.value.replace("amount: 10000", "amount: 9000"); return true })()`))
+	b.click("Preview")
+	b.shows("Who is affected")
+	take("catalogue-edit", "", 1000, 540)
+
+	to := newReceiver(t)
+	var w struct {
+		WebhookID string `json:"webhook_id"`
+	}
+	c.do(t, 201, "POST", "/v1/webhooks", "", object{"url": to.URL + "/hooks", "types": []string{"grant.created", "balance.exhausted", "plan.changed"}}).into(t, &w)
+	for i, status := range []int64{204, 204, 503} {
+		to.status.Store(status)
+		c.do(t, 201, "POST", "/v1/tenants/acme/grants", fmt.Sprintf("gift-%d", i), object{"meter": "credits", "amount": 5, "source": "promo"})
+		at := "/console/webhooks/" + w.WebhookID
+		if status == 503 {
+			c.browserOf(t).showsSoon(at+"?status=pending", "503")
+		} else {
+			c.browserOf(t).showsSoon(at+"?status=delivered", "evt_")
+		}
+	}
+	take("webhook", "/console/webhooks/"+w.WebhookID, 1200, 760)
+}

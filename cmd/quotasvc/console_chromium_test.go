@@ -313,7 +313,7 @@ func TestConsole_Screenshots(t *testing.T) {
 	if dir == "" {
 		t.Skip("pictures are made by make console-pictures")
 	}
-	c := newConsole(t)
+	c := newConsole(t, "QUOTASVC_WEBHOOK_ALLOW_PRIVATE=true")
 	c.furnish(t)
 	c.month(t)
 	c.refuse(t)
@@ -351,7 +351,7 @@ func TestConsole_Screenshots(t *testing.T) {
 	c.browserOf(t).showsSoon("/console/tenants/acme/refusals", "There were not enough")
 	take("refusals", "/console/tenants/acme/refusals", 1200, 560)
 	take("audit", "/console/audit?tenant=acme", 1000, 620)
-	take("catalogue", "/console/catalogue", 1100, 640)
+	c.catalogueShots(t, b, take)
 	fields := "/console/tenants/acme/correct/top-up?meter=credits"
 	b.open(fields)
 	b.fill("amount", "500")

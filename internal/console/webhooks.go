@@ -229,7 +229,7 @@ func typesText(types []client.EventType) string {
 // answerText says how the newest call of a delivery went.
 func answerText(d *client.Delivery) string {
 	switch {
-	case d.StatusCode != 0 && d.Error != "":
+	case d.StatusCode != 0 && d.Error != "" && d.Error != "status "+formatInt(int64(d.StatusCode)):
 		return formatInt(int64(d.StatusCode)) + ": " + d.Error
 	case d.StatusCode != 0:
 		return formatInt(int64(d.StatusCode))
