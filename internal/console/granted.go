@@ -123,7 +123,7 @@ func (g *granted) featureNames() []string {
 
 // featureText writes a feature's value.
 func (g *granted) featureText(name string) string {
-	switch value := any(g.features.value.Features[name]).(type) {
+	switch value := g.features.value.Features[name].(type) {
 	case bool:
 		if value {
 			return "yes"

@@ -3,6 +3,7 @@ package console
 import (
 	"bufio"
 	"context"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
@@ -39,8 +40,15 @@ func newStreamed(t *testing.T, last int) *streamed {
 	return s
 }
 
-// open opens a stream of a session.
-func (s *streamed) open(session string) *http.Response {
+// opened is an open stream.
+type opened struct {
+	http.Header
+
+	body io.ReadCloser
+}
+
+// open opens a stream of a session, which ends with the test.
+func (s *streamed) open(session string) opened {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(s.t.Context(), soon)
 	s.t.Cleanup(cancel)
@@ -53,12 +61,12 @@ func (s *streamed) open(session string) *http.Response {
 		s.t.Fatal(err)
 	}
 	s.t.Cleanup(func() { _ = got.Body.Close() })
-	return got
+	return opened{got.Header, got.Body}
 }
 
 // events reads the names of n events; fewer if the stream ends.
-func events(got *http.Response, n int) (names []string) {
-	for lines := bufio.NewScanner(got.Body); len(names) < n && lines.Scan(); {
+func events(got opened, n int) (names []string) {
+	for lines := bufio.NewScanner(got.body); len(names) < n && lines.Scan(); {
 		if name, ok := strings.CutPrefix(lines.Text(), "event: "); ok {
 			names = append(names, name)
 		}
@@ -85,7 +93,7 @@ func TestStream_OutlastsTheServersLimits(t *testing.T) {
 	t.Parallel()
 	s := newStreamed(t, 30)
 	got := s.open("a")
-	if got.Header.Get("Content-Type") != "text/event-stream" || got.Header.Get("X-Accel-Buffering") != "no" {
+	if got.Get("Content-Type") != "text/event-stream" || got.Get("X-Accel-Buffering") != "no" {
 		t.Errorf("%v", got.Header)
 	}
 	if names := events(got, 100); len(names) != 30 {
@@ -117,7 +125,7 @@ func TestStream_EndsWhenTheBrowserLeavesAndWhenTheInstanceStops(t *testing.T) {
 	left, stays := s.open("a"), s.open("b")
 	events(left, 2)
 	s.count(2)
-	_ = left.Body.Close()
+	_ = left.body.Close()
 	s.count(1)
 	s.stop()
 	s.stop()
