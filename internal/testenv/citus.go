@@ -126,7 +126,7 @@ func easeUpdates(ctx context.Context, databaseURL string) error {
 }
 
 // letRolesLogIn gives roles the password of the nodes: a node copies shards from another one as the owner of the tables, and the coordinator
-// reads from nodes as the role of the session, which in tests may be the reader.
+// reads from nodes as the role of the session, which in tests may be the reader, or the service.
 func letRolesLogIn(ctx context.Context, databaseURL string) error {
 	conn, err := pgx.Connect(ctx, databaseURL)
 	if err != nil {
@@ -134,7 +134,7 @@ func letRolesLogIn(ctx context.Context, databaseURL string) error {
 	}
 	defer conn.Close(ctx)
 	password := strings.ReplaceAll(conn.Config().Password, "'", "''")
-	for _, role := range []string{postgres.OwnerRole, postgres.ReaderRole} {
+	for _, role := range []string{postgres.OwnerRole, postgres.ServiceRole, postgres.ReaderRole} {
 		if _, err := conn.Exec(ctx, "ALTER ROLE "+role+" LOGIN PASSWORD '"+password+"'"); err != nil {
 			return fmt.Errorf("let the role %s log in: %w", role, err)
 		}
