@@ -73,7 +73,7 @@ func blocksOf(f *catalog.File) ([]jsontext.Value, error) {
 func byID[T any](objects []T, self string, id func(*T) string) (map[string]jsontext.Value, error) {
 	out := make(map[string]jsontext.Value, len(objects))
 	for i := range objects {
-		text, err := json.Marshal(&objects[i])
+		text, err := json.Marshal(&objects[i], json.Deterministic(true)) // what is inside, features for example, may be a map
 		if err != nil {
 			return nil, fmt.Errorf("export the %s %s: %w", self, id(&objects[i]), err)
 		}

@@ -63,7 +63,7 @@ func TestCatalogue_ApplyThenExport_ChangesNothing(t *testing.T) {
 func TestCatalogue_IfMatch_RefusesWhatWasChangedMeanwhile(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
-	s.apply(`{"meters":{"calls":{"unit":"call"}},"plans":{"p":{"allowances":[]}}}`)
+	s.apply(`{"meters":{"calls":{"unit":"call"}},"plans":{"p":{"allowances":[],"features":{"a":true,"b":2,"c":true,"d":4,"e":true,"f":6}}}}`)
 	tag := func() string { return s.call("GET", "/v1/catalog", "").want(200).header.Get("ETag") }
 	seen := tag()
 	const mine = `{"meters":{"calls":{"unit":"call","description":"mine"}}%s}`
@@ -73,6 +73,11 @@ func TestCatalogue_IfMatch_RefusesWhatWasChangedMeanwhile(t *testing.T) {
 	send(`,"dry_run":true`, seen).want(200)
 	if again := tag(); again != seen {
 		t.Errorf("a dry run has changed the tag from %s to %s", seen, again)
+	}
+	for range 20 {
+		if again := tag(); again != seen {
+			t.Fatalf("the same catalogue has the tags %s and %s", seen, again)
+		}
 	}
 	s.call("PUT", "/v1/blocks/ip/192.0.2.1", `{"reason":"abuse"}`).want(201)
 	send(`,"dry_run":true`, seen).want(200) // a block is none of its business
