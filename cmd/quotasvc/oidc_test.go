@@ -111,8 +111,8 @@ func (b *browser) atProvider(user string, fields url.Values) string {
 	if q := urlOf(b.t, to).Query(); q.Get("code_challenge_method") != "S256" || q.Get("nonce") == "" || q.Get("state") == "" {
 		b.t.Errorf("asked by %s", to)
 	}
-	form, resp := read(provider.Get(to))
-	_, resp = read(provider.PostForm(resp.Request.URL.Scheme+"://"+resp.Request.URL.Host+"/login/username", url.Values{
+	form, resp := read(provider.Get(to)) //nolint:bodyclose // read closes it
+	_, resp = read(provider.PostForm(resp.Request.URL.Scheme+"://"+resp.Request.URL.Host+"/login/username", url.Values{ //nolint:bodyclose // read closes it
 		"id": {requestID.FindStringSubmatch(form)[1]}, "username": {user}, "password": {"pw-" + user},
 	}))
 	back := resp.Header.Get("Location")

@@ -82,7 +82,7 @@ func (v *visit) whatText(l *limitRow) string {
 	text := v.say("limits.any")
 	switch {
 	case l.match.Route != "":
-		text = v.say("limits.route", "route", strings.TrimSpace(l.match.Method+" "+string(l.match.Route)))
+		text = v.say("limits.route", "route", strings.TrimSpace(l.match.Method+" "+l.match.Route))
 	case l.match.Meter != "":
 		text = v.say("limits.meter", "meter", l.match.Meter)
 	}
