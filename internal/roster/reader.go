@@ -273,9 +273,9 @@ func (r *Reader) byRemaining(ctx context.Context, pool *pgxpool.Pool, q *Query, 
 		if _, err := tx.Exec(ctx, "SET LOCAL enable_seqscan = on; SET LOCAL enable_hashjoin = on; SET LOCAL enable_sort = on; SET LOCAL work_mem = '64MB'; SET LOCAL plan_cache_mode = force_custom_plan"); err != nil {
 			return err
 		}
-		done := false
 		if q.ofSome() {
-			if all, done, err = r.leastOfFew(ctx, tx, q, from, &f); err != nil || done {
+			keys, few, err := r.leastOfFew(ctx, tx, q, from, &f)
+			if all = keys; err != nil || few {
 				return err
 			}
 		}
