@@ -112,9 +112,8 @@ func (b *browser) atProvider(user string, fields url.Values) string {
 		b.t.Errorf("asked by %s", to)
 	}
 	form, resp := read(provider.Get(to)) //nolint:bodyclose // read closes it
-	_, resp = read(provider.PostForm(resp.Request.URL.Scheme+"://"+resp.Request.URL.Host+"/login/username", url.Values{ //nolint:bodyclose // read closes it
-		"id": {requestID.FindStringSubmatch(form)[1]}, "username": {user}, "password": {"pw-" + user},
-	}))
+	login := resp.Request.URL.ResolveReference(&url.URL{Path: "/login/username"}).String()
+	_, resp = read(provider.PostForm(login, url.Values{"id": {requestID.FindStringSubmatch(form)[1]}, "username": {user}, "password": {"pw-" + user}})) //nolint:bodyclose // read closes it
 	back := resp.Header.Get("Location")
 	if !strings.HasPrefix(back, b.at+"/console/oidc/callback?") {
 		b.t.Fatalf("the provider leads to %q", back)
