@@ -16,8 +16,8 @@ KUSTOMIZE     := go run sigs.k8s.io/kustomize/kustomize/v5@v5.7.1
 KUBECONFORM   := go run github.com/yannh/kubeconform/cmd/kubeconform@v0.8.0
 CYCLONEDX     := go run github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@v1.10.0
 
-# Below the default of 10 minutes, so that a suite that gets slow fails.
-TEST_TIMEOUT := 9m
+# For each package: a suite that gets slow fails.
+TEST_TIMEOUT := 11m
 # -race makes the same tests several times slower.
 RACE_TIMEOUT := 25m
 

@@ -8,6 +8,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/console"
 	"github.com/quotasvc/quotasvc/internal/console/session"
 	"github.com/quotasvc/quotasvc/internal/httpapi/forwarded"
+	"github.com/quotasvc/quotasvc/internal/portal/look"
 )
 
 // openConsole makes the console, unless it is off. Without an address of its own it is served beside the API.
@@ -23,9 +24,13 @@ func (s *service) openConsole(cfg *serviceConfig, c *catalog.Store, keys *access
 	if err != nil {
 		return err
 	}
+	frames, err := look.Ancestors(cfg.ConsoleAncestors)
+	if err != nil {
+		return err
+	}
 	pages := console.New(console.Config{
 		Provider: provider, ProviderName: cfg.OIDCName, Base: cfg.ConsoleURL,
-		API: s.api, Keys: keys, Sessions: sessions, Client: forwarded.NewProxies(proxies, s.log).Client, Ancestors: cfg.consoleFrames, Log: s.log,
+		API: s.api, Keys: keys, Sessions: sessions, Client: forwarded.NewProxies(proxies, s.log).Client, Ancestors: frames, Log: s.log,
 	})
 	s.drain = pages.Drain
 	if cfg.ConsoleListen == "" {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"net/http"
+	"strings"
 
 	"github.com/quotasvc/quotasvc/internal/portal"
 	"github.com/quotasvc/quotasvc/internal/portal/link"
@@ -16,9 +17,6 @@ type pagesConfig struct {
 	PortalTheme      string   `name:"portal-theme" env:"QUOTASVC_PORTAL_THEME" placeholder:"NAME=#RRGGBB,..." group:"Pages" help:"Colours of a tenant's page: ground, text and accent, and the same with -dark. Colours that could not be read on their ground are refused."`
 	PortalLogo       string   `name:"portal-logo" env:"QUOTASVC_PORTAL_LOGO" placeholder:"FILE" group:"Pages" help:"Logo of a tenant's page: PNG or SVG, at most 65536 bytes. It is read at start."`
 	ConsoleAncestors []string `name:"console-frame-ancestors" env:"QUOTASVC_CONSOLE_FRAME_ANCESTORS" placeholder:"ORIGIN,..." group:"Pages" help:"Origins whose pages may show the console in a frame. They must be of the console's site, or its cookie stays away. Default: none."`
-
-	look                        *look.Look // of the settings, when they are checked
-	portalFrames, consoleFrames string
 }
 
 func (c *pagesConfig) check(check *checker) {
@@ -26,19 +24,26 @@ func (c *pagesConfig) check(check *checker) {
 		problem := link.CheckBase(c.PortalURL)
 		check.require(problem == "", settingName("portal-url"), "%s", problem)
 	}
-	var err error
-	c.look, err = look.New(c.PortalName, c.PortalTheme, c.PortalLogo)
+	_, err := look.New(c.PortalName, c.PortalTheme, c.PortalLogo)
 	check.require(err == nil, settingName("portal-name")+", -theme, -logo", "%v", err)
-	c.portalFrames, err = look.Ancestors(c.PortalAncestors)
+	_, err = look.Ancestors(c.PortalAncestors)
 	check.require(err == nil, settingName("portal-frame-ancestors"), "%v", err)
-	c.consoleFrames, err = look.Ancestors(c.ConsoleAncestors)
+	_, err = look.Ancestors(c.ConsoleAncestors)
 	check.require(err == nil, settingName("console-frame-ancestors"), "%v", err)
 }
 
 // openPortal makes the page of tenants, beside the API.
 func (s *service) openPortal(cfg *serviceConfig, links *link.Store) error {
+	shown, err := look.New(cfg.PortalName, cfg.PortalTheme, cfg.PortalLogo)
+	if err != nil {
+		return err
+	}
+	frames, err := look.Ancestors(cfg.PortalAncestors)
+	if err != nil {
+		return err
+	}
 	pages, err := portal.New(portal.Config{
-		API: s.api, Links: links, Look: cfg.look, Ancestors: cfg.portalFrames, Embedded: len(cfg.PortalAncestors) > 0, Log: s.log,
+		API: s.api, Links: links, Look: shown, Ancestors: frames, Embedded: len(cfg.PortalAncestors) > 0, Log: s.log,
 	})
 	if err != nil {
 		return err
@@ -56,6 +61,10 @@ type site interface {
 // beside returns a handler that serves what sites have, and everything else by the API.
 func beside(api http.Handler, sites ...site) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasPrefix(r.URL.Path, "/v1/") { // what is asked most is asked of nobody else
+			api.ServeHTTP(w, r)
+			return
+		}
 		for _, s := range sites {
 			if s.Has(r.URL.Path) {
 				s.ServeHTTP(w, r)

@@ -15,7 +15,7 @@ import (
 
 // startStatus starts what answers how the service is. What it shows is set before the first request: see show.
 func (s *service) startStatus(m *measurements, l *pg.Ledger, h *history.Reader) (*status.Board, error) {
-	board, err := status.New(status.Config{Reports: h, Now: l.Now, Counted: m.registry, Log: s.log, Faults: func() []status.Fault {
+	board, err := status.New(status.Config{Reports: h, Clock: l, Counted: m.registry, Log: s.log, Faults: func() []status.Fault {
 		var out []status.Fault
 		for _, f := range s.shown.Faults() {
 			out = append(out, status.Fault{Part: f.Part, Reason: f.Reason})

@@ -144,7 +144,7 @@ func (s *service) serve(g *gate.Gate, l *pg.Ledger, c *catalog.Catalog, change [
 		cfg.Overrides = s.overrides.Store
 	}
 	if cfg.Status == nil && l != nil {
-		cfg.Status, err = status.New(status.Config{Reports: h, Now: l.Now, Counted: cfg.Registry, Faults: func() []status.Fault { return nil }, Log: cfg.Log})
+		cfg.Status, err = status.New(status.Config{Reports: h, Clock: l, Counted: cfg.Registry, Faults: func() []status.Fault { return nil }, Log: cfg.Log})
 		s.check(err)
 	}
 	s.server, err = New(g, l, h, c, cfg)

@@ -114,7 +114,7 @@ func (b *Board) readRecords(ctx context.Context) (*Records, error) {
 
 // ask reads the records in one transaction: reports look things up, and these statements sort.
 func (b *Board) ask(ctx context.Context, pool *pgxpool.Pool) (*Records, error) {
-	now := b.cfg.Now()
+	now := b.cfg.Clock.Now()
 	out := &Records{Refusals: Refusals{From: now.Add(-refusalsBack).Truncate(time.Minute).UTC(), To: now.Add(time.Minute).Truncate(time.Minute).UTC()}}
 	err := pgx.BeginTxFunc(ctx, pool, pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, "SET LOCAL enable_bitmapscan = on; SET LOCAL enable_hashagg = on; SET LOCAL enable_sort = on; SET LOCAL plan_cache_mode = force_custom_plan"); err != nil {

@@ -31,8 +31,8 @@ type Config struct {
 	// Reports reads the records.
 	Reports *history.Reader
 
-	// Now is the ledger's time.
-	Now func() time.Time
+	// Clock is the ledger.
+	Clock interface{ Now() time.Time }
 
 	// Counted has the metrics of requests.
 	Counted prometheus.Gatherer
@@ -114,7 +114,7 @@ func (b *Board) Stop(context.Context) error {
 // Read returns how the service is.
 func (b *Board) Read(ctx context.Context) Status {
 	now := time.Now()
-	s := Status{At: b.cfg.Now().UTC(), StartedAt: b.started.UTC(), Requests: b.since(now), Faults: b.cfg.Faults()}
+	s := Status{At: b.cfg.Clock.Now().UTC(), StartedAt: b.started.UTC(), Requests: b.since(now), Faults: b.cfg.Faults()}
 	var err error
 	if s.Records, err = b.readRecords(ctx); err != nil {
 		s.Faults = append(s.Faults, Fault{Part: "records", Reason: "refusals and jobs cannot be read: " + detail(err)})

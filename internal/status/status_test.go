@@ -52,7 +52,7 @@ func newBench(t *testing.T) *bench {
 	registry := prometheus.NewRegistry()
 	b.requests = prometheus.NewCounterVec(prometheus.CounterOpts{Name: requestsMetric}, []string{"route", "method", "status"})
 	registry.MustRegister(b.requests)
-	b.Board, err = New(Config{Reports: b.reader, Now: func() time.Time { return now }, Counted: registry, Log: log, Faults: func() []Fault {
+	b.Board, err = New(Config{Reports: b.reader, Clock: clockAt(now), Counted: registry, Log: log, Faults: func() []Fault {
 		return []Fault{{"redis", "no answer"}}
 	}})
 	if err != nil {
@@ -185,3 +185,8 @@ func TestStart_Stop_LeavesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// clockAt is a clock that stands.
+type clockAt time.Time
+
+func (c clockAt) Now() time.Time { return time.Time(c) }
