@@ -239,6 +239,7 @@ func TestConsole_InChromium_FindReadExplain(t *testing.T) {
 	b.signIn(testKey)
 	b.open("/console/tenants")
 	b.shows("globex")
+	b.until(`document.readyState === "complete"`) // nobody listens to keys before
 	b.do(chromedp.KeyEvent("/"))
 	b.until(`document.activeElement.id === "q"`)
 	b.fill("q", "acme-")

@@ -58,8 +58,10 @@ func TestConsole_Tenants_Thousands(t *testing.T) {
 	b.signIn(testKey)
 	b.open("/console/tenants?plan=team")
 	b.shows("bulk-049")
+	b.until(`document.readyState === "complete"`) // nobody listens to keys before
 	b.do(chromedp.KeyEvent("n"))
 	b.shows("bulk-099")
+	b.until(`document.readyState === "complete"`)
 	b.do(chromedp.KeyEvent("j"), chromedp.KeyEvent(kb.ArrowDown), chromedp.KeyEvent(kb.ArrowDown), chromedp.KeyEvent(kb.ArrowUp))
 	b.until(`document.activeElement.innerText === "bulk-051"`)
 	b.do(chromedp.KeyEvent("n"))

@@ -151,8 +151,9 @@ func (a *Admission) tenant(ctx context.Context, id string) (catalog.Standing, er
 // Known does what needs a limit by its name, and does it once more if there seems to be no such limit, and the catalogue has changed since this
 // process read it: whoever has just made the limit finds it.
 func Known[R any](ctx context.Context, a *Admission, do func() (R, error)) (R, error) {
+	before := a.catalog.Snapshot()
 	result, err := do()
-	if gate.CodeOf(err) == ledger.CodeNotFound && a.catalog.CatchUp(ctx) {
+	if gate.CodeOf(err) == ledger.CodeNotFound && (a.catalog.CatchUp(ctx) || a.catalog.Snapshot() != before) { // or read while do looked
 		return do()
 	}
 	return result, err
