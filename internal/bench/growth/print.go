@@ -157,7 +157,7 @@ func (m *Month) table() table {
 		})
 	}
 	return append(t, []string{
-		fmt.Sprintf("roll: %s balances in %s, %s/s; %s rolled by their first debit; %d debits failed", figure(float64(m.Rolled)), seconds(m.Job),
+		fmt.Sprintf("roll: %s balances in %s, %s/s; %s by their first debit or by the instance itself; %d debits failed", figure(float64(m.Rolled)), seconds(m.Job),
 			figure(float64(m.Rolled)/max(m.Job, 0.001)), figure(float64(m.Lazily)), m.Errors), "", "", "", "", "", "",
 	})
 }
