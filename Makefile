@@ -58,7 +58,7 @@ CITUS_PACKAGES := ./internal/citus ./internal/localstack ./internal/ledger/... .
 	./internal/console/... ./internal/portal/... ./deploy/postgres ./internal/httpapi/... ./cmd/quotasvc
 
 .PHONY: test-citus
-test-citus: servers ## Run the database tests on private Citus clusters (Citus 13.2 beside PostgreSQL 15), one package at a time
+test-citus: servers test-tools ## Run the database tests on private Citus clusters (Citus 13.2 beside PostgreSQL 15), one package at a time
 	QUOTASVC_TEST_CITUS=1 go test -count=1 -p 1 -timeout 30m $(ARGS) $(CITUS_PACKAGES)
 
 .PHONY: test-race
