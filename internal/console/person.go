@@ -34,7 +34,7 @@ func (c *call) enterPerson(found *session.Session) error {
 
 // attemptCookie returns the cookie of a sign-in on its way, without a value. The provider leads back from another site, so it cannot be strict.
 func attemptCookie(r *http.Request) *http.Cookie {
-	c := &http.Cookie{Name: attemptPlain, Path: Prefix + "oidc/", HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: secure(r)}
+	c := &http.Cookie{Name: attemptPlain, Path: Prefix + "oidc/", HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: inprocess.Secure(r)}
 	if c.Secure {
 		c.Name = attemptSecure
 	}
@@ -46,7 +46,7 @@ func (c *call) callback() string {
 	base := c.console.cfg.Base
 	if base == "" {
 		base = "http://" + c.r.Host
-		if secure(c.r) {
+		if inprocess.Secure(c.r) {
 			base = "https://" + c.r.Host
 		}
 	}

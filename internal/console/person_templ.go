@@ -110,8 +110,8 @@ func providerForm(c *call, l login) templ.Component {
 	})
 }
 
-// onwardPage leads the browser on by a navigation of its own: a redirect would be part of one that another site began, in which the browser keeps the
-// session's cookie back, or of a form, which may not leave this origin.
+// onwardPage leads the browser on by a navigation of its own. A redirect would continue the navigation that another site began, in which the browser
+// keeps the session's cookie back. A redirect of a form may not leave this origin either.
 func onwardPage(title, to string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

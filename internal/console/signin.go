@@ -26,14 +26,9 @@ const (
 	keptPrefix = "kept."
 )
 
-// secure reports whether the browser speaks TLS. A client that says so wrongly hides its own cookie from itself.
-func secure(r *http.Request) bool {
-	return r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https"
-}
-
 // cookie returns the cookie of sessions, without a value.
 func cookie(r *http.Request) *http.Cookie {
-	c := &http.Cookie{Name: cookiePlain, Path: Prefix, HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: secure(r)}
+	c := &http.Cookie{Name: cookiePlain, Path: Prefix, HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: inprocess.Secure(r)}
 	if c.Secure {
 		c.Name = cookieSecure
 	}

@@ -3,8 +3,9 @@
 // # Terms
 //
 //   - sender: the request for a page, whose address the API takes for that of its caller.
-//   - caller: what a page calls the API as. It is a secret, which the API authenticates as it does any other, or a key that the page has made up
-//     itself from a session: of a person who came from an identity provider, or of a link to one tenant's page.
+//   - caller: what a page calls the API as. It is either a secret, which the API authenticates as it does any other,
+//     or a key that the page has made up from a session. Such a session is that of a person who came from an identity provider, or of a link to
+//     one tenant's page.
 //
 // # Invariants
 //

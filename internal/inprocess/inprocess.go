@@ -27,6 +27,11 @@ const (
 // forwardedHeaders are passed on, so that the API sees the same sender as the page.
 var forwardedHeaders = []string{"X-Forwarded-For", "X-Real-Ip", "X-Forwarded-Proto"}
 
+// Secure reports whether the browser that sent a request speaks TLS, here or to a proxy. A client that says so wrongly hides its own cookie from itself.
+func Secure(r *http.Request) bool {
+	return r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https"
+}
+
 // transport hands requests to the API's handler, as if their sender had sent them there.
 type transport struct {
 	api    http.Handler

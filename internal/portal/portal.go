@@ -230,15 +230,10 @@ func (v *visit) open(secret string) error {
 	return err
 }
 
-// secure reports whether the browser speaks TLS. A visitor that says so wrongly hides the cookie from himself.
-func (v *visit) secure() bool {
-	return v.r.TLS != nil || v.r.Header.Get("X-Forwarded-Proto") == "https"
-}
-
 // cookie returns the cookie of the link, without a value. In a frame of another site a browser sends only those without SameSite, which need TLS; they
 // are partitioned, so that no other site can use them.
 func (v *visit) cookie() *http.Cookie {
-	c := &http.Cookie{Name: cookiePlain, Path: v.path(), HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: v.secure()}
+	c := &http.Cookie{Name: cookiePlain, Path: v.path(), HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: inprocess.Secure(v.r)}
 	if c.Secure {
 		c.Name = cookieSecure
 		if v.portal.cfg.Embedded {
