@@ -40,6 +40,7 @@ func TestConsole_Tenant_GaugesFeaturesLimitsCapsMarks(t *testing.T) {
 	const at = "/console/tenants/acme?meter=api_calls"
 	b.showsSoon(at, "There were not enough") // the last refusal is flushed within a second
 	b.showsSoon(at, "burst token bucket enforce every request 0 % 10 of 10")
+	b.showsSoon(at, "plan team, 50 % reached") // an event is listed within a second
 	page := plain(b.get(200, at,
 		"seats 75 % 3 seats 4 0", "max_upload_mb 500", "sso no of this tenant", "each token bucket shadow every request a level for each tenant, subject",
 		"The plan lets each subject use at most 4,000 calls in a period", "Use of api_calls by day", "31 days up to now", "plan team, 50 % reached"))
