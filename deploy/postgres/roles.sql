@@ -96,6 +96,7 @@ BEGIN
             ('portal_sessions',   'SELECT, INSERT, UPDATE, DELETE', ''),
             -- jobs of the service
             ('rolls',             'SELECT, INSERT, UPDATE',         'SELECT'),
+            ('roll_turn',         'SELECT, UPDATE',                 'SELECT'),
             ('verifications',     'SELECT, INSERT, UPDATE',         'SELECT'),
             ('denial_counts',     'SELECT, INSERT, UPDATE',         'SELECT'),
             ('denials_recent',    'SELECT, INSERT, UPDATE, DELETE', 'SELECT'),

@@ -68,6 +68,7 @@ func Tables() []TableIn {
 		{"console_sessions", Local},
 		{"portal_sessions", Local},
 		{"rolls", Local},
+		{"roll_turn", Local},
 		{"verifications", Local},
 		{"full_pass", Local},
 		{"chain_start", Local},

@@ -25,8 +25,10 @@ const (
 	// rollRest is the pause after a transaction, in times of how long it took: a roll takes a third of one core, and less where PostgreSQL is busy.
 	rollRest    = 2
 	rollRestMax = time.Second
-	// rollSaveEvery is the time between two records of a roll's progress.
+	// rollSaveEvery is the time between two records of a roll's progress, and between two of its turn.
 	rollSaveEvery = time.Second
+	// rollTurn is how long a turn lasts that is not kept: its process has ended or stands still.
+	rollTurn = 10 * time.Second
 	// rollEvents bounds the events that one transaction of a roll works off: some 6,000 rows, well below attemptTimeout on a slow disk.
 	rollEvents = 2000
 	// rollAsideMax bounds the balances that one roll sets aside. So many are not single faults: somebody has to look.
@@ -93,16 +95,18 @@ func (l *Ledger) RunRoll(ctx context.Context, asOf *time.Time, progress func(Rol
 	return roll, err
 }
 
-// Sweep is a small roll without a record, made again and again: it works off what has come due on balances that nobody uses.
+// Sweep is a small roll without a record, made again and again: it works off what has come due on balances that nobody uses. Each instance has one.
+// What is more than one transaction waits for its turn, so at a month's end one process works, not as many as there are instances.
 type Sweep struct {
 	ledger *Ledger
+	holder string              // its name for the turn
 	aside  []ledger.BalanceKey // what it could not write; tried again by rolls
 }
 
 // NewSweep returns a sweep. Its methods are for one goroutine.
-func (l *Ledger) NewSweep() *Sweep { return &Sweep{ledger: l} }
+func (l *Ledger) NewSweep() *Sweep { return &Sweep{ledger: l, holder: "sweep-" + rand.Text()} }
 
-// Run works off what is due now. It rests between transactions as a roll does.
+// Run works off what is due now. It rests between transactions as a roll does. It leaves the rest to the roll or sweep whose turn it is.
 func (s *Sweep) Run(ctx context.Context) error {
 	now, err := s.ledger.askTime(ctx, s.ledger.readers)
 	if err != nil {
@@ -110,14 +114,36 @@ func (s *Sweep) Run(ctx context.Context) error {
 	}
 	r := &roller{Roll: &Roll{ID: "sweep", AsOf: now}, ledger: s.ledger, chunk: rollChunkMin, aside: s.aside}
 	defer func() { s.aside = r.aside }()
+	var kept time.Time
 	for ctx.Err() == nil {
 		began := time.Now()
 		if done, err := r.next(ctx); done || err != nil {
 			return err
 		}
+		if time.Since(kept) >= rollSaveEvery {
+			if mine, err := s.ledger.takeTurn(ctx, s.holder, false); !mine || err != nil {
+				return err
+			}
+			kept = time.Now()
+		}
 		rest(ctx, min(rollRest*time.Since(began), rollRestMax))
 	}
 	return ctx.Err()
+}
+
+// takeTurn takes the turn of working off what is due, or keeps it, and reports whether holder has it. A roll takes it from whoever has it: somebody
+// waits for it. Sweeps then end within rollSaveEvery; two rolls take turns, which harms neither.
+func (l *Ledger) takeTurn(ctx context.Context, holder string, isRoll bool) (mine bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	err = l.readers.QueryRow(ctx, l.sql["TakeRollTurn"], holder, isRoll, rollTurn).Scan(&mine)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return false, nil
+	}
+	if err != nil {
+		return false, unavailable("take the turn of a roll", err)
+	}
+	return mine, nil
 }
 
 func (l *Ledger) beginRoll(ctx context.Context, asOf *time.Time) (Roll, error) {
@@ -170,9 +196,15 @@ type roller struct {
 
 func (l *Ledger) runRoll(ctx context.Context, roll *Roll, progress func(Roll)) error {
 	r := &roller{Roll: roll, ledger: l, chunk: rollChunkMin}
-	saved := time.Now()
+	var saved time.Time
 	for {
 		began := time.Now()
+		if began.Sub(saved) >= rollSaveEvery {
+			if err := l.keepRoll(ctx, roll); err != nil {
+				l.log.Warn("roll progress not saved", "roll_id", roll.ID, "error", err)
+			}
+			saved = began
+		}
 		done, err := r.next(ctx)
 		switch {
 		case err != nil:
@@ -183,12 +215,6 @@ func (l *Ledger) runRoll(ctx context.Context, roll *Roll, progress func(Roll)) e
 			roll.FinishedAt = l.Now()
 			progress(*roll)
 			return l.saveRoll(context.WithoutCancel(ctx), roll)
-		}
-		if time.Since(saved) >= rollSaveEvery {
-			if err := l.saveRoll(ctx, roll); err != nil {
-				l.log.Warn("roll progress not saved", "roll_id", roll.ID, "error", err)
-			}
-			saved = time.Now()
 		}
 		progress(*roll)
 		rest(ctx, min(rollRest*time.Since(began), rollRestMax))
@@ -288,6 +314,12 @@ func faultOf(err error) fault {
 		return faultSlow
 	}
 	return faultAway
+}
+
+// keepRoll records the progress of a roll and keeps its turn.
+func (l *Ledger) keepRoll(ctx context.Context, roll *Roll) error {
+	_, err := l.takeTurn(ctx, roll.ID, true)
+	return errors.Join(err, l.saveRoll(ctx, roll))
 }
 
 func (l *Ledger) saveRoll(ctx context.Context, roll *Roll) error {

@@ -1,6 +1,7 @@
 package pg
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"strconv"
@@ -122,6 +123,57 @@ func TestRoll_BalanceThatCannotBeWritten_IsSetAside_OthersAreRolled(t *testing.T
 	if due != 1 || roll.Status != RollDone || roll.SetAside != 1 || roll.Processed != tenants-1 {
 		t.Errorf("%d balances are still due, want the one that cannot be written; the roll is %+v", due, roll)
 	}
+}
+
+// At a month's end the sweeps of all instances find the same work. One of them does it, and none beside a roll that somebody has started.
+func TestSweep_MoreThanOneTransaction_WaitsForItsTurn(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	const balances = 4 * rollChunkMin
+	for i := range balances {
+		b.hourly(fmt.Sprintf("t%02d", i), 10)
+		if _, err := Do(t.Context(), b.Ledger, debitOf(fmt.Sprintf("t%02d", i), "k", 1)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.rewind("", 90*time.Minute)
+	sweep := func(s *Sweep, left int, why string) {
+		t.Helper()
+		if err := s.Run(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		var due int
+		if err := b.db.QueryRow(t.Context(), "SELECT count(*) FROM balances WHERE next_event_at <= clock_timestamp()").Scan(&due); err != nil {
+			t.Fatal(err)
+		}
+		if due != left {
+			t.Errorf("%s: %d balances are due after the sweep, want %d", why, due, left)
+		}
+	}
+	mine, other := b.NewSweep(), b.NewSweep()
+	if ok, err := b.takeTurn(t.Context(), other.holder, false); !ok || err != nil {
+		t.Fatal(ok, err)
+	}
+	sweep(mine, balances-rollChunkMin, "another instance sweeps")
+	if _, err := b.takeTurn(t.Context(), "roll-1", true); err != nil {
+		t.Fatal(err)
+	}
+	sweep(other, balances-2*rollChunkMin, "a roll has taken the turn")
+	b.exec("UPDATE roll_turn SET until = clock_timestamp() + interval '1 hour'") // PostgreSQL's clock was an hour ahead
+	sweep(mine, 0, "the turn was given by a wrong clock")
+	if ok, err := b.takeTurn(t.Context(), other.holder, false); ok || err != nil {
+		t.Errorf("two sweeps have the turn (%v)", err)
+	}
+	b.exec("UPDATE roll_turn SET until = clock_timestamp() - interval '1 second'") // its process was killed
+	if ok, err := b.takeTurn(t.Context(), other.holder, false); !ok || err != nil {
+		t.Errorf("a turn that has ended is not free (%v)", err)
+	}
+	roll, err := b.RunRoll(t.Context(), nil, func(Roll) {})
+	var holder string
+	if err := errors.Join(err, b.db.QueryRow(t.Context(), "SELECT holder FROM roll_turn").Scan(&holder)); err != nil || holder != roll.ID {
+		t.Errorf("the turn has %s, want the roll %s (%v)", holder, roll.ID, err)
+	}
+	b.mustVerify()
 }
 
 func TestNextChunk_FitsIntoItsTime(t *testing.T) {
