@@ -19,6 +19,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/clock"
 	"github.com/quotasvc/quotasvc/internal/lane"
 	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/ledger/jobs"
 	"github.com/quotasvc/quotasvc/internal/ledger/journal"
 	"github.com/quotasvc/quotasvc/internal/namedsql"
 	"github.com/quotasvc/quotasvc/internal/pgpool"
@@ -83,7 +84,7 @@ type Ledger struct {
 
 	journal *journal.Journal
 	upkeep  *upkeep
-	jobs    *jobs
+	jobs    *jobs.Jobs
 }
 
 // Open asks PostgreSQL whether its tables are distributed, and prepares the pools and the lanes.
@@ -140,7 +141,7 @@ func Open(ctx context.Context, cfg Config) (*Ledger, error) {
 		}, weigh, l.process))
 	}
 	l.upkeep = newUpkeep(l)
-	l.jobs = newJobs(l.log)
+	l.jobs = jobs.New(rollsMax, l.log)
 	return l, nil
 }
 
@@ -192,7 +193,7 @@ func (l *Ledger) Stop(ctx context.Context) error {
 	for _, lane := range l.lanes {
 		errs = append(errs, lane.Stop(ctx))
 	}
-	errs = append(errs, l.shelf.stop(ctx), l.jobs.stop(ctx))
+	errs = append(errs, l.shelf.stop(ctx), l.jobs.Stop(ctx))
 	l.breaker.Stop()
 	l.upkeep.stop()
 	l.writers.Close()

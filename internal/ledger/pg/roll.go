@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/ledger/jobs"
 )
 
 const (
@@ -31,6 +32,8 @@ const (
 	rollTurn = 10 * time.Second
 	// rollEvents bounds the events that one transaction of a roll works off: some 6,000 rows, well below attemptTimeout on a slow disk.
 	rollEvents = 2000
+	// rollsMax bounds the rolls that one process runs at once. More of them would slow live requests down.
+	rollsMax = 4
 	// rollAsideMax bounds the balances that one roll sets aside. So many are not single faults: somebody has to look.
 	rollAsideMax = 100
 )
@@ -62,7 +65,7 @@ type Roll struct {
 // StartRoll begins a roll in the background and returns at once. asOf nil means now; it must not lie in the future.
 func (l *Ledger) StartRoll(ctx context.Context, asOf *time.Time) (Roll, error) {
 	var roll Roll
-	err := l.jobs.start(func() (func(context.Context), error) {
+	err := l.jobs.Start(func() (func(context.Context), error) {
 		var err error
 		if roll, err = l.beginRoll(ctx, asOf); err != nil {
 			return nil, err
@@ -74,7 +77,12 @@ func (l *Ledger) StartRoll(ctx context.Context, asOf *time.Time) (Roll, error) {
 			}
 		}, nil
 	})
-	if err != nil {
+	switch {
+	case errors.Is(err, jobs.ErrFull):
+		return Roll{}, ledger.Errorf(ledger.CodeQueueFull, "", "%d rolls are running on this instance; wait for one to end", rollsMax)
+	case errors.Is(err, jobs.ErrStopping):
+		return Roll{}, unavailable("start a roll", errStopping)
+	case err != nil:
 		return Roll{}, err
 	}
 	return roll, nil
