@@ -215,13 +215,13 @@ func (g *grower) step(ctx context.Context, s *growthStep, r *growth.Result) erro
 // steps returns all steps with their settings.
 func (g *grower) steps() []growthStep {
 	c, z := g.cfg, &g.cfg.Sizes
-	load := fmt.Sprintf("%d rounds: %s as fast as possible, then %s at %s/s; %d connections", c.Rounds, c.Slice, c.OpenFor, chart.Figure(float64(c.Rate)), c.Connections)
+	load := fmt.Sprintf("debits for %s, then %d rounds: %s as fast as possible, then %s at %s/s; %d connections", warmUps*c.Slice, c.Rounds, c.Slice, c.OpenFor, chart.Figure(float64(c.Rate)), c.Connections)
 	for _, name := range slices.Sorted(maps.Keys(c.PostgreSQL)) {
 		load += fmt.Sprintf("; PostgreSQL with %s=%s", name, c.PostgreSQL[name])
 	}
 	each := func(of []int) time.Duration { // of all rounds and of what every size needs to start
 		round := 2 * (time.Duration((1+leadIn)*float64(c.Slice)) + c.OpenFor*5/4)
-		return time.Duration(len(of)) * (round*time.Duration(c.Rounds) + 10*time.Second)
+		return time.Duration(len(of)) * (round*time.Duration(c.Rounds) + warmUps*c.Slice + 10*time.Second)
 	}
 	rows := func(n int, micros float64) time.Duration {
 		return time.Duration(float64(n) * micros * float64(time.Microsecond))
