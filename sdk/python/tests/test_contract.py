@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import re
 import uuid
-import warnings
 from datetime import datetime, timedelta, timezone
 
 import generate
@@ -68,6 +67,34 @@ def lease_or_none(quota: Quota, rule: str, tenant: str) -> str | None:
         return None
 
 
+def tour_of_gauges(api: Api, tenant: str, gauge: str, plan: str) -> None:
+    """Gauges, features, and the catalogue as one document."""
+    api.put_meter(meter=gauge, unit="seat", kind="gauge")
+    allowances = [{"meter": a.meter, "amount": a.amount, "every": a.every, "anchor": a.anchor} for a in api.get_plan(plan=plan).allowances]
+    api.put_plan(plan=plan, allowances=[*allowances, {"meter": gauge, "amount": 5}], features={"sso": True})  # type: ignore[list-item]
+    assert api.set_gauge(tenant=tenant, meter=gauge, value=3).value == 3
+    assert api.get_gauge(tenant=tenant, meter=gauge).value == 3
+    assert [e.after for e in api.all_gauge_entries(tenant=tenant, meter=gauge)] == [3]
+    assert api.get_features(tenant=tenant).features
+    document = api.export_catalog()
+    assert document.meters and api.apply_catalog(meters={gauge: {"unit": "seat", "kind": "gauge"}}, dry_run=True)
+
+
+def tour_of_webhooks(api: Api, tenant: str) -> None:
+    """Webhooks. Nobody listens at the address: deliveries fail, and their list says so."""
+    hook = api.create_webhook(url="https://192.0.2.1/hook", types=["grant.created"], tenant=tenant)
+    assert hook.secret and api.get_webhook(webhook_id=hook.webhook_id).url == hook.url
+    assert hook.webhook_id in {w.webhook_id for w in api.all_webhooks()}
+    assert api.patch_webhook(webhook_id=hook.webhook_id, status="paused").status == "paused"
+    assert api.rotate_webhook(webhook_id=hook.webhook_id).secret != hook.secret
+    api.patch_webhook(webhook_id=hook.webhook_id, status="active")
+    api.test_webhook(webhook_id=hook.webhook_id)
+    now = datetime.now(timezone.utc)
+    api.replay_webhook(webhook_id=hook.webhook_id, from_=now - timedelta(hours=1), to=now)
+    list(api.all_deliveries(webhook_id=hook.webhook_id))
+    api.delete_webhook(webhook_id=hook.webhook_id)
+
+
 def test_every_operation_works(service: Service) -> None:
     """Calls each operation of the contract once; ContractTransport checks what is sent and what comes back."""
     quota = service.quota()
@@ -101,7 +128,7 @@ def test_every_operation_works(service: Service) -> None:
     assert api.get_limit_override(rule=rule, tenant=tenant).rate and api.get_subject_limit_override(rule=rule, tenant=tenant, subject="user-1").rate
     assert len(list(api.all_limit_overrides(rule=rule))) == 2
     items = [{"meter": meter, "amount": 5}]
-    assert api.check(tenant=tenant, items=items, subject="user-1").allowed  # type: ignore[arg-type]
+    eventually(lambda: bool(api.check(tenant=tenant, items=items, subject="user-1").limits))  # type: ignore[arg-type] # known within a second
     assert api.check_batch(checks=[{"tenant": tenant, "items": items}]).results  # type: ignore[typeddict-item, list-item]
     key = f"tour-{run}"
     assert api.consume(tenant=tenant, items=items, subject="user-1", key=key).limits  # type: ignore[arg-type]
@@ -164,11 +191,17 @@ def test_every_operation_works(service: Service) -> None:
     api.get_roll(roll_id=api.start_roll().roll_id)
     api.get_verification(verification_id=api.start_verification(tenant=tenant).verification_id)
 
+    tour_of_gauges(api, tenant, f"seats-{run}", plan)
+    tour_of_webhooks(api, tenant)
+    assert api.list_denials(tenant=tenant, from_=now - timedelta(hours=1)).items is not None
+    assert isinstance(list(api.all_events(tenant=tenant, limit=5)), list)
+    assert api.get_status().requests
+    assert api.create_portal_session(tenant=tenant, expires_in_seconds=60).url
+    api.end_portal_sessions(tenant=tenant)
+
     # A seal of today does not exist before the day has ended.
     missing = operations() - service.transport.used - {"getSeal"}
-    assert len(service.transport.used) >= 70
-    if missing:
-        warnings.warn(f"add calls to this test: {', '.join(sorted(missing))}", stacklevel=1)
+    assert not missing, f"add calls to this test: {', '.join(sorted(missing))}"
 
 
 def test_the_version_is_the_same_everywhere() -> None:
