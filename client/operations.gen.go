@@ -1389,6 +1389,42 @@ func (a *API) ListUsage(ctx context.Context, tenant string, q ListUsageQuery, op
 	return ask[UsageList](ctx, a, &r, options)
 }
 
+// ListVerificationsQuery are the parameters of ListVerifications. Zero values are not sent.
+type ListVerificationsQuery struct {
+	Tenant string // Those of this tenant alone. By default those of all tenants too.
+	Limit  int64  // The largest number of items in the page.
+	Cursor string // The `next_cursor` of the page before. Opaque; valid only with the same filters.
+}
+
+func (q *ListVerificationsQuery) add(to query) {
+	to.set("tenant", q.Tenant)
+	to.set("limit", q.Limit)
+	to.set("cursor", q.Cursor)
+}
+
+// ListVerifications sends GET /v1/verifications: The verifications, newest first.
+func (a *API) ListVerifications(ctx context.Context, q ListVerificationsQuery, options ...Option) (*VerificationList, error) {
+	r := call{
+		operation: "listVerifications", method: "GET", safe: true,
+		path: []segment{constant("/v1/verifications")},
+	}
+	r.query = query{}
+	q.add(r.query)
+	return ask[VerificationList](ctx, a, &r, options)
+}
+
+// AllVerifications returns the items of all pages of ListVerifications. After an error it ends.
+func (a *API) AllVerifications(ctx context.Context, q ListVerificationsQuery, options ...Option) iter.Seq2[VerificationSummary, error] {
+	return pages(func(cursor string) ([]VerificationSummary, *string, error) {
+		q.Cursor = cursor
+		page, err := a.ListVerifications(ctx, q, options...)
+		if err != nil {
+			return nil, nil, err
+		}
+		return page.Items, page.NextCursor, nil
+	}, q.Cursor)
+}
+
 // ListWebhooksQuery are the parameters of ListWebhooks. Zero values are not sent.
 type ListWebhooksQuery struct {
 	Limit  int64  // The largest number of items in the page.
@@ -1682,7 +1718,7 @@ func (a *API) VoidGrant(ctx context.Context, tenant string, grantID string, body
 }
 
 // operations are the operationIds of the contract that have a method here.
-var operations = []string{"acquireLease", "adjust", "advanceTestClock", "applyCatalog", "captureHold", "chargeLimits", "check", "checkBatch", "consume", "createKey", "createPortalSession", "createWebhook", "debit", "debitBatch", "deleteBlock", "deleteBlockPrefix", "deleteLimit", "deleteLimitOverride", "deleteMeter", "deleteSubjectLimitOverride", "deleteWebhook", "endPortalSessions", "exportCatalog", "extendHold", "getBalance", "getBlock", "getBlockPrefix", "getFeatures", "getGauge", "getHold", "getKey", "getLimit", "getLimitOverride", "getLimitState", "getLimitTop", "getMeter", "getOperation", "getPlan", "getRoll", "getSeal", "getSpec", "getSpecJSON", "getStatement", "getStatus", "getSubjectLimitOverride", "getTenant", "getTestClock", "getVerification", "getWebhook", "grant", "hold", "listAudit", "listBalances", "listBlocks", "listDeliveries", "listDenials", "listEntries", "listEvents", "listGaugeEntries", "listGauges", "listGrants", "listHolds", "listKeys", "listLimitOverrides", "listLimits", "listMeters", "listPeriods", "listPlans", "listSeals", "listStatements", "listTenants", "listTerms", "listUsage", "listWebhooks", "patchTenant", "patchWebhook", "putBlock", "putBlockPrefix", "putLimit", "putLimitOverride", "putMeter", "putPlan", "putSubjectLimitOverride", "putTenant", "refund", "refundCharge", "releaseHold", "releaseLease", "renewLease", "replayWebhook", "resetLimit", "revokeKey", "rotateKey", "rotateWebhook", "setGauge", "startRoll", "startVerification", "testWebhook", "voidGrant"}
+var operations = []string{"acquireLease", "adjust", "advanceTestClock", "applyCatalog", "captureHold", "chargeLimits", "check", "checkBatch", "consume", "createKey", "createPortalSession", "createWebhook", "debit", "debitBatch", "deleteBlock", "deleteBlockPrefix", "deleteLimit", "deleteLimitOverride", "deleteMeter", "deleteSubjectLimitOverride", "deleteWebhook", "endPortalSessions", "exportCatalog", "extendHold", "getBalance", "getBlock", "getBlockPrefix", "getFeatures", "getGauge", "getHold", "getKey", "getLimit", "getLimitOverride", "getLimitState", "getLimitTop", "getMeter", "getOperation", "getPlan", "getRoll", "getSeal", "getSpec", "getSpecJSON", "getStatement", "getStatus", "getSubjectLimitOverride", "getTenant", "getTestClock", "getVerification", "getWebhook", "grant", "hold", "listAudit", "listBalances", "listBlocks", "listDeliveries", "listDenials", "listEntries", "listEvents", "listGaugeEntries", "listGauges", "listGrants", "listHolds", "listKeys", "listLimitOverrides", "listLimits", "listMeters", "listPeriods", "listPlans", "listSeals", "listStatements", "listTenants", "listTerms", "listUsage", "listVerifications", "listWebhooks", "patchTenant", "patchWebhook", "putBlock", "putBlockPrefix", "putLimit", "putLimitOverride", "putMeter", "putPlan", "putSubjectLimitOverride", "putTenant", "refund", "refundCharge", "releaseHold", "releaseLease", "renewLease", "replayWebhook", "resetLimit", "revokeKey", "rotateKey", "rotateWebhook", "setGauge", "startRoll", "startVerification", "testWebhook", "voidGrant"}
 
 // Errors by code, for errors.Is. docs/api.md says what each means, and what helps.
 var (

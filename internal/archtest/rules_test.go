@@ -70,7 +70,7 @@ var mayImport = map[string][]string{
 	"internal/ledger/journal":        {"internal/namedsql"},
 	"internal/ledger/archive":        {"internal/ledger", "internal/ledger/journal", "internal/namedsql", "internal/pgpool", "internal/trail"},
 	"internal/ledger/model":          {"internal/ledger", "internal/period", "internal/price"}, // the second implementation, for tests
-	"internal/ledger/verifier":       {"internal/events", "internal/trail", "internal/pgpool", "internal/ledger", "internal/ledger/audit", "internal/ledger/audit/seal", "internal/namedsql"},
+	"internal/ledger/verifier":       {"internal/bound", "internal/events", "internal/trail", "internal/pgpool", "internal/ledger", "internal/ledger/audit", "internal/ledger/audit/seal", "internal/namedsql"},
 	"internal/ledger/pg":             {"internal/citus", "internal/clock", "internal/events", "internal/ledger", "internal/ledger/jobs", "internal/ledger/notice", "internal/ledger/journal", "internal/namedsql", "internal/pgpool", "internal/bound", "internal/breaker", "internal/lane", "internal/period", "internal/trail"},
 	"internal/ledger/history":        {"internal/ledger", "internal/ledger/pg", "internal/pgpool", "internal/namedsql", "internal/bound", "internal/period"},
 	"internal/redisstore":            {"internal/lane"},
@@ -157,7 +157,7 @@ var mayImportInTests = map[string][]string{
 	"internal/status":               {"internal/ledger/pg"},
 	"internal/ledger/history":       {"internal/ledger/verifier"},
 	"internal/ledger/archive":       {"internal/clock", "internal/trail", "internal/ledger/audit", "internal/ledger/audit/seal", "internal/ledger/model", "internal/ledger/pg", "internal/ledger/history", "internal/ledger/verifier"}, // make, read and verify what is archived
-	"internal/ledger/verifier":      {"internal/bound", "internal/ledger/pg"},                                                                                                                                                          // what documents may be; makes what is verified
+	"internal/ledger/verifier":      {"internal/ledger/pg"},                                                                                                                                                                            // what documents may be; makes what is verified
 	"internal/httpapi/limitheaders": {"internal/body", "internal/bound"},
 	"internal/httpapi":              {"internal/transport", "internal/catalog/diff", "internal/price"},                                          // the API behind real connections
 	"cmd/quotasvc":                  {"client/quotahttp", "internal/bench", "internal/bench/growth", "internal/bench/report", "internal/drill"}, // the client on the real service; the small forms of `make bench-outage`, `make bench-growth` and `make drill`

@@ -9,6 +9,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/body"
 	"github.com/quotasvc/quotasvc/internal/httpapi/answers"
 	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
+	"github.com/quotasvc/quotasvc/internal/ledger/verifier"
 	"github.com/quotasvc/quotasvc/internal/testclock"
 )
 
@@ -85,6 +86,25 @@ func (s *Server) startVerification(rc *request) error {
 	}
 	set(rc.Response().Header(), "Location", "/v1/verifications/"+v.ID)
 	return rc.send(http.StatusAccepted, answers.Verification(&v))
+}
+
+// listVerifications answers with the verifications that were asked for, the newest first.
+func (s *Server) listVerifications(rc *request) error {
+	q := verifier.Query{Tenant: rc.query.id("tenant")}
+	q.Limit, q.Cursor = rc.query.page()
+	if err := rc.query.err(); err != nil {
+		return err
+	}
+	if q.Tenant == "" {
+		q.Tenant = rc.key.Tenant
+	} else if err := rc.ofTenant(q.Tenant); err != nil {
+		return err
+	}
+	list, next, err := s.cfg.Verifier.Verifications(rc.ctx, q)
+	if err != nil {
+		return err
+	}
+	return rc.send(http.StatusOK, wire.VerificationList{Items: mapSlice(list, answers.VerificationSummary), NextCursor: nextCursor(next)})
 }
 
 // getVerification answers with the progress and the result of a verification.

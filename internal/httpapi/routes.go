@@ -120,6 +120,7 @@ func (s *Server) jobRoutes() []route {
 		{method: http.MethodPost, path: "/v1/rolls", scope: access.Admin, handler: s.startRoll},
 		{method: http.MethodGet, path: "/v1/rolls/:roll_id", scope: access.Admin, handler: s.getRoll},
 		{method: http.MethodPost, path: "/v1/verifications", scope: access.Admin, reach: oneTenant, handler: s.startVerification},
+		{method: http.MethodGet, path: "/v1/verifications", query: []string{"tenant", "limit", "cursor"}, scope: access.Admin, reach: ownTenant, handler: s.listVerifications},
 		{method: http.MethodGet, path: "/v1/verifications/:verification_id", scope: access.Admin, reach: oneTenant, handler: s.getVerification},
 		{method: http.MethodGet, path: "/v1/seals", query: []string{"limit", "cursor"}, scope: access.Read, handler: s.listSeals},
 		{method: http.MethodGet, path: "/v1/seals/:day", scope: access.Read, handler: s.getSeal},

@@ -117,3 +117,46 @@ func TestVerification_ProcessDied_Abandoned(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
+
+func TestVerifications_List(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.catalogue()
+	var list wire.VerificationList
+	if s.call("GET", "/v1/verifications", "").want(200).into(&list); len(list.Items) != 0 || list.NextCursor != nil {
+		t.Errorf("%+v", list)
+	}
+	s.debit("k1", "acme", "calls", 4).want(200)
+	first := s.verified("")
+	if _, err := s.pool.Exec(t.Context(), `UPDATE balances SET used = used - 1 WHERE tenant_id = 'acme'`); err != nil {
+		t.Fatal(err)
+	}
+	second := s.verified(`{"tenant":"acme"}`)
+	cursor, got := "", []wire.VerificationSummary{}
+	for range 2 {
+		list = wire.VerificationList{}
+		s.call("GET", "/v1/verifications?limit=1"+cursor, "").want(200).into(&list)
+		got = append(got, list.Items...)
+		if list.NextCursor != nil {
+			cursor = "&cursor=" + *list.NextCursor
+		}
+	}
+	want := []wire.VerificationSummary{}
+	for _, v := range []wire.Verification{second, first} {
+		want = append(want, wire.VerificationSummary{
+			VerificationID: v.VerificationID, Tenant: v.Tenant, Status: wire.VerificationSummaryStatus(v.Status), Balances: v.Balances, Entries: v.Entries,
+			Incremental: v.Incremental, DifferenceCount: v.DifferenceCount, StartedAt: v.StartedAt, FinishedAt: v.FinishedAt,
+		})
+	}
+	if diff := cmp.Diff(want, got); diff != "" || list.NextCursor != nil || got[0].DifferenceCount == 0 || got[0].Status != "drift" {
+		t.Errorf("%v %s", list.NextCursor, diff)
+	}
+	list = wire.VerificationList{}
+	if s.call("GET", "/v1/verifications?tenant=acme", "").want(200).into(&list); len(list.Items) != 1 || list.Items[0].VerificationID != second.VerificationID {
+		t.Errorf("%+v", list)
+	}
+	for _, field := range []string{"tenant", "limit", "cursor"} {
+		s.call("GET", "/v1/verifications?"+field+"=+", "").refused(field)
+	}
+	s.call("GET", "/v1/verifications?cursor=x", "").refused("cursor")
+}

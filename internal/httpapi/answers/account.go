@@ -78,6 +78,14 @@ func Verification(v *verifier.Verification) wire.Verification {
 	return out
 }
 
+// VerificationSummary returns a verification without its differences.
+func VerificationSummary(v *verifier.Summary) wire.VerificationSummary {
+	return wire.VerificationSummary{
+		VerificationID: v.ID, Tenant: v.Tenant, Status: wire.VerificationSummaryStatus(v.Status), Balances: v.Balances, Entries: v.Entries,
+		Incremental: v.Incremental, Unread: v.Unread, DifferenceCount: v.Differences, Error: v.Error, StartedAt: v.StartedAt, FinishedAt: timeOrNull(v.FinishedAt),
+	}
+}
+
 // Clock returns the ledger's time.
 func Clock(s testclock.State) wire.TestClock {
 	return wire.TestClock{Now: s.Now, OffsetSeconds: int64(s.Ahead / time.Second)}

@@ -267,6 +267,15 @@ const (
 	VerificationStatusRunning   VerificationStatus = "running"
 )
 
+// Defines values for VerificationSummaryStatus.
+const (
+	VerificationSummaryStatusAbandoned VerificationSummaryStatus = "abandoned"
+	VerificationSummaryStatusClean     VerificationSummaryStatus = "clean"
+	VerificationSummaryStatusDrift     VerificationSummaryStatus = "drift"
+	VerificationSummaryStatusFailed    VerificationSummaryStatus = "failed"
+	VerificationSummaryStatusRunning   VerificationSummaryStatus = "running"
+)
+
 // Defines values for WebhookStatus.
 const (
 	WebhookStatusActive WebhookStatus = "active"
@@ -2983,6 +2992,54 @@ type Verification struct {
 
 // VerificationStatus `clean`: everything was read, and there are no differences. `drift`: there are differences. `failed`: it could not finish, or could not read everything; see `error`. `abandoned`: its process has died; start another.
 type VerificationStatus string
+
+// VerificationList A page of verifications.
+type VerificationList struct {
+	// Items The page.
+	Items []VerificationSummary `json:"items"`
+
+	// NextCursor null on the last page.
+	NextCursor NextCursor `json:"next_cursor"`
+}
+
+// VerificationSummary A verification without its differences. Its numbers are those so far, while it runs.
+type VerificationSummary struct {
+	// Balances The balances that were compared.
+	Balances int64 `json:"balances"`
+
+	// DifferenceCount How many differences there are.
+	DifferenceCount int64 `json:"difference_count"`
+
+	// Entries The entries that were read.
+	Entries int64 `json:"entries"`
+
+	// Error Why it failed.
+	Error string `json:"error,omitempty,omitzero"`
+
+	// FinishedAt When it ended; null while it runs.
+	FinishedAt *time.Time `json:"finished_at"`
+
+	// Incremental Only what was entered since the last clean verification was read.
+	Incremental bool `json:"incremental"`
+
+	// StartedAt When it started.
+	StartedAt time.Time `json:"started_at"`
+
+	// Status As that of a verification.
+	Status VerificationSummaryStatus `json:"status"`
+
+	// Tenant An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
+	Tenant ID `json:"tenant,omitempty,omitzero"`
+
+	// Unread Balances that could not be read.
+	Unread int64 `json:"unread"`
+
+	// VerificationID An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
+	VerificationID ID `json:"verification_id"`
+}
+
+// VerificationSummaryStatus As that of a verification.
+type VerificationSummaryStatus string
 
 // VerifiedMeter The sums of a meter.
 type VerifiedMeter struct {

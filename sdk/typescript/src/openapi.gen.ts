@@ -1342,7 +1342,11 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        get?: never;
+        /**
+         * The verifications, newest first
+         * @description Those that `POST /v1/verifications` started, without their differences; a single one has them. The continuous verification of each instance is in its metrics. A key that is bound to a tenant sees those of its tenant.
+         */
+        get: operations["listVerifications"];
         put?: never;
         /**
          * Verify that journal, balances, grants, periods and cached copies agree
@@ -4373,6 +4377,56 @@ export interface components {
              * @description When it ended; null while it runs.
              */
             finished_at: string | null;
+        };
+        /** @description A verification without its differences. Its numbers are those so far, while it runs. */
+        VerificationSummary: {
+            verification_id: components["schemas"]["Id"];
+            tenant?: components["schemas"]["Id"];
+            /**
+             * @description As that of a verification.
+             * @enum {string}
+             */
+            status: "running" | "clean" | "drift" | "failed" | "abandoned";
+            /**
+             * Format: int64
+             * @description The balances that were compared.
+             */
+            balances: number;
+            /**
+             * Format: int64
+             * @description The entries that were read.
+             */
+            entries: number;
+            /** @description Only what was entered since the last clean verification was read. */
+            incremental: boolean;
+            /**
+             * Format: int64
+             * @description Balances that could not be read.
+             */
+            unread: number;
+            /**
+             * Format: int64
+             * @description How many differences there are.
+             */
+            difference_count: number;
+            /** @description Why it failed. */
+            error?: string;
+            /**
+             * Format: date-time
+             * @description When it started.
+             */
+            started_at: string;
+            /**
+             * Format: date-time
+             * @description When it ended; null while it runs.
+             */
+            finished_at: string | null;
+        };
+        /** @description A page of verifications. */
+        VerificationList: {
+            /** @description The page. */
+            items: components["schemas"]["VerificationSummary"][];
+            next_cursor: components["schemas"]["NextCursor"];
         };
         /** @description A balance that could not be read. */
         UnreadBalance: {
@@ -8438,6 +8492,40 @@ export interface operations {
             401: components["responses"]["Unauthenticated"];
             403: components["responses"]["KeyForbidden"];
             404: components["responses"]["NotFound"];
+            429: components["responses"]["TooManyWrongKeys"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    listVerifications: {
+        parameters: {
+            query?: {
+                /** @description Those of this tenant alone. By default those of all tenants too. */
+                tenant?: components["schemas"]["Id"];
+                /** @description The largest number of items in the page. */
+                limit?: components["parameters"]["PageLimit"];
+                /** @description The `next_cursor` of the page before. Opaque; valid only with the same filters. */
+                cursor?: components["parameters"]["PageCursor"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of verifications. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["VerificationList"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["KeyForbidden"];
             429: components["responses"]["TooManyWrongKeys"];
             500: components["responses"]["Internal"];
             503: components["responses"]["Unavailable"];

@@ -72,6 +72,7 @@ export const operationTable = {
   deleteBlockPrefix: {method: 'DELETE', path: '/v1/blocks/{kind}/{value}/{bits}', query: ['tenant'], key: false, safe: true, pages: false},
   startRoll: {method: 'POST', path: '/v1/rolls', query: [], key: false, safe: false, pages: false},
   getRoll: {method: 'GET', path: '/v1/rolls/{roll_id}', query: [], key: false, safe: true, pages: false},
+  listVerifications: {method: 'GET', path: '/v1/verifications', query: ['tenant', 'limit', 'cursor'], key: false, safe: true, pages: true},
   startVerification: {method: 'POST', path: '/v1/verifications', query: [], key: false, safe: false, pages: false},
   getVerification: {method: 'GET', path: '/v1/verifications/{verification_id}', query: [], key: false, safe: true, pages: false},
   listSeals: {method: 'GET', path: '/v1/seals', query: ['limit', 'cursor'], key: false, safe: true, pages: true},

@@ -21,6 +21,26 @@ SELECT tenant_id, status, report, error, started_at, finished_at,
 FROM verifications
 WHERE verification_id = $1;
 
+-- name: VerificationsPage
+-- Returns $3 verifications, the newest first, after the one with start $1 and id $2. Of the reports only numbers leave PostgreSQL.
+SELECT v.verification_id, v.tenant_id, v.status, coalesce((v.report->>'Balances')::bigint, 0), coalesce((v.report->>'Entries')::bigint, 0),
+       coalesce((v.report->>'Unread')::bigint, 0), coalesce((v.report->>'Count')::bigint, 0), coalesce((v.report->>'Incremental')::boolean, false),
+       v.error, v.started_at, v.finished_at, v.status = 'running' AND v.heartbeat_at < clock_timestamp() - interval '1 minute'
+FROM verifications v
+WHERE (v.started_at, v.verification_id) < ($1::timestamptz, $2::text)
+ORDER BY v.started_at DESC, v.verification_id DESC
+LIMIT $3::integer;
+
+-- name: VerificationsOfTenant
+-- The same, of tenant $4 alone. It is ordered by the tenant too, which is always the same, so that PostgreSQL cannot take the index of all verifications.
+SELECT v.verification_id, v.tenant_id, v.status, coalesce((v.report->>'Balances')::bigint, 0), coalesce((v.report->>'Entries')::bigint, 0),
+       coalesce((v.report->>'Unread')::bigint, 0), coalesce((v.report->>'Count')::bigint, 0), coalesce((v.report->>'Incremental')::boolean, false),
+       v.error, v.started_at, v.finished_at, v.status = 'running' AND v.heartbeat_at < clock_timestamp() - interval '1 minute'
+FROM verifications v
+WHERE (v.tenant_id, v.started_at, v.verification_id) < ($4::text, $1::timestamptz, $2::text) AND v.tenant_id >= $4
+ORDER BY v.tenant_id DESC, v.started_at DESC, v.verification_id DESC
+LIMIT $3::integer;
+
 -- name: TenantExists
 -- Reports whether there is a tenant $1.
 SELECT EXISTS (SELECT 1 FROM tenants t WHERE t.tenant_id = $1);

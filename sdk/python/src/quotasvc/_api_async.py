@@ -1666,6 +1666,41 @@ class AsyncApi:
             models.Roll,
         )
 
+    async def list_verifications(
+        self,
+        *,
+        tenant: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> models.VerificationList:
+        """The verifications, newest first.
+
+        Those that `POST /v1/verifications` started, without their differences; a single one has them. The continuous verification
+        of each instance is in its metrics. A key that is bound to a tenant sees those of its tenant.
+
+        Scope: admin.
+        """
+        return await self._transport.call(
+            Call("GET", "/v1/verifications", query={"tenant": tenant, "limit": limit, "cursor": cursor}),
+            models.VerificationList,
+        )
+
+    async def all_verifications(
+        self,
+        *,
+        tenant: str | None = None,
+        limit: int | None = None,
+    ) -> AsyncIterator[models.VerificationSummary]:
+        """The verifications, newest first. Asks for one page after the other; `limit` is the size of a page."""
+        cursor: str | None = None
+        while True:
+            page = await self.list_verifications(tenant=tenant, limit=limit, cursor=cursor)
+            for item in page.items:
+                yield item
+            if not page.next_cursor or page.next_cursor == cursor:
+                return
+            cursor = page.next_cursor
+
     async def start_verification(
         self,
         *,

@@ -1062,6 +1062,29 @@ class Roll(Answer):
 
 
 @dataclass(frozen=True, kw_only=True)
+class VerificationSummary(Answer):
+    """A verification without its differences. Its numbers are those so far, while it runs."""
+    verification_id: str
+    tenant: str | None = None
+    status: Literal["running", "clean", "drift", "failed", "abandoned"]
+    balances: int
+    entries: int
+    incremental: bool
+    unread: int
+    difference_count: int
+    error: str | None = None
+    started_at: datetime
+    finished_at: datetime | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class VerificationList(Answer):
+    """A page of verifications."""
+    items: list[VerificationSummary]
+    next_cursor: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
 class UnreadBalance(Answer):
     """A balance that could not be read."""
     tenant: str

@@ -1,0 +1,96 @@
+package verifier
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/quotasvc/quotasvc/internal/bound"
+	"github.com/quotasvc/quotasvc/internal/ledger"
+)
+
+// Summary is a verification without its differences. Its numbers are those so far, while it runs.
+type Summary struct {
+	ID                        string
+	Tenant                    string // empty: all
+	Status                    VerificationStatus
+	Balances, Entries, Unread int64
+	Differences               int64
+	Incremental               bool // only what was entered since the last clean one was read
+	Error                     string
+	StartedAt                 time.Time
+	FinishedAt                time.Time // zero while running
+}
+
+// Query selects verifications.
+type Query struct {
+	Tenant string // of this tenant alone; empty: those of all tenants too
+	Limit  int    // 1 to 500
+	Cursor string // empty for the first page, then the cursor that Verifications returned with the page before
+}
+
+// idMax is how long the id of a verification may be in a cursor.
+const idMax = 128
+
+// Verifications returns a page of the verifications that were asked for, the newest first, and the cursor of the next one; empty on the last one.
+func (v *Verifier) Verifications(ctx context.Context, q Query) ([]Summary, string, error) {
+	at, id, err := afterCursor(q.Cursor)
+	if err != nil {
+		return nil, "", err
+	}
+	ctx, cancel := context.WithTimeout(ctx, queryTimeout)
+	defer cancel()
+	name, args := "VerificationsPage", []any{at, id, q.Limit + 1}
+	if q.Tenant != "" {
+		name, args = "VerificationsOfTenant", append(args, q.Tenant)
+	}
+	rows, err := v.pool.Query(ctx, v.sql[name], args...)
+	if err != nil {
+		return nil, "", unavailable("list verifications", err)
+	}
+	list, err := pgx.CollectRows(rows, scanSummary)
+	if err != nil {
+		return nil, "", unavailable("list verifications", err)
+	}
+	if len(list) <= q.Limit {
+		return list, "", nil
+	}
+	list = list[:q.Limit]
+	last := list[q.Limit-1]
+	return list, base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "%d %s", last.StartedAt.UnixMicro(), last.ID)), nil
+}
+
+func scanSummary(row pgx.CollectableRow) (Summary, error) {
+	var s Summary
+	var finished *time.Time
+	var abandoned bool
+	err := row.Scan(&s.ID, &s.Tenant, &s.Status, &s.Balances, &s.Entries, &s.Unread, &s.Differences, &s.Incremental, &s.Error, &s.StartedAt, &finished, &abandoned)
+	if abandoned {
+		s.Status = VerificationAbandoned
+	}
+	if s.StartedAt = s.StartedAt.UTC(); finished != nil {
+		s.FinishedAt = finished.UTC()
+	}
+	return s, err
+}
+
+// afterCursor returns the place at which a page begins: after the verification with this start and id.
+func afterCursor(cursor string) (at time.Time, id string, err error) {
+	if cursor == "" {
+		return time.UnixMicro(1 << 57), "", nil // later than any
+	}
+	raw, err := base64.RawURLEncoding.DecodeString(cursor)
+	if err == nil {
+		var micros int64
+		text, id, _ := strings.Cut(string(raw), " ")
+		if micros, err = strconv.ParseInt(text, 10, 64); err == nil && micros >= 0 && micros <= 1<<57 && bound.ASCII(id, '!', 1, idMax) {
+			return time.UnixMicro(micros), id, nil
+		}
+	}
+	return time.Time{}, "", ledger.Errorf(ledger.CodeInvalidArgument, "cursor", "is an unknown cursor; it must be the next_cursor of the page before")
+}

@@ -1,0 +1,121 @@
+package verifier
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/quotasvc/quotasvc/internal/ledger"
+)
+
+// A row for each night of n nights, and one of acme in every tenth; two begin at the same instant.
+const nights = `INSERT INTO verifications (verification_id, tenant_id, status, report, started_at, heartbeat_at, finished_at)
+	SELECT 'night-' || lpad(n::text, 5, '0'), CASE WHEN n % 10 = 0 THEN 'acme' ELSE '' END, 'clean', jsonb_build_object('Balances', 5, 'Entries', n, 'Incremental', true),
+		timestamptz '2016-01-01' + n * interval '12 hours' - (n % 2) * interval '12 hours', now(), now()
+	FROM generate_series(1, $1::int) n`
+
+func TestVerifications_NewestFirst_EachOnce(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	_, err := b.db.Exec(t.Context(), nights, 45)
+	b.must(err)
+	_, err = b.db.Exec(t.Context(), `INSERT INTO verifications (verification_id, tenant_id, status, report, error, started_at, heartbeat_at, finished_at) VALUES
+		('lost', '', 'running', '{}', '', '2026-01-03', now() - interval '2 minutes', NULL),
+		('part', 'acme', 'failed', '{"Balances": 7, "Unread": 2, "Count": 3}', '2 balances', '2026-01-02', now(), '2026-01-02 01:00Z')`)
+	b.must(err)
+	v := b.open(nil)
+	for tenant, want := range map[string]int{"": 47, "acme": 5, "nobody": 0} {
+		for _, limit := range []int{1, 2, 7, 500} {
+			var all []Summary
+			for q := (Query{Tenant: tenant, Limit: limit}); ; {
+				page, next, err := v.Verifications(t.Context(), q)
+				b.must(err)
+				if len(page) > limit {
+					t.Fatalf("a page of %d has %d", limit, len(page))
+				}
+				if all = append(all, page...); next == "" {
+					break
+				}
+				q.Cursor = next
+			}
+			seen := map[string]bool{}
+			for _, s := range all {
+				seen[s.ID] = true
+			}
+			if len(all) != want || len(seen) != want || !slices.IsSortedFunc(all, func(x, y Summary) int { return y.StartedAt.Compare(x.StartedAt) }) {
+				t.Errorf("%q by %d: %d, of which %d differ; want %d, the newest first: %+v", tenant, limit, len(all), len(seen), want, all)
+			}
+		}
+	}
+	page, _, err := v.Verifications(t.Context(), Query{Limit: 3})
+	b.must(err)
+	if got := page[0]; got.ID != "lost" || got.Status != VerificationAbandoned || !got.FinishedAt.IsZero() || got.Entries != 0 {
+		t.Errorf("%+v", got)
+	}
+	if got := page[1]; got.ID != "part" || got.Tenant != "acme" || got.Balances != 7 || got.Unread != 2 || got.Differences != 3 || got.Error != "2 balances" || got.FinishedAt.IsZero() {
+		t.Errorf("%+v", got)
+	}
+	if got := page[2]; got.Entries == 0 || !got.Incremental || got.Status != VerificationClean {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestVerifications_StrangeCursor_Refused(t *testing.T) {
+	t.Parallel()
+	v := newBundle(t).open(nil)
+	for _, cursor := range []string{"x", "MTIz", "LTEgeA", "MSA", "OTk5OTk5OTk5OTk5OTk5OTk5OSB4", "MSAAeA", strings.Repeat("QUFB", 100)} {
+		if _, _, err := v.Verifications(t.Context(), Query{Limit: 1, Cursor: cursor}); ledger.CodeOf(err) != ledger.CodeInvalidArgument {
+			t.Errorf("%q: %v", cursor, err)
+		}
+	}
+}
+
+// After years of nightly verifications a page reads its rows alone, in the order of an index.
+func TestVerifications_Years_AreReadByIndex(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	_, err := b.db.Exec(t.Context(), nights, 20_000)
+	b.must(err)
+	_, err = b.db.Exec(t.Context(), "ANALYZE verifications")
+	b.must(err)
+	v := b.open(nil)
+	for name, args := range map[string]string{
+		"VerificationsPage": "'2020-01-01', 'x', 51", "VerificationsOfTenant": "'2020-01-01', 'x', 51, 'acme'",
+	} {
+		for _, mode := range []string{"force_custom_plan", "force_generic_plan"} {
+			if plan := explained(t.Context(), t, v, name, args, mode); strings.Contains(plan, "Sort") || strings.Contains(plan, "Seq Scan") || strings.Contains(plan, "Filter") {
+				t.Errorf("%s with %s:\n%s", name, mode, plan)
+			}
+		}
+	}
+}
+
+// explained returns the plan of a statement.
+func explained(ctx context.Context, t *testing.T, v *Verifier, name, args, mode string) string {
+	t.Helper()
+	conn, err := v.pool.Acquire(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Release()
+	prepared := fmt.Sprintf("explain_%s_%s", name, mode)
+	if _, err := conn.Conn().Prepare(ctx, prepared, v.sql[name]); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := conn.Exec(ctx, "SET plan_cache_mode = "+mode); err != nil {
+		t.Fatal(err)
+	}
+	rows, err := conn.Query(ctx, fmt.Sprintf("EXPLAIN (COSTS OFF) EXECUTE %q(%s)", prepared, args), pgx.QueryExecModeSimpleProtocol)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Join(lines, "\n")
+}
