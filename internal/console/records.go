@@ -95,24 +95,56 @@ func tenantOf(e *client.Event) string {
 	return *e.Tenant
 }
 
-// sealsView is what proves the journal.
-type sealsView struct {
-	seals part[*client.SealList]
-	run   part[*client.Verification] // the one that was asked for
-	asked string
+// proofView is what proves the journal.
+type proofView struct {
+	runs   part[*client.VerificationList]
+	cursor string // of the page of runs; empty: the first one
+	seals  part[*client.SealList]
+	run    part[*client.Verification] // the one that was asked for
+	asked  string
 }
 
-// showProof shows the seals, and a verification that was started here.
+// showProof shows the verifications that were started, what one of them found, and the seals.
 func showProof(c *call) error {
-	v := sealsView{seals: take(c.ListSeals(c.ctx, client.ListSealsQuery{Limit: perRecords})), asked: c.r.URL.Query().Get("verification")}
-	if v.asked != "" {
+	q := c.r.URL.Query()
+	v := &proofView{asked: q.Get("verification"), cursor: q.Get("cursor")}
+	if v.asked != "" && c.mayChange() {
 		v.run = take(c.GetVerification(c.ctx, v.asked))
 	}
-	if c.partial() {
+	if c.partial() && v.run.value != nil && v.run.value.Status == client.VerificationStatusRunning {
 		return c.render(http.StatusOK, verification(v))
 	}
+	if c.mayChange() {
+		v.runs = take(c.ListVerifications(c.ctx, client.ListVerificationsQuery{Limit: perProof, Cursor: v.cursor}))
+	}
+	if c.partial() {
+		return c.render(http.StatusOK, verificationEnded(v))
+	}
+	v.seals = take(c.ListSeals(c.ctx, client.ListSealsQuery{Limit: perProof, Cursor: q.Get("seals")}))
 	return c.render(http.StatusOK, proofPage(c, v))
 }
+
+// perProof is how many verifications and how many seals a page has: two weeks of nights.
+const perProof = 14
+
+// ofWhom says which tenants a verification is about.
+func ofWhom(tenant string) string {
+	if tenant == "" {
+		return "all tenants"
+	}
+	return tenant
+}
+
+// firstOf says that only some of a list are shown; nothing if all are.
+func firstOf(shown, all int64) string {
+	if shown >= all {
+		return ""
+	}
+	return ": the first " + num(shown) + " of " + num(all)
+}
+
+// second writes an instant in UTC to the second, below a heading that says the zone.
+func second(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05") }
 
 // startVerification compares the journal with what it should give, of one tenant or of all.
 func startVerification(c *call) error {
