@@ -30,6 +30,8 @@ type tab struct {
 	ctx context.Context //nolint:containedctx // that is how chromedp names a tab
 	at  string
 
+	question question // of a walk
+
 	mu    sync.Mutex
 	wrong []string
 }
@@ -104,6 +106,7 @@ func (b *tab) do(steps ...chromedp.Action[chromedp.Void]) {
 	b.t.Helper()
 	ctx, stop := context.WithTimeout(b.ctx, soon)
 	defer stop()
+	b.question.steps++
 	if err := chromedp.Do(ctx, steps...); err != nil {
 		b.failed(err)
 	}

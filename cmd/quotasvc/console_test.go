@@ -427,8 +427,60 @@ func TestConsole_Refusals_EachInWords(t *testing.T) {
 	b.signIn(testKey)
 	b.showsSoon("/console/tenants/acme/refusals", "There were not enough units of api_calls then; waiting helps. It needed 8,000 calls, and 7,500 were available.")
 	b.get(200, "/console/tenants/acme/refusals", "user-7", "quota_exceeded", "Times are of Europe/Berlin")
-	b.get(200, "/console/tenants/globex/refusals", "No refusal with an explanation is kept of this time")
+	b.get(200, "/console/tenants/globex/refusals", "Nothing was refused in this time")
 	b.get(400, "/console/tenants/acme/refusals?from=noon", "This is not a time")
+	b.get(400, "/console/tenants/acme/refusals?day=today", "This is not a time")
+	b.get(400, "/console/tenants/acme/refusals?at=2pm", "This is not a time of day", "14:05, in Europe/Berlin")
+}
+
+// A minute in the tenant's zone, with a day or without: then it is the last one that has been.
+func TestConsole_Refusals_OfAMinute(t *testing.T) {
+	t.Parallel()
+	c := newConsole(t)
+	b := c.browser(t)
+	b.signIn(testKey)
+	c.do(t, 429, "POST", "/v1/debits", "too-much", object{"tenant": "acme", "items": []object{{"meter": "api_calls", "amount": 8_000}}})
+	b.showsSoon("/console/tenants/acme/refusals", "It needed 8,000 calls")
+	page := b.get(200, "/console/tenants/acme/refusals")
+	link := regexp.MustCompile(`href="(/console/tenants/acme/refusals\?at=(\d\d)%3A(\d\d)&amp;day=(\d{4}-\d\d-\d\d))">`).FindStringSubmatch(page)
+	if link == nil {
+		t.Fatalf("the counts lead to no minute: %s", plain(page))
+	}
+	at, day := link[2]+":"+link[3], link[4]
+	there := "from " + day + " " + at
+	if at == "00:00" {
+		there = "from " + day
+	}
+	b.get(200, unescaped(link[1]), there, "It needed 8,000 calls", "This is one minute.")
+	b.get(200, "/console/tenants/acme/refusals?at="+at, there, "It needed 8,000 calls", "the whole day")
+	b.get(200, "/console/tenants/acme/refusals?day="+day, "from "+day, "It needed 8,000 calls")
+	minute, err := time.ParseInLocation("2006-01-02 15:04", day+" "+at, berlin(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	// An hour later is yet to come, so it was yesterday. The minute before is empty, and its half hour has the refusal.
+	later, before := minute.Add(time.Hour), minute.Add(-time.Minute)
+	b.get(200, "/console/tenants/acme/refusals?at="+later.Format("15:04"), "from "+later.AddDate(0, 0, -1).Format("2006-01-02"), "Nothing was refused in this time")
+	page = b.get(200, "/console/tenants/acme/refusals?day="+before.Format(time.DateOnly)+"&at="+before.Format("15:04"), "Nothing was refused in this time")
+	around := regexp.MustCompile(`href="([^"]+)">the half hour around it`).FindStringSubmatch(page)
+	if around == nil {
+		t.Fatal("there is no way to the half hour around")
+	}
+	b.get(200, unescaped(around[1]), "It needed 8,000 calls")
+	csv := regexp.MustCompile(`href="([^"]+refusals\.csv[^"]+)"`).FindStringSubmatch(b.get(200, unescaped(link[1])))
+	if got := b.send("GET", unescaped(csv[1]), nil); got.status != 200 || strings.Count(string(got.body), "quota_exceeded") != 1 {
+		t.Errorf("the file of the minute: %s", got)
+	}
+}
+
+// berlin is the zone of the tenants.
+func berlin(t testing.TB) *time.Location {
+	t.Helper()
+	zone, err := time.LoadLocation("Europe/Berlin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return zone
 }
 
 func TestConsole_Records_WhatWasChangedAndProved(t *testing.T) {

@@ -2,6 +2,7 @@ package console
 
 import (
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/quotasvc/quotasvc/client"
@@ -11,9 +12,13 @@ import (
 type refusalsView struct {
 	*tenantView
 
+	day, at  string // as they were entered, or a time without a day as it was found
 	from, to string // as they were entered
 	list     *client.DenialList
 }
+
+// refusalsShown is how many refusals a page explains.
+const refusalsShown = 100
 
 // showRefusals shows why a tenant was refused.
 func showRefusals(c *call) error {
@@ -21,18 +26,74 @@ func showRefusals(c *call) error {
 	if err != nil {
 		return err
 	}
-	v := &refusalsView{tenantView: t, from: c.r.URL.Query().Get("from"), to: c.r.URL.Query().Get("to")}
-	q := client.ListDenialsQuery{Limit: 100}
-	if q.From, err = dayIn("from", v.from, t.zone); err != nil {
+	q := c.r.URL.Query()
+	v := &refusalsView{tenantView: t, day: q.Get("day"), at: strings.TrimSpace(q.Get("at")), from: q.Get("from"), to: q.Get("to")}
+	ask := client.ListDenialsQuery{Limit: refusalsShown}
+	if v.day != "" || v.at != "" {
+		v.from, v.to = "", ""
+		ask.From, ask.To, err = v.moment(c)
+	} else if ask.From, err = dayIn("from", v.from, t.zone); err == nil {
+		ask.To, err = dayIn("to", v.to, t.zone)
+	}
+	if err != nil {
 		return err
 	}
-	if q.To, err = dayIn("to", v.to, t.zone); err != nil {
-		return err
-	}
-	if v.list, err = c.ListDenials(c.ctx, t.Tenant.Tenant, q); err != nil {
+	if v.list, err = c.ListDenials(c.ctx, t.Tenant.Tenant, ask); err != nil {
 		return err
 	}
 	return c.render(http.StatusOK, refusalsPage(c, v))
+}
+
+// moment returns the minute, or the day, that was entered. A time without a day is the last one that has been.
+func (v *refusalsView) moment(c *call) (from, to time.Time, err error) {
+	if v.at == "" {
+		if from, err = dayIn("day", v.day, v.zone); err != nil {
+			return from, to, err
+		}
+		year, month, day := from.Date()
+		return time.Date(year, month, day, 0, 0, 0, 0, v.zone), time.Date(year, month, day+1, 0, 0, 0, 0, v.zone), nil
+	}
+	clock, err := time.Parse("15:04", v.at)
+	if err != nil {
+		return from, to, &failure{
+			status: http.StatusBadRequest, title: "This is not a time of day", detail: "Enter hours and minutes such as 14:05, in " + v.Timezone + ".",
+			fields: []client.FieldError{{Field: "at", Message: "is not a time of day: " + clip(v.at)}},
+		}
+	}
+	if v.day != "" {
+		if from, err = dayIn("day", v.day, v.zone); err != nil {
+			return from, to, err
+		}
+	} else {
+		newest, err := c.ListDenials(c.ctx, v.Tenant.Tenant, client.ListDenialsQuery{Limit: 1}) // it ends with the present minute, by the ledger's clock
+		if err != nil {
+			return from, to, err
+		}
+		if from = newest.To.In(v.zone); !minuteOf(from, clock).Before(newest.To) {
+			from = from.AddDate(0, 0, -1)
+		}
+	}
+	from = minuteOf(from, clock)
+	v.day, v.at = from.Format(time.DateOnly), from.Format("15:04")
+	return from, from.Add(time.Minute), nil
+}
+
+// minuteOf returns the minute of a day at a time of day, in the day's zone.
+func minuteOf(day, clock time.Time) time.Time {
+	year, month, date := day.Date()
+	return time.Date(year, month, date, clock.Hour(), clock.Minute(), 0, 0, day.Location())
+}
+
+// link returns the path of the refusals of a time.
+func (v *refusalsView) link(from, to time.Time) string {
+	const entered = "2006-01-02T15:04"
+	return with(path("tenants", v.Tenant.Tenant, "refusals"), "from", from.In(v.zone).Format(entered), "to", to.In(v.zone).Format(entered))
+}
+
+// linkAt returns the path of the refusals of a minute.
+func (v *refusalsView) linkAt(minute time.Time) string {
+	local := minute.In(v.zone)
+	return with(path("tenants", v.Tenant.Tenant, "refusals"), "day", local.Format(time.DateOnly), "at", local.Format("15:04"))
 }
 
 // why says in words why a request was refused.

@@ -33,7 +33,8 @@ func Tell(ctx context.Context, api *client.API) error {
 	if err != nil || clock.OffsetSeconds >= 0 {
 		return err
 	}
-	s := &story{api: api, today: time.Now().UTC().Truncate(24 * time.Hour), behind: time.Duration(-clock.OffsetSeconds) * time.Second}
+	now := time.Now()
+	s := &story{api: api, today: now.UTC().Truncate(24 * time.Hour), behind: time.Duration(-clock.OffsetSeconds) * time.Second, tooMuch: lastFivePastTwo(now)}
 	telling, stop := context.WithTimeout(ctx, rushed)
 	defer stop()
 	err = s.tell(telling)
@@ -56,6 +57,8 @@ type story struct {
 	api    *client.API
 	today  time.Time // the day in which it ends, in UTC
 	behind time.Duration
+
+	tooMuch time.Time // when acme asks for far too much, in the last day
 }
 
 // tell makes the catalogue and the tenants, and lets time pass.
@@ -72,11 +75,43 @@ func (s *story) tell(ctx context.Context) error {
 		if hour >= lastHours {
 			step = 1
 		}
-		if err := s.pass(ctx, time.Duration(step)*time.Hour); err != nil {
+		if err := s.passMeeting(ctx, time.Duration(step)*time.Hour); err != nil {
 			return err
 		}
 	}
 	return s.end(ctx)
+}
+
+// passMeeting lets some time pass, but not beyond the present. If acme asks for too much in it, the clock stands still there for that.
+func (s *story) passMeeting(ctx context.Context, by time.Duration) error {
+	by = min(by, s.behind) // a story that was interrupted goes on between two hours
+	until := (time.Until(s.tooMuch) + s.behind).Round(time.Second)
+	if until < time.Second || until >= by {
+		return s.pass(ctx, by)
+	}
+	before := s.behind
+	if err := s.pass(ctx, until); err != nil {
+		return err
+	}
+	if err := s.askTooMuch(ctx); err != nil {
+		return err
+	}
+	return s.pass(ctx, by-(before-s.behind))
+}
+
+// lastFivePastTwo returns the last time before the present at which it was five past two in the afternoon where acme is: a time at which somebody may ask
+// why it was refused. The seconds leave room for a slow machine on both sides.
+func lastFivePastTwo(now time.Time) time.Time {
+	zone, err := time.LoadLocation(customers()[0].zone)
+	if err != nil {
+		zone = time.UTC // this machine knows no zones, and the console shows UTC then
+	}
+	year, month, day := now.In(zone).Date()
+	at := time.Date(year, month, day, 14, 5, 20, 0, zone)
+	if at.After(now) {
+		at = time.Date(year, month, day-1, 14, 5, 20, 0, zone)
+	}
+	return at
 }
 
 // pass lets some time pass. Sent again after a lost answer, it passes once.

@@ -3,6 +3,7 @@
 // # Terms
 //
 //   - story: what happens in the Days before the first start, hour by hour. It ends at the present.
+//     At 14:05 of its last day, where acme is, acme asks for far too much.
 //   - behind: how far the ledger's time is before the present while the story is told. The test clock of a new database begins there.
 //
 // # Invariants

@@ -187,6 +187,7 @@ const (
 	callsLeft   = 850 // of globex
 	creditsLeft = 12  // of acme
 	asked       = 120 // by acme, several times
+	muchTooMuch = 2_500
 )
 
 // runOut uses up nearly all that globex and acme have, and lets acme ask for more.
@@ -204,6 +205,14 @@ func (s *story) runOut(ctx context.Context, hour int) error {
 	_, err := s.api.Debit(ctx, client.DebitRequest{
 		Tenant: "acme", Subject: "user-2", Items: client.Items{{Meter: credits, Amount: asked}}, Metadata: client.Metadata{"model": "large"},
 	}, client.WithKey(fmt.Sprintf("demo-%d-render", hour)), client.KeepDenial())
+	return refused(err)
+}
+
+// askTooMuch lets acme ask for more than it ever had.
+func (s *story) askTooMuch(ctx context.Context) error {
+	_, err := s.api.Debit(ctx, client.DebitRequest{
+		Tenant: "acme", Subject: "user-1", Items: client.Items{{Meter: credits, Amount: muchTooMuch}}, Metadata: client.Metadata{"model": "large"},
+	}, client.WithKey("demo-too-much"), client.KeepDenial())
 	return refused(err)
 }
 
