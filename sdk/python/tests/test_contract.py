@@ -189,7 +189,8 @@ def test_every_operation_works(service: Service) -> None:
     assert next(iter(api.all_audit(limit=5))).audit_id
     api.list_seals()
     api.get_roll(roll_id=api.start_roll().roll_id)
-    api.get_verification(verification_id=api.start_verification(tenant=tenant).verification_id)
+    verification = api.start_verification(tenant=tenant).verification_id
+    assert api.get_verification(verification_id=verification) and verification in {v.verification_id for v in api.all_verifications(tenant=tenant)}
 
     tour_of_gauges(api, tenant, f"seats-{run}", plan)
     tour_of_webhooks(api, tenant)
