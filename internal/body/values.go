@@ -222,6 +222,22 @@ func (d *Document) Instant() time.Time {
 	return time.Time{}
 }
 
+// InstantOrNull reads an instant, or null: the zero time.
+func (d *Document) InstantOrNull() time.Time {
+	raw, ok := d.value()
+	if !ok || raw.Kind() == 'n' {
+		return time.Time{}
+	}
+	if raw.Kind() == '"' {
+		plain, err := unquote(raw)
+		if t, ok := ParseInstant(string(plain)); ok && err == nil {
+			return t
+		}
+	}
+	d.fault(MustBeInstant() + ", or null")
+	return time.Time{}
+}
+
 // MustBeInstant returns the sentence for text that ParseInstant refuses.
 func MustBeInstant() string {
 	return fmt.Sprintf("must be an RFC 3339 time from %s to before %s", period.Earliest.Format(time.RFC3339),

@@ -62,11 +62,12 @@ type Reminder struct {
 // Told is what one transaction tells.
 type Told struct {
 	Events    []Event
+	Dropped   []Reminder // which no longer hold, if they are there: removed before the new ones are made
 	Reminders []Reminder
 }
 
 // Empty reports whether there is nothing to tell.
-func (t *Told) Empty() bool { return len(t.Events) == 0 && len(t.Reminders) == 0 }
+func (t *Told) Empty() bool { return len(t.Events)+len(t.Reminders)+len(t.Dropped) == 0 }
 
 // The data of the types.
 type (

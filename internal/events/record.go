@@ -31,11 +31,11 @@ func Tell(ctx context.Context, tx querier, batch *pgx.Batch, told Told) error {
 	if err := queue(batch, events); err != nil {
 		return err
 	}
+	if len(told.Dropped) > 0 {
+		batch.Queue(queries["DropReminders"], reminderColumns(told.Dropped)...)
+	}
 	if r := told.Reminders; len(r) > 0 {
-		batch.Queue(queries["InsertReminders"],
-			column(r, func(r *Reminder) string { return r.Tenant }), column(r, func(r *Reminder) string { return r.Meter }),
-			column(r, func(r *Reminder) string { return r.Subject }), column(r, func(r *Reminder) string { return r.Grant }),
-			column(r, func(r *Reminder) time.Time { return r.DueAt }))
+		batch.Queue(queries["InsertReminders"], append(reminderColumns(r), column(r, func(r *Reminder) time.Time { return r.DueAt }))...)
 	}
 	return nil
 }

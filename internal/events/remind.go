@@ -29,7 +29,7 @@ func Remind(ctx context.Context, pool *pgxpool.Pool, now time.Time) (done int, m
 			return err
 		}
 		more = len(due) == remindMax
-		if due, err = reminders(ctx, tx, "TakeReminders", reminderColumns(due)...); err != nil || len(due) == 0 {
+		if due, err = reminders(ctx, tx, "TakeReminders", append(reminderColumns(due), now)...); err != nil || len(due) == 0 {
 			return err
 		}
 		rows, err := tx.Query(ctx, queries["RemindedGrants"], append(reminderColumns(due), now)...)

@@ -28,7 +28,8 @@ type bodies struct {
 	extend                []body.Member[withDryRun[ledger.HoldChange]]
 	refund                []body.Member[withDryRun[ledger.Refund]]
 	grant                 []body.Member[withDryRun[ledger.Grant]]
-	void                  []body.Member[withDryRun[ledger.Void]]
+	void                  []body.Member[withDryRun[ledger.GrantChange]]
+	extension             []body.Member[withDryRun[ledger.GrantChange]]
 	adjustment            []body.Member[withDryRun[ledger.Adjust]]
 	lease                 []body.Member[gate.LeaseRequest]
 	renewal               []body.Member[time.Duration]
@@ -67,6 +68,7 @@ func newBodies() *bodies {
 		refund:       addDryRun(refundMembers()),
 		grant:        addDryRun(grantMembers()),
 		void:         addDryRun(voidMembers()),
+		extension:    addDryRun(extensionMembers()),
 		adjustment:   addDryRun(adjustmentMembers()),
 		lease:        leaseMembers(),
 		renewal:      renewalMembers(),

@@ -145,7 +145,7 @@ func TestContract_IdempotencyKey_IsRequiredWhereAmountsMove(t *testing.T) {
 			}
 		}
 	}
-	for _, id := range []string{"consume", "debit", "hold", "captureHold", "releaseHold", "extendHold", "refund", "grant", "voidGrant", "adjust"} {
+	for _, id := range []string{"consume", "debit", "hold", "captureHold", "releaseHold", "extendHold", "refund", "grant", "voidGrant", "extendGrant", "adjust"} {
 		if !required[id] {
 			t.Errorf("%s does not require it", id)
 		}

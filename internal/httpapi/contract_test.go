@@ -110,7 +110,7 @@ func TestBodies_FieldsEqualSchemas(t *testing.T) {
 		"DebitBatchRequest": fieldsOf(r.batch), "CheckBatchRequest": fieldsOf(r.checkBatch), "GrantRequest": fieldsOf(r.grant), "RollRequest": fieldsOf(r.roll),
 		"VerificationRequest": fieldsOf(r.verification), "Item": fieldsOf(itemMembers()), "HoldRequest": fieldsOf(r.hold),
 		"CaptureRequest": fieldsOf(r.capture), "ReleaseRequest": fieldsOf(r.release), "ExtendRequest": fieldsOf(r.extend),
-		"RefundRequest": fieldsOf(r.refund), "VoidRequest": fieldsOf(r.void), "AdjustmentRequest": fieldsOf(r.adjustment),
+		"RefundRequest": fieldsOf(r.refund), "VoidRequest": fieldsOf(r.void), "GrantExtensionRequest": fieldsOf(r.extension), "AdjustmentRequest": fieldsOf(r.adjustment),
 		"BatchDebit":   append(fieldsOf(r.debit), field{"idempotency_key", true}), // a dry run may omit it, which the contract does not say
 		"LeaseRequest": fieldsOf(r.lease), "LeaseRenewal": fieldsOf(r.renewal), "ResetRequest": fieldsOf(r.reset),
 		"ChargeRequest": fieldsOf(r.charge), "ChargeRefundRequest": fieldsOf(r.chargeRefund),

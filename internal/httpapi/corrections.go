@@ -7,6 +7,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/ledger/pg"
+	"github.com/quotasvc/quotasvc/internal/period"
 )
 
 func refundMembers() []body.Member[ledger.Refund] {
@@ -21,11 +22,16 @@ func refundMembers() []body.Member[ledger.Refund] {
 	}
 }
 
-func voidMembers() []body.Member[ledger.Void] {
-	return []body.Member[ledger.Void]{
-		body.Required("reason", func(d *body.Document, v *ledger.Void) { v.Reason = d.Prose(1, reasonMax) }),
-		body.Optional("meter", func(d *body.Document, v *ledger.Void) { v.Meter = d.ID() }),
+func voidMembers() []body.Member[ledger.GrantChange] {
+	return []body.Member[ledger.GrantChange]{
+		body.Required("reason", func(d *body.Document, v *ledger.GrantChange) { v.Reason = d.Prose(1, reasonMax) }),
+		body.Optional("meter", func(d *body.Document, v *ledger.GrantChange) { v.Meter = d.ID() }),
 	}
+}
+
+// extensionMembers are those of a void, and the end: whoever wants none says so by null, and nobody gets none by leaving it out.
+func extensionMembers() []body.Member[ledger.GrantChange] {
+	return append(voidMembers(), body.Required("expires_at", func(d *body.Document, x *ledger.GrantChange) { x.ExpiresAt = d.InstantOrNull() }))
 }
 
 func adjustmentMembers() []body.Member[ledger.Adjust] {
@@ -67,26 +73,45 @@ func (s *Server) refund(rc *request) error {
 
 // voidGrant removes what remains of a grant.
 func (s *Server) voidGrant(rc *request) error {
-	tenant, err := rc.tenantParameter()
+	change, dryRun, err := s.changeGrant(rc, ledger.VoidGrant, s.bodies.void)
 	if err != nil {
 		return err
+	}
+	return rc.sendChange(change, dryRun)
+}
+
+// extendGrant gives a grant a later end.
+func (s *Server) extendGrant(rc *request) error {
+	c, dryRun, err := s.changeGrant(rc, ledger.ExtendGrant, s.bodies.extension)
+	if err != nil {
+		return err
+	}
+	rc.markReplayed(c.Replayed)
+	return rc.send(http.StatusOK, wire.GrantExtension{
+		OperationID: c.OperationID, Tenant: c.Tenant, Meter: c.Meter, Subject: c.Subject, Grant: c.Grant, Units: c.Units, Held: c.Held,
+		PreviousExpiresAt: period.OrZero(c.Ended), ExpiresAt: orNull(period.OrZero(c.ExpiresAt)), Remaining: c.Remaining, Seq: c.Seq, AsOf: c.AsOf.UTC(), DryRun: dryRun,
+	})
+}
+
+// changeGrant changes the grant of the path.
+func (s *Server) changeGrant(rc *request, action ledger.GrantAction, members []body.Member[withDryRun[ledger.GrantChange]]) (*ledger.Change, bool, error) {
+	tenant, err := rc.tenantParameter()
+	if err != nil {
+		return nil, false, err
 	}
 	id, err := rc.idParameter("grant_id")
 	if err != nil {
-		return err
+		return nil, false, err
 	}
-	req := withDryRun[ledger.Void]{request: ledger.Void{Tenant: tenant, GrantID: id}}
-	if err := decode(rc, &req, s.bodies.void); err != nil {
-		return err
+	req := withDryRun[ledger.GrantChange]{request: ledger.GrantChange{Tenant: tenant, GrantID: id, Action: action}}
+	if err := decode(rc, &req, members); err != nil {
+		return nil, false, err
 	}
 	if req.request.Key, err = rc.operationKey(req.dryRun); err != nil {
-		return err
+		return nil, false, err
 	}
 	change, err := pg.DoOrDryRun(rc.ctx, s.ledger, &req.request, req.dryRun)
-	if err != nil {
-		return err
-	}
-	return rc.sendChange(change, req.dryRun)
+	return change, req.dryRun, err
 }
 
 // adjust corrects a balance.

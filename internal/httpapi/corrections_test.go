@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
+	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
 // refundOf returns the body of a refund by acme. more has fields in addition to the operation.
@@ -189,6 +190,65 @@ func TestVoidGrant_RemovesRemainder(t *testing.T) {
 	void("acme", "twin", "v3", `{"reason":"mistake","meter":"calls"}`).want(200)
 	if s.remaining("acme", "calls") != 10 || s.remaining("acme", "credits") != 5 {
 		t.Errorf("%d and %d remain", s.remaining("acme", "calls"), s.remaining("acme", "credits"))
+	}
+}
+
+func TestExtendGrant_MovesTheEnd_OnceAndNothingElse(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.catalogue()
+	s.tenant("other")
+	s.send("/v1/tenants/acme/grants", "g", `{"meter":"credits","amount":20,"source":"topup","grant_id":"paid","priority":1,"expires_at":"2098-01-01T00:00:00Z"}`).want(201)
+	s.send("/v1/tenants/acme/grants", "g2", `{"meter":"credits","amount":3,"source":"topup","grant_id":"endless"}`).want(201)
+	s.debit("spent", "acme", "credits", 6).want(200)
+	extend := func(tenant, grant, key, body string) *answer {
+		return s.send("/v1/tenants/"+tenant+"/grants/"+grant+"/extend", key, body)
+	}
+	const good = `{"expires_at":"2099-02-03T04:05:06Z","reason":"paid late"}`
+	s.unmoved("refused", func() {
+		extend("acme", "none", "x", good).problem(404, "grant_not_found")
+		extend("other", "paid", "x", good).problem(404, "grant_not_found")
+		extend("acme", "endless", "x", good).problem(409, "precondition_failed")
+		for body, field := range map[string]string{
+			`{"reason":"x"}`: "expires_at", `{"expires_at":"2099-01-01T00:00:00Z"}`: "reason", `{"expires_at":"soon","reason":"x"}`: "expires_at", `{"expires_at":5,"reason":"x"}`: "expires_at",
+			`{"expires_at":"2098-01-01T00:00:00Z","reason":"x"}`: "expires_at", `{"expires_at":"2020-01-01T00:00:00Z","reason":"x"}`: "expires_at",
+			`{"expires_at":"2099-01-01T00:00:00Z","reason":"` + strings.Repeat("é", 251) + `"}`: "reason",
+		} {
+			extend("acme", "paid", "x", body).refused(field)
+		}
+		s.call("POST", "/v1/tenants/acme/grants/paid/extend", good).problem(400, "idempotency_key_missing")
+	})
+	var got wire.GrantExtension
+	extend("acme", "paid", "x1", good).want(200).into(&got)
+	want := wire.GrantExtension{
+		OperationID: "x1", Tenant: "acme", Meter: "credits", Grant: "paid", Units: 14, Remaining: got.Remaining, Seq: got.Seq, AsOf: got.AsOf,
+		PreviousExpiresAt: time.Date(2098, 1, 1, 0, 0, 0, 0, time.UTC), ExpiresAt: new(time.Date(2099, 2, 3, 4, 5, 6, 0, time.UTC)),
+	}
+	if diff := cmp.Diff(want, got); diff != "" || got.Seq < 1 || got.Remaining != s.remaining("acme", "credits") {
+		t.Error(diff)
+	}
+	s.unmoved("again", func() {
+		var again wire.GrantExtension
+		if a := extend("acme", "paid", "x1", good).want(200); a.header.Get(headerReplayed) != "true" {
+			t.Errorf("%v", a.header)
+		} else if a.into(&again); !cmp.Equal(got, again) {
+			t.Errorf("the replay says %+v", again)
+		}
+		extend("acme", "paid", "x1", `{"expires_at":"2099-03-01T00:00:00Z","reason":"paid late"}`).problem(422, "idempotency_key_reused")
+	})
+	var endless wire.GrantExtension
+	extend("acme", "paid", "x2", `{"expires_at":null,"reason":"goodwill"}`).want(200).into(&endless)
+	var list wire.GrantList
+	s.call("GET", "/v1/tenants/acme/grants?meter=credits", "").want(200).into(&list)
+	for _, g := range list.Items {
+		if g.GrantID == "paid" && (g.ExpiresAt != nil || g.Remaining != 14 || g.Status != wire.GrantStatusActive) || endless.ExpiresAt != nil {
+			t.Errorf("%+v after %+v", g, endless)
+		}
+	}
+	var op wire.Operation
+	s.call("GET", "/v1/tenants/acme/operations/x1", "").want(200).into(&op)
+	if len(op.Entries) != 1 || op.Kind != wire.EntryKind(ledger.EntryExtendGrant) || op.Entries[0].Amount != 0 {
+		t.Errorf("%+v", op)
 	}
 }
 

@@ -110,7 +110,7 @@ func TestDocs_ExamplesWorkInOrder(t *testing.T) {
 		}
 	}
 	for _, operation := range []string{
-		"check", "consume", "authorize", "debit", "debitBatch", "hold", "captureHold", "releaseHold", "extendHold", "refund", "grant", "voidGrant", "adjust",
+		"check", "consume", "authorize", "debit", "debitBatch", "hold", "captureHold", "releaseHold", "extendHold", "refund", "grant", "voidGrant", "extendGrant", "adjust",
 		"listBalances", "getBalance", "listEntries", "getOperation", "listPeriods", "getStatement", "listUsage", "listDenials", "putMeter", "putPlan", "putTenant",
 		"patchTenant", "setGauge", "getGauge", "listGaugeEntries", "getFeatures", "listTerms",
 		"putLimit", "acquireLease", "renewLease", "releaseLease", "startRoll", "startVerification", "createKey", "listKeys", "rotateKey", "revokeKey", "listAudit", "advanceTestClock", "getTestClock",

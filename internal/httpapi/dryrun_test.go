@@ -35,6 +35,7 @@ func TestDryRun_AnswersLikeChange_ChangesNothing(t *testing.T) {
 	s.hold("long", 1).want(201)
 	s.debit("order", "acme", "calls", 3).want(200)
 	s.send("/v1/tenants/acme/grants", "gift", `{"meter":"credits","amount":7,"source":"promo","grant_id":"gift"}`).want(201)
+	s.send("/v1/tenants/acme/grants", "short", `{"meter":"credits","amount":7,"source":"promo","grant_id":"short","expires_at":"2098-01-01T00:00:00Z"}`).want(201)
 
 	for _, step := range []struct {
 		name, path, body string
@@ -52,6 +53,8 @@ func TestDryRun_AnswersLikeChange_ChangesNothing(t *testing.T) {
 		{"refund more than is left", "/v1/refunds", refundOf("order", `,"amount":3`), 422},
 		{"refund the rest", "/v1/refunds", refundOf("order", ""), 200},
 		{"refund nothing", "/v1/refunds", refundOf("none", ""), 404},
+		{"prolong", "/v1/tenants/acme/grants/short/extend", `{"expires_at":"2099-01-01T00:00:00Z","reason":"paid late"}`, 200},
+		{"prolong to the same end", "/v1/tenants/acme/grants/short/extend", `{"expires_at":"2099-01-01T00:00:00Z","reason":"paid late"}`, 400},
 		{"void", "/v1/tenants/acme/grants/gift/void", `{"reason":"by mistake"}`, 200},
 		{"void again", "/v1/tenants/acme/grants/gift/void", `{"reason":"by mistake"}`, 409},
 		{"adjust", "/v1/tenants/acme/adjustments", `{"meter":"credits","amount":-1,"reason":"counted twice"}`, 200},

@@ -302,7 +302,7 @@ func keyed() map[string]string {
 	out := map[string]string{}
 	for name, good := range fullBodies() {
 		switch name {
-		case "hold", "captureHold", "releaseHold", "extendHold", "refund", "voidGrant", "adjust":
+		case "hold", "captureHold", "releaseHold", "extendHold", "refund", "voidGrant", "extendGrant", "adjust":
 			out[good.path] = good.body
 		}
 	}
@@ -314,7 +314,7 @@ func TestIdempotencyKey_RequiredOnHoldsRefundsCorrections(t *testing.T) {
 	s := newService(t)
 	s.materials()
 	operations := keyed()
-	if len(operations) != 7 {
+	if len(operations) != 8 {
 		t.Errorf("%d operations", len(operations))
 	}
 	for path, body := range operations {

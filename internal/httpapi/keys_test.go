@@ -78,6 +78,7 @@ func trials(tenant string, made belongings) map[string]trial {
 		"GET /v1/tenants/:tenant/holds/:hold_id":                  {path: path + "/holds/h"},
 		"POST /v1/tenants/:tenant/grants":                         {path: path + "/grants", body: `{"meter":"credits","amount":1,"source":"promo"}`, header: key},
 		"POST /v1/tenants/:tenant/grants/:grant_id/void":          {path: path + "/grants/g/void", body: `{"reason":"r"}`, header: key},
+		"POST /v1/tenants/:tenant/grants/:grant_id/extend":        {path: path + "/grants/g/extend", body: `{"expires_at":null,"reason":"r"}`, header: key},
 		"POST /v1/tenants/:tenant/adjustments":                    {path: path + "/adjustments", body: `{"meter":"credits","amount":1,"reason":"r"}`, header: key},
 		"PUT /v1/tenants/:tenant":                                 {path: path, body: `{"plan":"basic"}`},
 		"PATCH /v1/tenants/:tenant":                               {path: path, body: `{"status":"active"}`},
@@ -501,6 +502,9 @@ func TestAudit_AmountsMoved(t *testing.T) {
 		s.as(admin, "POST", "/v1/tenants/acme/grants", grant, headerIdempotencyKey, "g").want(201)
 	}
 	s.as(admin, "POST", "/v1/tenants/acme/grants", `{"meter":"credits","amount":5,"source":"topup","dry_run":true}`).want(200)
+	s.as(admin, "POST", "/v1/tenants/acme/grants", `{"meter":"credits","amount":5,"source":"topup","grant_id":"h","expires_at":"2098-01-01T00:00:00Z","reason":"order 18"}`,
+		headerIdempotencyKey, "h").want(201)
+	s.as(admin, "POST", "/v1/tenants/acme/grants/h/extend", `{"expires_at":null,"reason":"paid late"}`, headerIdempotencyKey, "x").want(200)
 	s.as(admin, "POST", "/v1/tenants/acme/grants/g/void", `{"reason":"wrong order"}`, headerIdempotencyKey, "v").want(200)
 	s.as(admin, "POST", "/v1/tenants/acme/adjustments", `{"meter":"calls","amount":-1,"reason":"drift"}`, headerIdempotencyKey, "a").want(200)
 	s.as(admin, "POST", "/v1/refunds", `{"tenant":"acme","operation_id":"d","amount":1,"reason":"goodwill"}`, headerIdempotencyKey, "r2").want(200)
@@ -515,7 +519,8 @@ func TestAudit_AmountsMoved(t *testing.T) {
 		got = append(got, strings.TrimSpace(fmt.Sprint(l.Action, " ", l.Object.Tenant, " ", l.Reason)))
 	}
 	want := []string{
-		"verification.start acme", "roll.start", "refund.create acme goodwill", "adjustment.create acme drift", "grant.void acme wrong order", "grant.create acme order 17",
+		"verification.start acme", "roll.start", "refund.create acme goodwill", "adjustment.create acme drift", "grant.void acme wrong order", "grant.extend acme paid late", "grant.create acme order 18",
+		"grant.create acme order 17",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

@@ -72,6 +72,7 @@ func (s *Server) routes() []route {
 		{method: http.MethodGet, path: "/v1/tenants/:tenant/holds/:hold_id", scope: access.Read, reach: oneTenant, handler: s.getHold},
 		{method: http.MethodPost, path: "/v1/tenants/:tenant/grants", scope: access.Admin, reach: oneTenant, handler: s.grant},
 		{method: http.MethodPost, path: "/v1/tenants/:tenant/grants/:grant_id/void", scope: access.Admin, reach: oneTenant, handler: s.voidGrant},
+		{method: http.MethodPost, path: "/v1/tenants/:tenant/grants/:grant_id/extend", scope: access.Admin, reach: oneTenant, handler: s.extendGrant},
 		{method: http.MethodPost, path: "/v1/tenants/:tenant/adjustments", scope: access.Admin, reach: oneTenant, handler: s.adjust},
 		{method: http.MethodGet, path: "/v1/meters", query: []string{"limit", "cursor"}, scope: access.Read, reach: noTenant, handler: s.listMeters},
 		{method: http.MethodPut, path: "/v1/meters/:meter", scope: access.Admin, handler: s.putMeter},

@@ -21,13 +21,13 @@ type Adjust struct {
 	IfSeq *int64
 }
 
-// Change is the answer to an adjustment or a void.
+// Change is the answer to an adjustment or to a change of a grant.
 type Change struct {
 	OperationID string    `json:"operation_id"`
 	Tenant      string    `json:"tenant"`
 	Meter       string    `json:"meter"`
 	Subject     string    `json:"subject,omitempty"`
-	Grant       string    `json:"grant,omitempty"` // voided, or issued by an adjustment
+	Grant       string    `json:"grant,omitempty"` // changed, or issued by an adjustment
 	Amount      int64     `json:"amount"`          // by which remaining changed
 	Before      int64     `json:"before"`          // remaining
 	Remaining   int64     `json:"remaining"`
@@ -36,8 +36,14 @@ type Change struct {
 	Limit       int64     `json:"-"`
 	ResetAt     time.Time `json:"-"`
 	Replayed    bool      `json:"-"`
-	// Was is the status of a voided grant before. Replays do not have it.
+	// Was is the status of a changed grant before. Replays do not have it.
 	Was GrantStatus `json:"-"`
+
+	// Of an extended grant: its end before and after (nil: never), the units that can be drawn of it until then, and those on hold.
+	Ended     *time.Time `json:"previous_expires_at,omitempty"`
+	ExpiresAt *time.Time `json:"expires_at,omitempty"`
+	Units     int64      `json:"units,omitempty"`
+	Held      int64      `json:"held,omitempty"`
 }
 
 // ID implements Operation.
@@ -61,8 +67,8 @@ func (a *Adjust) balance() BalanceKey { return BalanceKey{a.Tenant, a.Meter, a.S
 func (a *Adjust) answers(*Change) {}
 
 func (a *Adjust) fingerprint() [16]byte {
-	h := appendTexts(nil, "adjust/1", a.Tenant, a.Meter, a.Subject)
-	return fingerprintOf(appendTexts(canonical.AppendNumber(h, a.Amount), a.Reason))
+	h := canonical.AppendTexts(nil, "adjust/1", a.Tenant, a.Meter, a.Subject)
+	return canonical.Fingerprint(canonical.AppendTexts(canonical.AppendNumber(h, a.Amount), a.Reason))
 }
 
 // Validate implements Operation.
@@ -119,7 +125,7 @@ func (a *Adjust) grantID() string { return derivedID(prefixAdjustment, a.Key) }
 
 // up issues the grant of an adjustment upwards.
 func (a *Adjust) up(b *Batch, book *Book) {
-	id, now := a.grantID(), Later(b.Now, book.UpdatedAt)
+	id, now := a.grantID(), period.Later(b.Now, book.UpdatedAt)
 	book.addGrant(&OpenGrant{isNew: true, GrantRecord: GrantRecord{
 		Tenant: a.Tenant, Meter: a.Meter, Subject: a.Subject, ID: id, Source: SourceAdjustment, Amount: a.Amount,
 		Remaining: a.Amount, Priority: PriorityTopup, EffectiveAt: now, ExpiresAt: period.Forever, Reason: a.Reason,
@@ -130,7 +136,7 @@ func (a *Adjust) up(b *Batch, book *Book) {
 	b.Targets.Taken[GrantKey{book.BalanceKey, id}] = true
 }
 
-// changeDetail is what the entries of adjustments and voids remember. The first entry carries the answer.
+// changeDetail is what the entries of adjustments and changed grants remember. The first entry carries the answer.
 type changeDetail struct {
 	Reason string          `json:"reason"`
 	Answer json.RawMessage `json:"answer,omitempty"`

@@ -66,9 +66,9 @@ func (b *Book) cutOpenPeriod() {
 	}
 	at, _ := b.Timeline.endsPeriod(&b.BalanceRow)
 	if b.End.Before(period.Forever) {
-		b.SpanEnd = Later(b.SpanEnd, b.End)
+		b.SpanEnd = period.Later(b.SpanEnd, b.End)
 	}
-	b.End = Later(at, b.writtenAt)
+	b.End = period.Later(at, b.writtenAt)
 	if !b.End.After(b.Start) {
 		b.End = b.Start.Add(time.Microsecond) // two periods never begin at one instant
 	}
@@ -268,7 +268,7 @@ func (b *Book) roll(o *opening, until, now time.Time, j *[]Entry) error {
 	sums.Owed, sums.Paid = 0, 0
 	b.Closed = append(b.Closed, PeriodRow{
 		BalanceKey: b.BalanceKey, Sums: sums, Start: b.Start, End: at, Plan: b.Plan, PlanVersion: b.PlanVersion,
-		Closing: closing, LastSeq: b.Seq, ClosedAt: Later(now, at),
+		Closing: closing, LastSeq: b.Seq, ClosedAt: period.Later(now, at),
 	})
 	b.Sums = Sums{Opening: closing, Held: b.Held}
 	if n, end := b.idleRun(o, until); n > 0 {
@@ -300,7 +300,7 @@ func (b *Book) open(o *opening, due time.Time, j *[]Entry, now time.Time) {
 	if amount > 0 {
 		expires := p.End
 		if t.Allowance.Lasts > 0 {
-			expires = Earlier(expires, Later(due, p.Start).Add(t.Allowance.Lasts))
+			expires = period.Earlier(expires, period.Later(due, p.Start).Add(t.Allowance.Lasts))
 		}
 		g = &OpenGrant{isNew: true, GrantRecord: GrantRecord{
 			Tenant: b.Tenant, Meter: b.Meter, Subject: b.Subject, ID: allowanceID(p.Start),

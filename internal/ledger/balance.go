@@ -151,7 +151,7 @@ type BalanceCopy struct {
 func (b *Book) Copy(now time.Time) BalanceCopy {
 	c := BalanceCopy{
 		Tenant: b.Tenant, Meter: b.Meter, Subject: b.Subject, Seq: b.Seq, Remaining: b.Remaining(), Limit: b.Limit(),
-		InPlan: b.Plan != "", Allowance: b.Allowance, Renews: b.Renews, ValidUntil: b.NextEvent, AsOf: Later(now, b.UpdatedAt),
+		InPlan: b.Plan != "", Allowance: b.Allowance, Renews: b.Renews, ValidUntil: b.NextEvent, AsOf: period.Later(now, b.UpdatedAt),
 	}
 	if b.End.Before(period.Forever) {
 		c.ResetAt = b.End
@@ -166,7 +166,7 @@ func (b *Book) Copy(now time.Time) BalanceCopy {
 func (b *Book) View(now time.Time) Balance {
 	out := Balance{
 		BalanceKey: b.BalanceKey, Sums: b.Sums, Plan: b.Plan, PlanVersion: b.PlanVersion, Carried: new(b.Carried), Seq: b.Seq,
-		Remaining: b.Remaining(), Limit: b.Limit(), PeriodStart: b.Start, AsOf: Later(now, b.UpdatedAt), Grants: []GrantRecord{},
+		Remaining: b.Remaining(), Limit: b.Limit(), PeriodStart: b.Start, AsOf: period.Later(now, b.UpdatedAt), Grants: []GrantRecord{},
 	}
 	if b.End.Before(period.Forever) {
 		out.PeriodEnd = b.End
@@ -177,20 +177,4 @@ func (b *Book) View(now time.Time) Balance {
 		}
 	}
 	return out
-}
-
-// Earlier returns the earlier of two instants.
-func Earlier(a, b time.Time) time.Time {
-	if b.Before(a) {
-		return b
-	}
-	return a
-}
-
-// Later returns the later of two instants.
-func Later(a, b time.Time) time.Time {
-	if b.After(a) {
-		return b
-	}
-	return a
 }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/quotasvc/quotasvc/internal/period"
 )
 
 // Absence says why a balance row could not be made.
@@ -125,7 +127,7 @@ func nextOf(err error) Next {
 func (b *Batch) advance() (catchUp bool, err error) {
 	for _, book := range b.Books {
 		mark := len(b.journal)
-		more, err := book.advance(Later(b.Now, book.UpdatedAt), &b.journal)
+		more, err := book.advance(period.Later(b.Now, book.UpdatedAt), &b.journal)
 		switch {
 		case errors.Is(err, errNotLoaded):
 			return false, err
@@ -167,7 +169,7 @@ func (b *Batch) RollTo(asOf time.Time, most int) (finished int, broken map[Balan
 			break
 		}
 		mark := len(b.journal)
-		steps, more, err := book.advanceTo(asOf, Later(b.Now, book.UpdatedAt), min(most, advanceStepsMax), &b.journal)
+		steps, more, err := book.advanceTo(asOf, period.Later(b.Now, book.UpdatedAt), min(most, advanceStepsMax), &b.journal)
 		most -= steps + 1
 		if err == nil && !more {
 			book.refresh() // RollAt may be older than what another version of the service has written

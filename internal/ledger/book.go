@@ -128,7 +128,7 @@ func (b *Book) enter(j *[]Entry, now time.Time, e Entry) {
 	b.changed = true
 	if !b.active {
 		b.active, b.woken = true, true
-		b.RollAt = Earlier(b.RollAt, b.End)
+		b.RollAt = period.Earlier(b.RollAt, b.End)
 	}
 	e.BalanceKey, e.Seq, e.PeriodStart, e.RemainingAfter, e.CreatedAt = b.BalanceKey, b.Seq, b.Start, remaining, b.UpdatedAt
 	*j = append(*j, e)
@@ -192,18 +192,18 @@ func (b *Book) refresh() {
 			if head == nil && g.Remaining > 0 {
 				head = g
 			}
-			next = Earlier(next, g.ExpiresAt)
+			next = period.Earlier(next, g.ExpiresAt)
 			if !g.fromPlan() || g.ExpiresAt.Before(b.End) {
-				roll = Earlier(roll, g.ExpiresAt)
+				roll = period.Earlier(roll, g.ExpiresAt)
 			}
 		case GrantPending:
-			next, roll = Earlier(next, g.EffectiveAt), Earlier(roll, g.EffectiveAt)
+			next, roll = period.Earlier(next, g.EffectiveAt), period.Earlier(roll, g.EffectiveAt)
 		case GrantExhausted, GrantExpired, GrantVoided:
 		}
 	}
 	for _, h := range b.Holds {
 		if h.Open() > 0 {
-			next, roll = Earlier(next, h.ExpiresAt), Earlier(roll, h.ExpiresAt)
+			next, roll = period.Earlier(next, h.ExpiresAt), period.Earlier(roll, h.ExpiresAt)
 		}
 	}
 	b.moveHead(head)

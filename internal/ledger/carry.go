@@ -87,7 +87,7 @@ func (b *Book) carryUse(how ending, used int64, t *Terms, next period.Period) in
 	if t.once() || how == endsInTime && next.Start.Equal(b.End) {
 		return 0
 	}
-	b.SpanEnd = Later(b.SpanEnd, next.End)
+	b.SpanEnd = period.Later(b.SpanEnd, next.End)
 	was := b.Timeline.At(b.Start)
 	closing, err := was.Containing(b.Start)
 	switch {

@@ -3,6 +3,7 @@ package ledger
 import (
 	"time"
 
+	"github.com/quotasvc/quotasvc/internal/ledger/canonical"
 	"github.com/quotasvc/quotasvc/internal/price"
 )
 
@@ -85,12 +86,12 @@ func (d *Debit) Validate() error {
 }
 
 func (d *Debit) fingerprint() [16]byte {
-	h := appendTexts(make([]byte, 0, 256), "debit/1", d.Scope, d.Tenant, d.Subject, string(d.Metadata))
+	h := canonical.AppendTexts(make([]byte, 0, 256), "debit/1", d.Scope, d.Tenant, d.Subject, string(d.Metadata))
 	h = appendItems(h, d.Items)
 	if d.Mode != "" && d.Mode != ModeNormal {
-		h = appendTexts(h, string(d.Mode))
+		h = canonical.AppendTexts(h, string(d.Mode))
 	}
-	return fingerprintOf(h)
+	return canonical.Fingerprint(h)
 }
 
 // Demand implements Operation.

@@ -61,7 +61,7 @@ func (s *sources) deny(item int, amount int64, now time.Time) (*Error, error) {
 	if own.Unknown() {
 		return own.NotInPlan().inItem(item), nil
 	}
-	now = Later(now, own.UpdatedAt)
+	now = period.Later(now, own.UpdatedAt)
 	a := s.allocate(amount)
 	limiting, missing := own, amount-a.overflow-a.overage
 	d := &Denial{
@@ -165,7 +165,7 @@ func (b *Batch) refuseItem(c *Call, item *Item, subject string, metadata []byte,
 			Detail: mustJSON(denialDetail{
 				Code: e.Code, Item: d.Item, Kind: d.Limiting.Kind, Level: d.Limiting.Level, Subject: d.Limiting.Subject,
 				Required: d.Required, Available: d.Available, Remaining: d.Remaining, Limit: d.Limit,
-				ResetAt: pointerTo(d.ResetAt), WouldSucceedAt: pointerTo(d.WouldSucceedAt),
+				ResetAt: period.OrNil(d.ResetAt), WouldSucceedAt: period.OrNil(d.WouldSucceedAt),
 			}),
 		})
 		b.finish(c, first, subject, metadata)
@@ -182,25 +182,11 @@ func storedDenial(e *Entry, now time.Time) *Error {
 	out := &Error{Code: stored.Code, Field: itemField(stored.Item, "amount"), Replayed: true, AsOf: e.CreatedAt, Denial: &Denial{
 		Item: stored.Item, Required: stored.Required, Available: stored.Available, Remaining: stored.Remaining, Limit: stored.Limit,
 		Limiting: Limiting{Kind: stored.Kind, Meter: e.Meter, Subject: stored.Subject, Level: stored.Level},
-		ResetAt:  orZero(stored.ResetAt), WouldSucceedAt: orZero(stored.WouldSucceedAt),
+		ResetAt:  period.OrZero(stored.ResetAt), WouldSucceedAt: period.OrZero(stored.WouldSucceedAt),
 	}}
 	out.Detail = out.Denial.text()
 	if !out.Denial.ResetAt.IsZero() {
 		out.RetryAfter = max(out.Denial.ResetAt.Sub(now), time.Second)
 	}
 	return out
-}
-
-func pointerTo(t time.Time) *time.Time {
-	if t.IsZero() {
-		return nil
-	}
-	return &t
-}
-
-func orZero(t *time.Time) time.Time {
-	if t == nil {
-		return time.Time{}
-	}
-	return t.UTC()
 }

@@ -4,8 +4,8 @@
 // # Words
 //
 //	balance    the account of a (tenant, meter, subject); its row counts one open period
-//	grant      an immutable amount that can be spent between effective_at and expires_at. The allowance that a plan gives per
-//	           period is a grant of source allowance
+//	grant      an immutable amount that can be spent between effective_at and expires_at, which may only become later. The
+//	           allowance that a plan gives per period is a grant of source allowance
 //	head       the grant from which the next debit draws. Its remainder is kept in the balance row
 //	operation  one client mutation, identified by (tenant, Idempotency-Key). Its entries are also the memory of that key
 //	entry      an immutable line of the journal. Every change of a balance writes entries
@@ -31,7 +31,7 @@
 // # Where things are
 //
 //	operation.go         what every kind of operation says about itself: Targets, Demand, decide, rebuild
-//	debit.go, grant.go, hold.go, holdchange.go, refund.go, adjust.go, void.go   one kind of operation each
+//	debit.go, grant.go, hold.go, holdchange.go, refund.go, adjust.go, grantchange.go   one kind of operation each
 //	batch.go             decides calls in order; answers retries; rolls a refused operation back
 //	allocate.go          divides an amount among grants, overflow meter and overage; denial.go explains why it cannot
 //	book.go, balance.go  the state of one balance; burn order; the sums that entries move

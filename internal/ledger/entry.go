@@ -29,6 +29,7 @@ const (
 	EntryRolloverIn    EntryKind = "rollover_in"  // for a grant of the next period
 	EntrySchedule      EntryKind = "schedule"     // a grant was issued that takes effect later
 	EntryExtend        EntryKind = "extend"       // a hold lasts longer
+	EntryExtendGrant   EntryKind = "extend_grant" // a grant ends later
 	EntryDenial        EntryKind = "denial"       // a denial was stored under its key
 )
 
@@ -71,6 +72,7 @@ var entryKinds = []struct {
 	{EntryRolloverIn, Moves{}},
 	{EntrySchedule, Moves{}},
 	{EntryExtend, Moves{}},
+	{EntryExtendGrant, Moves{}},
 	{EntryDenial, Moves{}},
 }
 

@@ -85,6 +85,8 @@ type GrantRecord struct {
 type OpenGrant struct {
 	GrantRecord
 
+	Extended bool // its end is later than it was read, or issued
+
 	isNew   bool
 	changed bool
 }
@@ -120,13 +122,13 @@ func (g *Grant) balance() BalanceKey { return BalanceKey{g.Tenant, g.Meter, g.Su
 func (g *Grant) answers(*GrantResult) {}
 
 func (g *Grant) fingerprint() [16]byte {
-	h := appendTexts(nil, "grant/1", g.Tenant, g.Meter, g.Subject, g.GrantID)
-	h = appendTexts(canonical.AppendNumber(h, g.Amount), string(g.Source))
+	h := canonical.AppendTexts(nil, "grant/1", g.Tenant, g.Meter, g.Subject, g.GrantID)
+	h = canonical.AppendTexts(canonical.AppendNumber(h, g.Amount), string(g.Source))
 	if g.Priority != nil {
-		h = canonical.AppendNumber(appendTexts(h, "priority"), int64(*g.Priority))
+		h = canonical.AppendNumber(canonical.AppendTexts(h, "priority"), int64(*g.Priority))
 	}
 	h = canonical.AppendInstant(canonical.AppendInstant(h, g.EffectiveAt), g.ExpiresAt)
-	return fingerprintOf(appendTexts(h, g.CostBasis, g.Reason))
+	return canonical.Fingerprint(canonical.AppendTexts(h, g.CostBasis, g.Reason))
 }
 
 // Validate implements Operation. It cuts instants to PostgreSQL's resolution.
@@ -149,7 +151,7 @@ func (g *Grant) Validate() error {
 		validFreeText("cost_basis", g.CostBasis), validFreeText("reason", g.Reason)); e != nil {
 		return e
 	}
-	g.EffectiveAt, g.ExpiresAt = Micros(g.EffectiveAt), Micros(g.ExpiresAt)
+	g.EffectiveAt, g.ExpiresAt = period.Micros(g.EffectiveAt), period.Micros(g.ExpiresAt)
 	return nil
 }
 
@@ -198,7 +200,7 @@ func (g *Grant) decide(b *Batch, c *Call) error {
 	if refused != nil {
 		return c.refuse(refused)
 	}
-	now := Later(b.Now, book.UpdatedAt)
+	now := period.Later(b.Now, book.UpdatedAt)
 	rec, refused := book.newGrant(g, now)
 	key := GrantKey{book.BalanceKey, rec.ID}
 	if refused == nil && b.Targets.Taken[key] {
@@ -218,8 +220,8 @@ func (g *Grant) decide(b *Batch, c *Call) error {
 	b.enter(book, Entry{Kind: kind, Grant: rec.ID, Source: rec.Source, Amount: rec.Amount})
 	position := book.Position()
 	b.finish(c, first, "", nil).Detail = mustJSON(grantDetail{
-		Priority: rec.Priority, EffectiveAt: rec.EffectiveAt, ExpiresAt: pointerTo(rec.ExpiresAt),
-		CostBasis: rec.CostBasis, Reason: rec.Reason, Limit: position.Limit, ResetAt: pointerTo(position.ResetAt),
+		Priority: rec.Priority, EffectiveAt: rec.EffectiveAt, ExpiresAt: period.OrNil(rec.ExpiresAt),
+		CostBasis: rec.CostBasis, Reason: rec.Reason, Limit: position.Limit, ResetAt: period.OrNil(position.ResetAt),
 	})
 	c.Answer = &GrantResult{Grant: rec.Public(), Position: position, AsOf: book.UpdatedAt}
 	return nil
@@ -229,7 +231,7 @@ func (g *Grant) decide(b *Batch, c *Call) error {
 func (b *Book) newGrant(g *Grant, now time.Time) (GrantRecord, *Error) {
 	rec := GrantRecord{
 		Tenant: g.Tenant, Meter: g.Meter, Subject: g.Subject, ID: g.id(), Source: g.Source, Amount: g.Amount,
-		Remaining: g.Amount, Priority: PriorityTopup, EffectiveAt: g.EffectiveAt, ExpiresAt: g.ExpiresAt,
+		Remaining: g.Amount, Priority: PriorityTopup, EffectiveAt: g.EffectiveAt, ExpiresAt: period.OrForever(g.ExpiresAt),
 		CostBasis: g.CostBasis, Reason: g.Reason, Status: GrantActive, OperationID: g.Key, CreatedAt: now,
 	}
 	switch {
@@ -237,9 +239,6 @@ func (b *Book) newGrant(g *Grant, now time.Time) (GrantRecord, *Error) {
 		rec.Priority = *g.Priority
 	case g.Source == SourcePromo:
 		rec.Priority = PriorityPromo
-	}
-	if rec.ExpiresAt.IsZero() {
-		rec.ExpiresAt = period.Forever
 	}
 	if rec.EffectiveAt.IsZero() || !rec.EffectiveAt.After(now) {
 		rec.EffectiveAt = now
@@ -318,7 +317,7 @@ func (g *Grant) rebuild(stored []Entry) (answer, error) {
 	}
 	rec := GrantRecord{
 		Tenant: e.Tenant, Meter: e.Meter, Subject: e.Subject, ID: e.Grant, Source: e.Source, Amount: e.Amount,
-		Remaining: e.Amount, Priority: facts.Priority, EffectiveAt: facts.EffectiveAt, ExpiresAt: orZero(facts.ExpiresAt),
+		Remaining: e.Amount, Priority: facts.Priority, EffectiveAt: facts.EffectiveAt, ExpiresAt: period.OrZero(facts.ExpiresAt),
 		CostBasis: facts.CostBasis, Reason: facts.Reason, Status: GrantActive, OperationID: e.OperationID, CreatedAt: e.CreatedAt,
 	}
 	if e.Kind == EntrySchedule {
@@ -326,7 +325,7 @@ func (g *Grant) rebuild(stored []Entry) (answer, error) {
 	}
 	return &GrantResult{
 		Grant: rec.Public(), AsOf: e.CreatedAt,
-		Position: Position{Remaining: e.RemainingAfter, Limit: facts.Limit, ResetAt: orZero(facts.ResetAt)},
+		Position: Position{Remaining: e.RemainingAfter, Limit: facts.Limit, ResetAt: period.OrZero(facts.ResetAt)},
 	}, nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/quotasvc/quotasvc/internal/ledger/canonical"
+	"github.com/quotasvc/quotasvc/internal/period"
 	"github.com/quotasvc/quotasvc/internal/price"
 )
 
@@ -137,8 +138,8 @@ func (h *Hold) Spends() (tenant, subject string, items []Item) { return h.Tenant
 func (h *Hold) answers(*HoldResult) {}
 
 func (h *Hold) fingerprint() [16]byte {
-	f := appendTexts(nil, "hold/1", h.Tenant, h.HoldID, h.Subject, string(h.Metadata))
-	return fingerprintOf(appendItems(canonical.AppendNumber(f, int64(h.TTL)), h.Items))
+	f := canonical.AppendTexts(nil, "hold/1", h.Tenant, h.HoldID, h.Subject, string(h.Metadata))
+	return canonical.Fingerprint(appendItems(canonical.AppendNumber(f, int64(h.TTL)), h.Items))
 }
 
 // Validate implements Operation.
@@ -256,9 +257,9 @@ func (b *Batch) reserve(book *Book, row *HoldRow, l HoldLine, amount int64, line
 func (b *Batch) endAfter(row *HoldRow, lines []*HoldLine, ttl time.Duration) {
 	now := b.Now
 	for _, l := range lines {
-		now = Later(now, b.Books[l.BalanceKey].UpdatedAt)
+		now = period.Later(now, b.Books[l.BalanceKey].UpdatedAt)
 	}
-	until := Later(row.ExpiresAt, now.Add(ttl))
+	until := period.Later(row.ExpiresAt, now.Add(ttl))
 	if until.Equal(row.ExpiresAt) {
 		return
 	}

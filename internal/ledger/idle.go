@@ -60,9 +60,9 @@ func (b *Book) idleRun(o *opening, until time.Time) (n int, end time.Time) {
 	}
 	before := b.nextFact(o)
 	if next := b.Timeline.after(t); next != nil {
-		before = Earlier(before, next.since)
+		before = period.Earlier(before, next.since)
 	}
-	n, end, err := t.schedule().Count(at, Earlier(until, before.Add(-time.Microsecond)))
+	n, end, err := t.schedule().Count(at, period.Earlier(until, before.Add(-time.Microsecond)))
 	if err != nil {
 		return 0, at
 	}
@@ -74,15 +74,15 @@ func (b *Book) nextFact(o *opening) time.Time {
 	at := period.Latest
 	for _, h := range b.Holds {
 		if h.Open() > 0 {
-			at = Earlier(at, h.ExpiresAt)
+			at = period.Earlier(at, h.ExpiresAt)
 		}
 	}
 	for _, g := range b.Grants {
 		switch {
 		case g.Status == GrantPending:
-			at = Earlier(at, g.EffectiveAt)
+			at = period.Earlier(at, g.EffectiveAt)
 		case g.Status == GrantActive && g != o.rollover:
-			at = Earlier(at, g.ExpiresAt)
+			at = period.Earlier(at, g.ExpiresAt)
 		}
 	}
 	return at
@@ -123,7 +123,7 @@ func (b *Book) skipIdle(o *opening, n int, end, now time.Time, j *[]Entry) (*ope
 	sums.Owed, sums.Paid = 0, 0
 	b.Closed = append(b.Closed, PeriodRow{
 		BalanceKey: b.BalanceKey, Sums: sums, Start: at, End: end, Plan: b.Plan, PlanVersion: b.PlanVersion, Closing: closing, LastSeq: b.Seq,
-		ClosedAt: Later(now, end), Idle: int64(n), TermsAt: t.agreedAt, RolledOver: s.left, Rollover: s.rollover, Owing: s.owing,
+		ClosedAt: period.Later(now, end), Idle: int64(n), TermsAt: t.agreedAt, RolledOver: s.left, Rollover: s.rollover, Owing: s.owing,
 	})
 	b.Sums = Sums{Opening: closing, Held: b.Held}
 	return next, nil

@@ -37,9 +37,6 @@ func NewIdleRun(row *PeriodRow, history []TenantTerms, plans map[string][]PlanVe
 		row.BalanceKey, row.Start.Format(time.RFC3339), row.Plan, row.PlanVersion, row.TermsAt.Format(time.RFC3339))
 }
 
-// IdleRun returns the run that a row of b's periods stands for.
-func (b *Book) IdleRun(row *PeriodRow) (*IdleRun, error) { return NewIdleRun(row, b.History, b.Plans) }
-
 // check returns an error if the periods of the terms are not those that the row counts.
 func (r *IdleRun) check() error {
 	n, end, err := r.terms.schedule().Count(r.row.Start, r.row.End)
@@ -97,23 +94,4 @@ func (r *IdleRun) Period(i int) (*IdlePeriod, error) {
 		}
 	}
 	return out, nil
-}
-
-// Periods calls visit for up to most periods from index from on: upwards, or downwards when newest is true. It stops when visit returns
-// false.
-func (r *IdleRun) Periods(from, most int, newest bool, visit func(*IdlePeriod) bool) error {
-	step := 1
-	if newest {
-		step = -1
-	}
-	for i := from; i >= 0 && i < r.Len() && most > 0; i, most = i+step, most-1 {
-		p, err := r.Period(i)
-		if err != nil {
-			return err
-		}
-		if !visit(p) {
-			break
-		}
-	}
-	return nil
 }

@@ -16,11 +16,13 @@ const (
 	KindRefund  Kind = "refund"
 	KindVoid    Kind = "void"
 	KindAdjust  Kind = "adjust"
+
+	KindExtendGrant Kind = "extend_grant"
 )
 
 // Kinds lists the kinds of operations.
 func Kinds() []Kind {
-	return []Kind{KindDebit, KindGrant, KindHold, KindCapture, KindRelease, KindExtend, KindRefund, KindVoid, KindAdjust}
+	return []Kind{KindDebit, KindGrant, KindHold, KindCapture, KindRelease, KindExtend, KindRefund, KindVoid, KindAdjust, KindExtendGrant}
 }
 
 // Operation is one client mutation. The batch and the store treat all kinds alike, through these methods: a new kind is a
@@ -74,7 +76,7 @@ type Demand struct {
 type Targets struct {
 	Holds      []HoldKey      // to be changed: the store looks up their balances
 	NewHolds   []HoldKey      // to be made: the store looks up, under the lock, which exist
-	Grants     []GrantName    // to be voided: the store looks up their balances
+	Grants     []GrantName    // to be changed: the store looks up their balances
 	NewGrants  []GrantKey     // to be issued under ids that clients chose: the store looks up, under the lock, which exist
 	KeyGrants  []GrantKey     // to be issued under ids made from keys: likewise, but a dry run has no key to look up
 	Operations []OperationRef // to be refunded: the store looks up their entries

@@ -33,7 +33,8 @@ func TestFingerprint_IsTheSameInEveryVersion(t *testing.T) {
 			Tenant: "acme", Key: "k", OperationID: "op", Meter: "calls", Amount: 2, Return: ReturnForfeit, Reason: "r",
 		},
 		"78541fa7895da45491aa103d2b9e18c1": &Adjust{Tenant: "acme", Key: "k", Meter: "calls", Subject: "u1", Amount: -4, Reason: "r"},
-		"ddeb24fd5710f74cb94cea47671b584a": &Void{Tenant: "acme", Key: "k", GrantID: "g1", Meter: "calls", Reason: "r"},
+		"ddeb24fd5710f74cb94cea47671b584a": &GrantChange{Action: VoidGrant, Tenant: "acme", Key: "k", GrantID: "g1", Meter: "calls", Reason: "r"},
+		"094faeb3f3121ccf6b7001f2d4bc7c9a": &GrantChange{Action: ExtendGrant, Tenant: "acme", Key: "k", GrantID: "g1", Meter: "calls", Reason: "r", ExpiresAt: time.Unix(2e9, 0)},
 	} {
 		if got := NewCall(op).Fingerprint; hex.EncodeToString(got[:]) != want {
 			t.Errorf("%+v: fingerprint %x, want %s", op, got, want)

@@ -87,12 +87,12 @@ func (r *Refund) Demand(found *Located) []Demand {
 func (r *Refund) answers(*RefundResult) {}
 
 func (r *Refund) fingerprint() [16]byte {
-	h := appendTexts(nil, "refund/1", r.Tenant, r.OperationID, r.Meter)
-	h = appendTexts(canonical.AppendNumber(h, r.Amount), string(r.Return), r.Reason)
+	h := canonical.AppendTexts(nil, "refund/1", r.Tenant, r.OperationID, r.Meter)
+	h = canonical.AppendTexts(canonical.AppendNumber(h, r.Amount), string(r.Return), r.Reason)
 	if !r.At.IsZero() { // a request without it has the fingerprint that it always had
 		h = canonical.AppendInstant(h, r.At)
 	}
-	return fingerprintOf(h)
+	return canonical.Fingerprint(h)
 }
 
 // Validate implements Operation.

@@ -93,14 +93,6 @@ func ValidateInstant(field string, t time.Time) *Error {
 	return nil
 }
 
-// Micros cuts an instant to PostgreSQL's resolution.
-func Micros(t time.Time) time.Time {
-	if t.IsZero() {
-		return t
-	}
-	return t.UTC().Truncate(time.Microsecond)
-}
-
 // FirstOf returns the first error that is not nil, and nil if there is none.
 func FirstOf(errs ...*Error) error {
 	for _, e := range errs {

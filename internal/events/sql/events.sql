@@ -43,6 +43,12 @@ SELECT r.tenant_id, r.meter, r.subject, r.grant_id, r.due_at
 FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::timestamptz[]) AS r (tenant_id, meter, subject, grant_id, due_at)
 ON CONFLICT (tenant_id, meter, subject, grant_id) DO NOTHING;
 
+-- name: DropReminders
+-- Deletes the reminders $1..$4, where they are.
+DELETE FROM grant_reminders r
+USING unnest($1::text[], $2::text[], $3::text[], $4::text[]) AS k (tenant_id, meter, subject, grant_id)
+WHERE r.tenant_id = k.tenant_id AND r.meter = k.meter AND r.subject = k.subject AND r.grant_id = k.grant_id AND r.tenant_id = ANY ($1::text[]);
+
 -- name: DueReminders
 -- Returns up to $2 reminders that are due at $1, the oldest first. Locks nothing.
 SELECT r.tenant_id, r.meter, r.subject, r.grant_id
@@ -52,10 +58,12 @@ ORDER BY r.due_at
 LIMIT $2::integer;
 
 -- name: TakeReminders
--- Deletes the reminders $1..$4 and returns those that it has deleted: another instance may do the same at the same time.
+-- Deletes those of the reminders $1..$4 that are due at $5 and returns them: another instance may do the same at the same time, and an extension may
+-- have moved one since it was read.
 DELETE FROM grant_reminders r
 USING unnest($1::text[], $2::text[], $3::text[], $4::text[]) AS k (tenant_id, meter, subject, grant_id)
 WHERE r.tenant_id = k.tenant_id AND r.meter = k.meter AND r.subject = k.subject AND r.grant_id = k.grant_id AND r.tenant_id = ANY ($1::text[])
+  AND r.due_at <= $5::timestamptz
 RETURNING r.tenant_id, r.meter, r.subject, r.grant_id;
 
 -- name: RemindedGrants

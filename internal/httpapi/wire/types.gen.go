@@ -993,7 +993,7 @@ type Entry struct {
 	// Item The index of the item in the operation, from 0.
 	Item int32 `json:"item"`
 
-	// Kind What an entry records. A grant takes effect (`grant`), or is issued for later (`schedule`). Units are used: `debit`, `capture`, `overage`. Units are reserved: `hold`, `extend`, `release`. Units are given back: `refund`, `unoverage`, `unowe`, `unsettle`, `closed_refund`. Units expire (`expire`), are taken back (`void`) or are corrected (`adjust_up`, `adjust_down`). Units move into the next period: `rollover_out`, `rollover_in`. Overage is forgiven (`forgive`), stays owed (`owe`) or is paid by the next allowance (`settle`). A denial is stored: `denial`.
+	// Kind What an entry records. A grant takes effect (`grant`), or is issued for later (`schedule`). Units are used: `debit`, `capture`, `overage`. Units are reserved: `hold`, `extend`, `release`. Units are given back: `refund`, `unoverage`, `unowe`, `unsettle`, `closed_refund`. Units expire (`expire`), are taken back (`void`) or are corrected (`adjust_up`, `adjust_down`). Units move into the next period: `rollover_out`, `rollover_in`. Overage is forgiven (`forgive`), stays owed (`owe`) or is paid by the next allowance (`settle`). A grant ends later (`extend_grant`). A denial is stored: `denial`.
 	Kind EntryKind `json:"kind"`
 
 	// Line The number of the line in its operation, from 1.
@@ -1027,7 +1027,7 @@ type Entry struct {
 	Subject string `json:"subject"`
 }
 
-// EntryKind What an entry records. A grant takes effect (`grant`), or is issued for later (`schedule`). Units are used: `debit`, `capture`, `overage`. Units are reserved: `hold`, `extend`, `release`. Units are given back: `refund`, `unoverage`, `unowe`, `unsettle`, `closed_refund`. Units expire (`expire`), are taken back (`void`) or are corrected (`adjust_up`, `adjust_down`). Units move into the next period: `rollover_out`, `rollover_in`. Overage is forgiven (`forgive`), stays owed (`owe`) or is paid by the next allowance (`settle`). A denial is stored: `denial`.
+// EntryKind What an entry records. A grant takes effect (`grant`), or is issued for later (`schedule`). Units are used: `debit`, `capture`, `overage`. Units are reserved: `hold`, `extend`, `release`. Units are given back: `refund`, `unoverage`, `unowe`, `unsettle`, `closed_refund`. Units expire (`expire`), are taken back (`void`) or are corrected (`adjust_up`, `adjust_down`). Units move into the next period: `rollover_out`, `rollover_in`. Overage is forgiven (`forgive`), stays owed (`owe`) or is paid by the next allowance (`settle`). A grant ends later (`extend_grant`). A denial is stored: `denial`.
 type EntryKind = string
 
 // EntryList A page of entries.
@@ -1278,6 +1278,63 @@ type GrantAnswer struct {
 
 	// Tenant An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
 	Tenant ID `json:"tenant"`
+}
+
+// GrantExtension A grant whose end was moved.
+type GrantExtension struct {
+	// AsOf The instant that the answer is about.
+	AsOf time.Time `json:"as_of"`
+
+	// DryRun Present and true when nothing was done.
+	DryRun bool `json:"dry_run,omitempty,omitzero"`
+
+	// ExpiresAt The end after; null for never.
+	ExpiresAt *time.Time `json:"expires_at"`
+
+	// Grant The grant.
+	Grant string `json:"grant"`
+
+	// Held Units of the grant on hold. What comes back of them before the new end can be drawn again.
+	Held int64 `json:"held"`
+
+	// Meter An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
+	Meter ID `json:"meter"`
+
+	// OperationID The idempotency key; `dry-run` on a dry run without one.
+	OperationID string `json:"operation_id"`
+
+	// PreviousExpiresAt The end before.
+	PreviousExpiresAt time.Time `json:"previous_expires_at"`
+
+	// Remaining Remaining of the balance, which an extension does not change.
+	Remaining int64 `json:"remaining"`
+
+	// Seq The number of the balance's newest entry after the change.
+	Seq int64 `json:"seq"`
+
+	// Subject Empty for the tenant itself.
+	Subject string `json:"subject"`
+
+	// Tenant An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
+	Tenant ID `json:"tenant"`
+
+	// Units What can be drawn of the grant until its new end; of a pending grant, its amount.
+	Units int64 `json:"units"`
+}
+
+// GrantExtensionRequest How long a grant is to last, and why.
+type GrantExtensionRequest struct {
+	// DryRun Decide and change nothing.
+	DryRun bool `json:"dry_run,omitempty,omitzero"`
+
+	// ExpiresAt No draws from this instant on; later than the grant's end. null for never.
+	ExpiresAt *time.Time `json:"expires_at"`
+
+	// Meter Required only if several meters have a grant of this id.
+	Meter string `json:"meter,omitempty,omitzero"`
+
+	// Reason The reason, for the records. At most 500 bytes of UTF-8.
+	Reason Reason `json:"reason"`
 }
 
 // GrantList A page of grants.
@@ -2056,7 +2113,7 @@ type Operation struct {
 	// Entries Its lines in the journal.
 	Entries []Entry `json:"entries"`
 
-	// Kind What an entry records. A grant takes effect (`grant`), or is issued for later (`schedule`). Units are used: `debit`, `capture`, `overage`. Units are reserved: `hold`, `extend`, `release`. Units are given back: `refund`, `unoverage`, `unowe`, `unsettle`, `closed_refund`. Units expire (`expire`), are taken back (`void`) or are corrected (`adjust_up`, `adjust_down`). Units move into the next period: `rollover_out`, `rollover_in`. Overage is forgiven (`forgive`), stays owed (`owe`) or is paid by the next allowance (`settle`). A denial is stored: `denial`.
+	// Kind What an entry records. A grant takes effect (`grant`), or is issued for later (`schedule`). Units are used: `debit`, `capture`, `overage`. Units are reserved: `hold`, `extend`, `release`. Units are given back: `refund`, `unoverage`, `unowe`, `unsettle`, `closed_refund`. Units expire (`expire`), are taken back (`void`) or are corrected (`adjust_up`, `adjust_down`). Units move into the next period: `rollover_out`, `rollover_in`. Overage is forgiven (`forgive`), stays owed (`owe`) or is paid by the next allowance (`settle`). A grant ends later (`extend_grant`). A denial is stored: `denial`.
 	Kind EntryKind `json:"kind"`
 
 	// OperationID The id of the operation.
@@ -2591,7 +2648,7 @@ type StatementLine struct {
 	// Entries How many entries.
 	Entries int64 `json:"entries"`
 
-	// Kind What an entry records. A grant takes effect (`grant`), or is issued for later (`schedule`). Units are used: `debit`, `capture`, `overage`. Units are reserved: `hold`, `extend`, `release`. Units are given back: `refund`, `unoverage`, `unowe`, `unsettle`, `closed_refund`. Units expire (`expire`), are taken back (`void`) or are corrected (`adjust_up`, `adjust_down`). Units move into the next period: `rollover_out`, `rollover_in`. Overage is forgiven (`forgive`), stays owed (`owe`) or is paid by the next allowance (`settle`). A denial is stored: `denial`.
+	// Kind What an entry records. A grant takes effect (`grant`), or is issued for later (`schedule`). Units are used: `debit`, `capture`, `overage`. Units are reserved: `hold`, `extend`, `release`. Units are given back: `refund`, `unoverage`, `unowe`, `unsettle`, `closed_refund`. Units expire (`expire`), are taken back (`void`) or are corrected (`adjust_up`, `adjust_down`). Units move into the next period: `rollover_out`, `rollover_in`. Overage is forgiven (`forgive`), stays owed (`owe`) or is paid by the next allowance (`settle`). A grant ends later (`extend_grant`). A denial is stored: `denial`.
 	Kind EntryKind `json:"kind"`
 
 	// Source The source of the grants; empty if there is none.

@@ -137,8 +137,18 @@ func (w *twins) step(t *rapid.T, n int) error {
 		return err
 	case 9:
 		of := rapid.SampledFrom(append([]string{"none"}, w.grants...)).Draw(t, "grant")
+		if amount%2 == 0 {
+			_, err := try(w, "extension of "+of, func() ledger.Request[ledger.Change] {
+				x := &ledger.GrantChange{Action: ledger.ExtendGrant, Tenant: tenant, Key: key, GrantID: of, Reason: "paid late"}
+				if amount%3 > 0 {
+					x.ExpiresAt = w.at.Add(time.Duration(amount) * 10 * 24 * time.Hour)
+				}
+				return x
+			})
+			return err
+		}
 		_, err := try(w, "void of "+of, func() ledger.Request[ledger.Change] {
-			return &ledger.Void{Tenant: tenant, Key: key, GrantID: of, Reason: "by mistake"}
+			return &ledger.GrantChange{Action: ledger.VoidGrant, Tenant: tenant, Key: key, GrantID: of, Reason: "by mistake"}
 		})
 		return err
 	default:

@@ -191,9 +191,31 @@ func (j *journal) addToGrant(e *entry, m *moves) {
 	if g.Source == "rollover" {
 		g.roll(e, m)
 	}
-	if string(e.kind) == "schedule" {
+	switch string(e.kind) {
+	case "schedule":
 		g.Scheduled += e.amount
+	case "extend_grant":
+		j.extend(e, g)
 	}
+}
+
+// extend takes the later end of a grant. What a checkpoint has seen of the grant stays as it is.
+func (j *journal) extend(e *entry, g *grantSums) {
+	if g.Facts == nil {
+		return // a checkpoint has seen it end, and compare says so; or what made it has no facts, and cannot be extended
+	}
+	var of struct {
+		Answer struct {
+			Before *time.Time `json:"previous_expires_at"`
+			Until  *time.Time `json:"expires_at"`
+		} `json:"answer"`
+	}
+	was, a := g.Facts.ExpiresAt, &of.Answer
+	if json.Unmarshal(e.detail, &of) != nil || was == nil || a.Before == nil || !a.Before.Equal(*was) || a.Until != nil && !a.Until.After(*was) {
+		j.fault("extension of grant "+string(e.grant), "from its end to a later one", "entry "+text64(e.seq)+" says something else")
+	}
+	facts := *g.Facts
+	facts.ExpiresAt, g.Facts = a.Until, &facts
 }
 
 // roll takes an entry about a rollover. What rolls over is entered in the period before it, and what its minimum adds in its own.

@@ -38,6 +38,7 @@ var kinds = map[string]moves{
 	"rollover_in":   {left: 1, issued: 1},
 	"schedule":      {},
 	"extend":        {},
+	"extend_grant":  {},
 	"denial":        {},
 }
 

@@ -56,7 +56,7 @@ func (r *Reader) BalancesAsOf(ctx context.Context, tenant, subject string, at ti
 // past returns at, to the microsecond, if it lies in the past. field is its name in errors. The instance's clock may have been set since
 // PostgreSQL's was read, so nothing is refused without a new reading.
 func (r *Reader) past(ctx context.Context, field string, at time.Time) (time.Time, error) {
-	at = ledger.Micros(at)
+	at = period.Micros(at)
 	if e := ledger.ValidateInstant(field, at); e != nil {
 		return at, e
 	}

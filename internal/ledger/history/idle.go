@@ -27,7 +27,7 @@ func derived(b *ledger.Book, run *ledger.PeriodRow, at time.Time) (*Statement, l
 }
 
 func idleAt(b *ledger.Book, row *ledger.PeriodRow, at time.Time) (*ledger.IdlePeriod, error) {
-	run, err := b.IdleRun(row)
+	run, err := ledger.NewIdleRun(row, b.History, b.Plans)
 	if err != nil {
 		return nil, err
 	}

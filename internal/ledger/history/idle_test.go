@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/period"
 )
 
 // figures are what an idle period shows.
@@ -64,7 +65,7 @@ func TestStatement_IdlePeriods_SameBeforeAndAfterTheyAreWritten(t *testing.T) {
 			b.tenant("acme", "rolls", at, at)
 			must(b, debitOf("acme", "k0", tc.debit))
 			b.rewind(hours * time.Hour)
-			first := ledger.Micros(at).Add(-hours*time.Hour - 7*time.Second)
+			first := period.Micros(at).Add(-hours*time.Hour - 7*time.Second)
 			derived := b.idlePeriods(first, hours)
 			must(b, debitOf("acme", "k1", 1))
 			written := b.idlePeriods(first, hours)

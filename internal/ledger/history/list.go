@@ -44,7 +44,7 @@ func (r *Reader) Statements(ctx context.Context, ask StatementQuery) (StatementP
 		}
 		var items []Statement
 		for _, b := range books {
-			more, err := q.periodsOf(ctx, b, ledger.Later(now, b.UpdatedAt), from, ask.Limit+1)
+			more, err := q.periodsOf(ctx, b, period.Later(now, b.UpdatedAt), from, ask.Limit+1)
 			if err != nil {
 				return StatementPage{}, err
 			}
@@ -143,7 +143,7 @@ func (q *report) periodsOf(ctx context.Context, b *ledger.Book, now time.Time, f
 	if len(b.Closed) > 0 {
 		stored = b.Closed[0].Start
 	}
-	rows, err := q.storedPeriods(ctx, b.BalanceKey, ledger.Earlier(stored.Add(-time.Microsecond), from.start), n-len(out))
+	rows, err := q.storedPeriods(ctx, b.BalanceKey, period.Earlier(stored.Add(-time.Microsecond), from.start), n-len(out))
 	if err != nil {
 		return nil, err
 	}
@@ -164,17 +164,17 @@ func eachPeriod(b *ledger.Book, row *ledger.PeriodRow, from place, most int, vis
 		visit(statementOf(row))
 		return nil
 	}
-	run, err := b.IdleRun(row)
+	run, err := ledger.NewIdleRun(row, b.History, b.Plans)
 	if err == nil {
 		i := run.Len() - 1
 		if from.start.Before(row.End) {
-			i, err = run.IndexAt(ledger.Later(from.start, row.Start))
+			i, err = run.IndexAt(period.Later(from.start, row.Start))
 		}
-		if err == nil {
-			err = run.Periods(i, most+1, true, func(p *ledger.IdlePeriod) bool {
+		for last := max(0, i-most); err == nil && i >= last; i-- { // one more: see above
+			var p *ledger.IdlePeriod
+			if p, err = run.Period(i); err == nil {
 				visit(statementOf(&p.PeriodRow))
-				return true
-			})
+			}
 		}
 	}
 	if err != nil {

@@ -100,7 +100,7 @@ func (q *report) statementAt(ctx context.Context, k ledger.BalanceKey, pick func
 	}
 	at := pick(b)
 	if !at.Before(b.Start) {
-		return q.openStatement(ctx, b, ledger.Later(now, b.UpdatedAt), at)
+		return q.openStatement(ctx, b, period.Later(now, b.UpdatedAt), at)
 	}
 	for i := range b.Closed {
 		// The period was closed in memory only: nothing was written to the balance since.

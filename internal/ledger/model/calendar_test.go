@@ -167,8 +167,8 @@ func (c *calendar) draw(meter string, now time.Time) ([]calendarPeriod, []*pot) 
 				}
 				promised := until
 				if a.Lasts > 0 {
-					promised = ledger.Later(at, start).Add(a.Lasts)
-					until = ledger.Earlier(end, promised)
+					promised = period.Later(at, start).Add(a.Lasts)
+					until = period.Earlier(end, promised)
 				}
 				pots = append(pots, &pot{source: "allowance", left: a.Amount, promised: promised, calendarGrant: calendarGrant{
 					id: "allowance:" + start.UTC().Format("2006-01-02T15:04:05.999999Z"), amount: a.Amount, priority: 10, from: start, until: until,
@@ -302,7 +302,7 @@ func (c *calendar) known(meter string, now time.Time) bool {
 }
 
 func (c *calendar) grant(g *ledger.Grant, now time.Time) (string, bool) {
-	made := calendarGrant{arrived: c.next(), id: g.GrantID, amount: g.Amount, priority: *g.Priority, from: ledger.Later(now, g.EffectiveAt), until: g.ExpiresAt}
+	made := calendarGrant{arrived: c.next(), id: g.GrantID, amount: g.Amount, priority: *g.Priority, from: period.Later(now, g.EffectiveAt), until: g.ExpiresAt}
 	if g.ExpiresAt.IsZero() {
 		made.until = period.Forever
 	}

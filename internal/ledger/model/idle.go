@@ -18,14 +18,14 @@ func (s *Memory) single(periods []ledger.PeriodRow) (out []ledger.PeriodRow, ent
 		if err != nil {
 			return nil, nil, err
 		}
-		err = run.Periods(0, run.Len(), false, func(p *ledger.IdlePeriod) bool {
+		for n := range run.Len() {
+			p, err := run.Period(n)
+			if err != nil {
+				return nil, nil, err
+			}
 			out, entries = append(out, p.PeriodRow), append(entries, p.Entries...)
-			return true
-		})
-		if err == nil {
-			err = checkRun(&periods[i], out[len(out)-run.Len():])
 		}
-		if err != nil {
+		if err := checkRun(&periods[i], out[len(out)-run.Len():]); err != nil {
 			return nil, nil, err
 		}
 	}

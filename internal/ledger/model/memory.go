@@ -73,7 +73,7 @@ func (r *reading) demand() map[ledger.BalanceKey]int64 {
 func (s *Memory) makeDue(now time.Time) {
 	for k, b := range s.balances {
 		if b.Opened() {
-			b.NextEvent = ledger.Earlier(b.NextEvent, now)
+			b.NextEvent = period.Earlier(b.NextEvent, now)
 			s.balances[k] = b
 		}
 	}

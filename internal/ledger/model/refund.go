@@ -3,6 +3,7 @@ package model
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
@@ -224,22 +225,41 @@ func (m *Model) adjust(a *ledger.Adjust) string {
 	return fmt.Sprintf("ok left %d", b.remaining())
 }
 
-func (m *Model) void(v *ledger.Void) string {
+// changeGrant voids a grant, or extends it.
+func (m *Model) changeGrant(x *ledger.GrantChange) string {
 	for _, k := range m.Keys() {
 		b := m.balances[k]
-		if b.grant(v.GrantID) == nil {
+		if b.grant(x.GrantID) == nil {
 			continue
 		}
 		b = m.touch(k)
-		g := b.grant(v.GrantID)
+		g := b.grant(x.GrantID)
 		if g.state == "gone" || g.state == "active" && g.left == 0 && g.held == 0 {
 			m.refuse(ledger.CodeConflict)
 		}
-		b.adjusted -= g.left
-		g.left, g.state = 0, "gone"
+		if x.Action == ledger.ExtendGrant {
+			m.extendGrant(g, x.ExpiresAt)
+		} else {
+			b.adjusted -= g.left
+			g.left, g.state = 0, "gone"
+		}
 		b.entries++
 		return fmt.Sprintf("ok left %d", b.remaining())
 	}
 	m.refuse(ledger.CodeGrantNotFound)
 	return ""
+}
+
+// extendGrant gives what people have issued a later end; until is zero for never.
+func (m *Model) extendGrant(g *grant, until time.Time) {
+	if until.IsZero() {
+		until = farAway
+	}
+	if g.until.Equal(farAway) || g.source != "topup" && g.source != "promo" && g.source != "adjustment" {
+		m.refuse(ledger.CodeConflict)
+	}
+	if !until.After(g.until) {
+		m.refuse(ledger.CodeInvalidArgument)
+	}
+	g.until = until
 }

@@ -39,7 +39,7 @@ func (p *Program) Request() Request {
 // RequestUnder draws a request with key id, which other requests may have.
 func (p *Program) RequestUnder(id string) Request {
 	subject := rapid.SampledFrom([]string{"", "", "ann", "bob"}).Draw(p.T, "subject")
-	kinds := []string{"debit", "debit", "debit", "debit", "grant", "grant", "hold", "change", "change", "refund", "adjust", "void"}
+	kinds := []string{"debit", "debit", "debit", "debit", "grant", "grant", "hold", "change", "change", "refund", "adjust", "void", "extend grant"}
 	switch rapid.SampledFrom(kinds).Draw(p.T, "kind") {
 	case "grant":
 		return p.grantRequest(id)
@@ -52,7 +52,9 @@ func (p *Program) RequestUnder(id string) Request {
 	case "adjust":
 		return p.adjustRequest(id)
 	case "void":
-		return p.voidRequest(id)
+		return p.grantChangeRequest(id, ledger.VoidGrant)
+	case "extend grant":
+		return p.grantChangeRequest(id, ledger.ExtendGrant)
 	}
 	return p.debitRequest(id, subject)
 }
@@ -188,12 +190,15 @@ func (p *Program) adjustRequest(id string) Request {
 		func(m *Model, _ *operation) string { return m.adjust(&a) })
 }
 
-func (p *Program) voidRequest(id string) Request {
-	v := ledger.Void{Tenant: Tenant, Key: id, GrantID: "none", Reason: "x"}
+func (p *Program) grantChangeRequest(id string, action ledger.GrantAction) Request {
+	x := ledger.GrantChange{Tenant: Tenant, Key: id, GrantID: "none", Action: action, Reason: "x"}
 	if len(p.grants) > 0 {
-		v.GrantID = rapid.SampledFrom(p.grants).Draw(p.T, "grant")
+		x.GrantID = rapid.SampledFrom(p.grants).Draw(p.T, "grant")
 	}
-	return newRequest(id, fmt.Sprintf("%+v", v),
-		func() *ledger.Call { c := v; return ledger.NewCall(&c) },
-		func(m *Model, _ *operation) string { return m.void(&v) })
+	if action == ledger.ExtendGrant && rapid.IntRange(0, 4).Draw(p.T, "ends?") > 0 {
+		x.ExpiresAt = p.Now.Add(p.drawMinutes(400, "ends"))
+	}
+	return newRequest(id, fmt.Sprintf("%+v", x),
+		func() *ledger.Call { c := x; return ledger.NewCall(&c) },
+		func(m *Model, _ *operation) string { return m.changeGrant(&x) })
 }

@@ -184,7 +184,7 @@ func (s *scenario) do(line []string) (string, error) {
 	}{
 		"at": {1, s.at}, "meter": {1, s.meter}, "plan": {3, s.plan}, "tenant": {1, s.tenant}, "suspend": {1, s.suspend}, "resume": {1, s.resume},
 		"debit": {3, s.debit}, "grant": {3, s.grant}, "hold": {3, s.hold}, "capture": {2, s.capture}, "release": {2, s.release},
-		"extend": {2, s.extend}, "refund": {2, s.refund}, "adjust": {3, s.adjust}, "void": {2, s.void},
+		"extend": {2, s.extend}, "refund": {2, s.refund}, "adjust": {3, s.adjust}, "void": {2, s.void}, "prolong": {2, s.prolong},
 		"balance": {2, s.balance}, "statement": {3, s.statement}, "entries": {2, s.entries}, "grants": {2, s.grants},
 	}
 	if len(line) == 0 || commands[line[0]].run == nil {

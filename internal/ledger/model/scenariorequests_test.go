@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/period"
 )
 
 // The verbs that are requests. Each is a batch of its own. After try nothing is stored, as with dry_run.
@@ -266,7 +267,25 @@ func (s *scenario) adjust(w words) (string, error) {
 
 // void TENANT GRANT reason=WORD [meter=METER]
 func (s *scenario) void(w words) (string, error) {
-	return s.changed(w.args[0], &ledger.Void{Tenant: w.args[0], Key: s.key(w), GrantID: w.args[1], Meter: w.named["meter"], Reason: w.named["reason"]})
+	return s.changed(w.args[0], &ledger.GrantChange{Action: ledger.VoidGrant, Tenant: w.args[0], Key: s.key(w), GrantID: w.args[1], Meter: w.named["meter"], Reason: w.named["reason"]})
+}
+
+// prolong TENANT GRANT until=INSTANT|never reason=WORD [meter=METER]
+func (s *scenario) prolong(w words) (string, error) {
+	x := &ledger.GrantChange{Action: ledger.ExtendGrant, Tenant: w.args[0], Key: s.key(w), GrantID: w.args[1], Meter: w.named["meter"], Reason: w.named["reason"]}
+	if until := w.named["until"]; until != "never" {
+		var err error
+		if x.ExpiresAt, err = parseInstant(until); err != nil {
+			return "", err
+		}
+	}
+	out, c, err := s.send(x.Tenant, x)
+	if c == nil {
+		return out, err
+	}
+	r := c.Answer.(*ledger.Change)
+	return out + fmt.Sprintf(" units %d held %d was %s until %s before %d remaining %d seq %d",
+		r.Units, r.Held, formatInstant(period.OrZero(r.Ended)), formatInstant(period.OrZero(r.ExpiresAt)), r.Before, r.Remaining, r.Seq), nil
 }
 
 func (s *scenario) changed(tenant string, req ledger.Operation) (string, error) {

@@ -52,6 +52,11 @@ func Of(c *ledger.Changes) events.Told {
 	for _, g := range c.NewGrants {
 		n.granted(g)
 	}
+	for _, g := range c.Grants {
+		if g.Extended {
+			n.extended(g)
+		}
+	}
 	for _, b := range c.Books { // in the order of the books, so that equal changes tell the same
 		if w := n.watched[b.BalanceKey]; w != nil {
 			w.tell(&n.Told)
@@ -148,6 +153,15 @@ func (n *notices) granted(g *ledger.OpenGrant) {
 	n.Reminders = append(n.Reminders, events.Reminder{
 		Tenant: g.Tenant, Meter: g.Meter, Subject: g.Subject, Grant: g.ID, DueAt: g.ExpiresAt.Add(-events.Ahead),
 	})
+}
+
+// extended moves the reminder of a grant that ends later. If its old end was announced already, its new one is announced as well.
+func (n *notices) extended(g *ledger.OpenGrant) {
+	r := events.Reminder{Tenant: g.Tenant, Meter: g.Meter, Subject: g.Subject, Grant: g.ID, DueAt: g.ExpiresAt.Add(-events.Ahead)}
+	n.Dropped = append(n.Dropped, r)
+	if g.ExpiresAt.Before(period.Forever) {
+		n.Reminders = append(n.Reminders, r)
+	}
 }
 
 // endOf returns an instant as events have it: nil for never.

@@ -63,7 +63,7 @@ func (b *bundle) do(ops ...ledger.Operation) {
 			_, err = Do(b.t.Context(), b.Ledger, op)
 		case *ledger.Hold:
 			_, err = Do(b.t.Context(), b.Ledger, op)
-		case *ledger.Void:
+		case *ledger.GrantChange:
 			_, err = Do(b.t.Context(), b.Ledger, op)
 		}
 		if err != nil {
@@ -274,7 +274,7 @@ func TestEvents_SweepOfIdleTenant_TellsWhatEnded(t *testing.T) {
 	short.GrantID, short.ExpiresAt = "short", time.Now().Add(2*24*time.Hour)
 	used := topupOf("acme", "t3", "credits", 7)
 	used.GrantID, used.ExpiresAt = "voided", time.Now().Add(9*24*time.Hour)
-	b.do(grant, short, used, &ledger.Void{Tenant: "acme", Key: "v", GrantID: "voided", Reason: "test"},
+	b.do(grant, short, used, &ledger.GrantChange{Action: ledger.VoidGrant, Tenant: "acme", Key: "v", GrantID: "voided", Reason: "test"},
 		&ledger.Hold{Tenant: "acme", Key: "h", HoldID: "job:7", TTL: time.Minute, Items: []ledger.Item{{Meter: "credits", Amount: 3}}})
 	want := []string{"acme grant.created credits pack 50", "acme grant.created credits short 5", "acme grant.created credits voided 7"}
 	b.wantTold(want...)
@@ -315,6 +315,94 @@ func TestEvents_SweepOfIdleTenant_TellsWhatEnded(t *testing.T) {
 	tick("acme grant.expired credits pack 50", "acme balance.exhausted credits 0 0")
 	tick()
 	b.mustVerify()
+}
+
+// TestEvents_ExtendedGrant_IsAnnouncedBeforeItsLastEnd: an end that was not announced yet is announced later, one that was is announced again, and
+// one that no longer comes is not announced at all.
+func TestEvents_ExtendedGrant_IsAnnouncedBeforeItsLastEnd(t *testing.T) {
+	t.Parallel()
+	url := testenv.Postgres(t)
+	moved := testenv.MoveClock(t, url)
+	b := newBundleOn(t, url, func(c *Config) { c.Clock = clock.New(clock.Config{SkewMax: 365 * 24 * time.Hour}) })
+	b.simple("acme", 100)
+	day := func(n int) time.Time { return time.Now().Add(time.Duration(n) * 24 * time.Hour) }
+	var want []string
+	for id, ends := range map[string]time.Time{"told": day(5), "untold": day(20), "endless": day(20)} {
+		g := topupOf("acme", "key-"+id, "credits", 10)
+		g.GrantID, g.ExpiresAt = id, ends
+		b.do(g)
+		want = append(want, "acme grant.created credits "+id+" 10")
+	}
+	pool, err := pgxpool.New(t.Context(), testenv.AsService(url))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	tick := func(add ...string) {
+		t.Helper()
+		if err := b.Ping(t.Context()); err != nil { // the agreed time
+			t.Fatal(err)
+		}
+		if _, _, err := events.Remind(t.Context(), pool, b.Now()); err != nil {
+			t.Fatal(err)
+		}
+		want = append(want, add...)
+		b.wantTold(want...)
+	}
+	tick("acme grant.expiring credits told 10")
+	for id, ends := range map[string]time.Time{"told": day(40), "untold": day(60), "endless": {}} {
+		b.do(&ledger.GrantChange{Action: ledger.ExtendGrant, Tenant: "acme", Key: "x-" + id, GrantID: id, ExpiresAt: ends, Reason: "paid late"})
+	}
+	tick()
+	moved.Advance(19 * 24 * time.Hour) // all would have been announced by now
+	tick()
+	moved.Advance(15 * 24 * time.Hour)
+	tick("acme grant.expiring credits told 10")
+	moved.Advance(20 * 24 * time.Hour)
+	tick("acme grant.expiring credits untold 10")
+	moved.Advance(300 * 24 * time.Hour)
+	tick()
+	b.mustVerify()
+}
+
+// A reminder that was read as due, and is moved before it is taken, stays.
+func TestEvents_ReminderMovedMeanwhile_StaysForItsNewEnd(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	b.simple("acme", 100)
+	g := topupOf("acme", "k", "credits", 10)
+	g.GrantID, g.ExpiresAt = "g", time.Now().Add(3*24*time.Hour)
+	b.do(g)
+	pool, err := pgxpool.New(t.Context(), testenv.AsService(b.url))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	// Whoever holds the reminder's row keeps Remind waiting between the two; then the extension is already committed.
+	hold, err := b.db.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := hold.Exec(t.Context(), "UPDATE grant_reminders SET due_at = due_at + interval '30 days'"); err != nil {
+		t.Fatal(err)
+	}
+	reminded := make(chan error, 1)
+	go func() {
+		_, _, err := events.Remind(t.Context(), pool, b.Now())
+		reminded <- err
+	}()
+	testenv.Eventually(t, func() bool {
+		var waiting int
+		return pool.QueryRow(t.Context(), testenv.Waiting()).Scan(&waiting) == nil && waiting > 0
+	})
+	if err := hold.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-reminded; err != nil {
+		t.Fatal(err)
+	}
+	b.wantTold("acme grant.created credits g 10")
+	wantEqual(t, "reminders", b.texts("SELECT grant_id FROM grant_reminders"), []string{"g"})
 }
 
 func TestEvents_PeriodOpened_OnlyIfAWebhookWantsIt(t *testing.T) {

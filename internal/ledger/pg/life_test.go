@@ -247,7 +247,7 @@ func (s *life) send(l *Ledger, c *ledger.Call) (decided time.Time) {
 	case *ledger.Adjust:
 		out, err := Do(ctx, l, r)
 		return took(c, out, err, func(r *ledger.Change) (time.Time, bool) { return r.AsOf, r.Replayed })
-	case *ledger.Void:
+	case *ledger.GrantChange:
 		out, err := Do(ctx, l, r)
 		return took(c, out, err, func(r *ledger.Change) (time.Time, bool) { return r.AsOf, r.Replayed })
 	}
@@ -276,7 +276,7 @@ func (s *life) try(l *Ledger, c *ledger.Call) (decided time.Time) {
 	case *ledger.Adjust:
 		out, err := DryRun(ctx, l, r)
 		return took(c, out, err, func(r *ledger.Change) (time.Time, bool) { return r.AsOf, r.Replayed })
-	case *ledger.Void:
+	case *ledger.GrantChange:
 		out, err := DryRun(ctx, l, r)
 		return took(c, out, err, func(r *ledger.Change) (time.Time, bool) { return r.AsOf, r.Replayed })
 	}
@@ -300,8 +300,8 @@ func (s *life) prepared(r *model.Request) *ledger.Call {
 		r.Tenant = s.tenant
 	case *ledger.Adjust:
 		r.Tenant = s.tenant
-	case *ledger.Void:
-		r.Tenant = s.tenant
+	case *ledger.GrantChange:
+		r.Tenant, r.ExpiresAt = s.tenant, s.stored(r.ExpiresAt)
 	}
 	return c
 }

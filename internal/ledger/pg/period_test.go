@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/period"
 	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
@@ -125,7 +126,7 @@ func TestGrant_TakesEffectAndExpiresOnTime(t *testing.T) {
 	debit := &ledger.Debit{Tenant: "acme", Key: "k1", Items: []ledger.Item{{Meter: "credits", Amount: 15}}}
 	_, err = Do(t.Context(), b.Ledger, debit)
 	e := wantCode(t, err, ledger.CodeCreditsExhausted)
-	if !e.Denial.WouldSucceedAt.Equal(ledger.Micros(coming.EffectiveAt)) {
+	if !e.Denial.WouldSucceedAt.Equal(period.Micros(coming.EffectiveAt)) {
 		t.Errorf("would succeed at %v, want %v", e.Denial.WouldSucceedAt, coming.EffectiveAt)
 	}
 	b.rewind("acme", time.Hour)

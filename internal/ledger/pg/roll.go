@@ -15,6 +15,7 @@ import (
 
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/ledger/jobs"
+	"github.com/quotasvc/quotasvc/internal/period"
 )
 
 const (
@@ -171,7 +172,7 @@ func (l *Ledger) beginRoll(ctx context.Context, asOf *time.Time) (Roll, error) {
 			if e := ledger.ValidateInstant("as_of", *asOf); e != nil {
 				return e
 			}
-			roll.AsOf = ledger.Micros(*asOf)
+			roll.AsOf = period.Micros(*asOf)
 		}
 		if err := tx.QueryRow(ctx, l.sql["CountDue"], roll.AsOf).Scan(&roll.Total); err != nil {
 			return err

@@ -159,7 +159,7 @@ func (s *life) compareTrail() error {
 		      AND kind NOT IN ('debit', 'overage', 'hold', 'capture', 'release', 'extend', 'denial')) AS e
 		FULL JOIN (SELECT request_id, string_agg(action, ', ') AS lines FROM audit WHERE tenant_id = $1 GROUP BY request_id) AS a ON a.request_id = e.operation_id
 		WHERE e.operation_id IS NULL OR a.lines IS NULL OR a.lines <> CASE
-			WHEN e.kind IN ('grant', 'schedule') THEN 'grant.create' WHEN e.kind = 'void' THEN 'grant.void'
+			WHEN e.kind IN ('grant', 'schedule') THEN 'grant.create' WHEN e.kind = 'void' THEN 'grant.void' WHEN e.kind = 'extend_grant' THEN 'grant.extend'
 			WHEN e.kind IN ('adjust_up', 'adjust_down') THEN 'adjustment.create' ELSE 'refund.create' END`, s.tenant, model.Administrator)
 	if err != nil {
 		return err

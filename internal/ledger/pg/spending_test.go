@@ -427,7 +427,7 @@ func TestVoid_TakesBackRest_AdjustGoesBothWays(t *testing.T) {
 	}
 	b.mustDebit(debitOf("acme", "k1", 30)) // 10 of the allowance, 20 of the gift
 	void := func(key string) (*ledger.Change, error) {
-		return Do(t.Context(), b.Ledger, &ledger.Void{Tenant: "acme", Key: key, GrantID: "gift", Reason: "chargeback"})
+		return Do(t.Context(), b.Ledger, &ledger.GrantChange{Action: ledger.VoidGrant, Tenant: "acme", Key: key, GrantID: "gift", Reason: "chargeback"})
 	}
 	v, err := void("v1")
 	if err != nil {

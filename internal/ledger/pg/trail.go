@@ -13,7 +13,7 @@ import (
 // audited reports whether operations of this kind belong into the audit log if an administrator asks for them.
 func audited(k ledger.Kind) bool {
 	switch k {
-	case ledger.KindGrant, ledger.KindVoid, ledger.KindAdjust, ledger.KindRefund:
+	case ledger.KindGrant, ledger.KindVoid, ledger.KindExtendGrant, ledger.KindAdjust, ledger.KindRefund:
 		return true
 	case ledger.KindDebit, ledger.KindHold, ledger.KindCapture, ledger.KindRelease, ledger.KindExtend:
 	}
@@ -56,6 +56,14 @@ type grantState struct {
 	Status    ledger.GrantStatus `json:"status"`
 }
 
+// grantEnd is what an extension changes of a grant.
+type grantEnd struct {
+	Meter     string     `json:"meter"`
+	Subject   string     `json:"subject,omitzero"`
+	Remaining int64      `json:"remaining"`  // of a pending grant: its amount
+	ExpiresAt *time.Time `json:"expires_at"` // nil: never
+}
+
 // balanceState is what an adjustment changes of a balance.
 type balanceState struct {
 	Meter     string `json:"meter"`
@@ -88,8 +96,14 @@ func lineOf(c *ledger.Call) trail.Line {
 				Priority: g.Priority, EffectiveAt: g.EffectiveAt.UTC(), ExpiresAt: orNull(g.ExpiresAt), CostBasis: g.CostBasis,
 			},
 		}
-	case *ledger.Void:
+	case *ledger.GrantChange:
 		v := c.Answer.(*ledger.Change)
+		if op.Action == ledger.ExtendGrant {
+			return trail.Line{
+				Action: "grant.extend", Object: trail.Object{Kind: "grant", ID: v.Grant}, Reason: op.Reason,
+				Before: grantEnd{v.Meter, v.Subject, v.Units, v.Ended}, After: grantEnd{v.Meter, v.Subject, v.Units, v.ExpiresAt},
+			}
+		}
 		return trail.Line{
 			Action: "grant.void", Object: trail.Object{Kind: "grant", ID: v.Grant}, Reason: op.Reason,
 			Before: grantState{v.Meter, v.Subject, -v.Amount, v.Was}, After: grantState{v.Meter, v.Subject, 0, ledger.GrantVoided},
@@ -111,11 +125,7 @@ func lineOf(c *ledger.Call) trail.Line {
 }
 
 func refundItems(items []ledger.RefundItem) []refundItem {
-	out := make([]refundItem, len(items))
-	for i := range items {
-		out[i] = refundItem{items[i].Meter, items[i].Refunded, items[i].Forfeited}
-	}
-	return out
+	return column(items, func(i *ledger.RefundItem) refundItem { return refundItem{i.Meter, i.Refunded, i.Forfeited} })
 }
 
 // recordRoll records in the transaction that stores roll that an administrator has started it.

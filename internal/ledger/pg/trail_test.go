@@ -103,10 +103,13 @@ func TestDo_Administrator_OneLineInTheAuditLog(t *testing.T) {
 		do(ctx, b, &ledger.Adjust{Tenant: "acme", Key: fmt.Sprint("down-", i), Meter: "api_calls", Amount: -4, Reason: "by mistake"})
 		do(ctx, b, &ledger.Refund{Tenant: "acme", Key: fmt.Sprint("r-", i), OperationID: "d1", Amount: 7, Reason: "complaint"})
 	}
-	void := &ledger.Void{Tenant: "acme", Key: "v1", GrantID: "order-17", Reason: "not paid"}
+	longer := &ledger.GrantChange{Action: ledger.ExtendGrant, Tenant: "acme", Key: "x1", GrantID: "order-17", ExpiresAt: later.Add(2 * time.Hour), Reason: "paid late"}
+	do(admin, b, longer)
+	do(admin, b, longer) // a replay
+	void := &ledger.GrantChange{Action: ledger.VoidGrant, Tenant: "acme", Key: "v1", GrantID: "order-17", Reason: "not paid"}
 	do(admin, b, void)
 	do(admin, b, void) // a replay
-	_, err := Do(admin, b.Ledger, &ledger.Void{Tenant: "acme", Key: "v2", GrantID: "order-17", Reason: "again"})
+	_, err := Do(admin, b.Ledger, &ledger.GrantChange{Action: ledger.VoidGrant, Tenant: "acme", Key: "v2", GrantID: "order-17", Reason: "again"})
 	wantCode(t, err, ledger.CodeConflict)
 	if _, err := DryRun(admin, b.Ledger, topupOf("acme", "dry", "credits", 5)); err != nil {
 		t.Fatal(err)
@@ -121,6 +124,8 @@ func TestDo_Administrator_OneLineInTheAuditLog(t *testing.T) {
 		`adjustment.create key_a adjustment:acme/up-0 {"meter": "api_calls", "remaining": 70} {"meter": "api_calls", "amount": 6, "remaining": 76} goodwill`,
 		`adjustment.create key_a adjustment:acme/down-0 {"meter": "api_calls", "remaining": 76} {"meter": "api_calls", "amount": -4, "remaining": 72} by mistake`,
 		`refund.create key_a refund:acme/r-0 - {"items": [{"meter": "api_calls", "refunded": 7}], "operation_id": "d1"} complaint`,
+		`grant.extend key_a grant:acme/order-17 {"meter": "credits", "remaining": 50, "expires_at": "` + later.Add(time.Hour).Format(time.RFC3339) + `"} ` +
+			`{"meter": "credits", "remaining": 50, "expires_at": "` + later.Add(2*time.Hour).Format(time.RFC3339) + `"} paid late`,
 		`grant.void key_a grant:acme/order-17 {"meter": "credits", "status": "pending", "remaining": 0} {"meter": "credits", "status": "voided", "remaining": 0} not paid`,
 	})
 	wantEqual(t, "who", b.texts("SELECT DISTINCT concat_ws(' ', actor_name, request_id, ip) FROM audit"), []string{"the key_a r1 192.0.2.1"})

@@ -13,6 +13,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/events"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/ledger/notice"
+	"github.com/quotasvc/quotasvc/internal/period"
 	"github.com/quotasvc/quotasvc/internal/trail"
 )
 
@@ -189,7 +190,7 @@ func (t *tx) scanClock(row pgx.Row) error {
 	}
 	t.newestMonth = ledger.MonthOf(newest)
 	t.batch.Now = t.ledger.clock.Agree(t.began, now)
-	t.termsChanged = ledger.Later(tenants, plans)
+	t.termsChanged = period.Later(tenants, plans)
 	return nil
 }
 

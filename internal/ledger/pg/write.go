@@ -31,6 +31,7 @@ func queueChanges(q map[string]string, out *pgx.Batch, c *ledger.Changes, unborn
 	}
 	if len(c.Grants) > 0 {
 		queueGrants(q, out, c.Grants)
+		queueExtended(q, out, c.Grants)
 	}
 	if len(c.Periods) > 0 {
 		queuePeriods(q, out, c.Periods)
@@ -259,6 +260,20 @@ func queueGrants(q map[string]string, out *pgx.Batch, g []*ledger.OpenGrant) {
 		column(g, func(g **ledger.OpenGrant) string { return string((*g).Status) }),
 		int64(len(g)),
 	)
+}
+
+// queueExtended writes the later ends of those grants that have one.
+func queueExtended(q map[string]string, out *pgx.Batch, changed []*ledger.OpenGrant) {
+	var keys []ledger.GrantKey
+	var ends []time.Time
+	for _, g := range changed {
+		if g.Extended {
+			keys, ends = append(keys, ledger.GrantKey{BalanceKey: ledger.BalanceKey{Tenant: g.Tenant, Meter: g.Meter, Subject: g.Subject}, ID: g.ID}), append(ends, g.ExpiresAt)
+		}
+	}
+	if tenants, meters, subjects, ids := grantColumns(keys); len(keys) > 0 {
+		out.Queue(q["ExtendGrants"], tenants, meters, subjects, ids, ends, int64(len(keys)))
+	}
 }
 
 func queuePeriods(q map[string]string, out *pgx.Batch, p []ledger.PeriodRow) {

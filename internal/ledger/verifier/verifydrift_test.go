@@ -14,7 +14,7 @@ import (
 )
 
 // history makes entries of tenant acme: two closed periods, expired allowances, a head that is not the only open grant, an exhausted,
-// a pending, an expired and a voided grant, adjustments, a refund, overage and a hold.
+// a pending, an extended, an expired and a voided grant, adjustments, a refund, overage and a hold.
 func (b *bundle) history() {
 	b.t.Helper()
 	b.plan("hourly", 100, "hour", "")
@@ -41,7 +41,9 @@ func (b *bundle) history() {
 	issue("paid", 50, 0, 0)
 	issue("later", 9, 10*time.Hour, 0)
 	issue("taken", 4, 0, 0)
-	mustDo(b, &ledger.Void{Tenant: "acme", Key: "v1", GrantID: "taken", Reason: "by mistake"})
+	mustDo(b, &ledger.GrantChange{Action: ledger.VoidGrant, Tenant: "acme", Key: "v1", GrantID: "taken", Reason: "by mistake"})
+	issue("longer", 4, 10*time.Hour, 20*time.Hour)
+	mustDo(b, &ledger.GrantChange{Action: ledger.ExtendGrant, Tenant: "acme", Key: "x1", GrantID: "longer", ExpiresAt: b.now().Add(90 * time.Hour), Reason: "paid late"})
 	mustDo(b, &ledger.Adjust{Tenant: "acme", Key: "a1", Meter: "api_calls", Amount: 6, Reason: "goodwill"})
 	mustDo(b, debitOf("acme", "d4", 20))
 	mustDo(b, &ledger.Refund{Tenant: "acme", Key: "r1", OperationID: "d4", Amount: 5})
@@ -152,6 +154,11 @@ func TestVerify_ChangedAmount_IsReported(t *testing.T) {
 		{"balance chain gone", "UPDATE balances SET chain = NULL WHERE " + own, "hash chain"},
 		{"grant expiry later", "UPDATE grants SET expires_at = expires_at - interval '30 days' WHERE grant_id = 'paid'", "expiry of grant paid"},
 		{"grant expiry passed", "UPDATE grants SET expires_at = now() - interval '1 minute' WHERE grant_id = 'paid'", "expiry of grant paid"},
+		{"grant extended, its end as before", "UPDATE grants SET expires_at = expires_at - interval '70 hours' WHERE grant_id = 'longer'", "expiry of grant longer"},
+		{"grant extended, its end later", "UPDATE grants SET expires_at = expires_at + interval '1 hour' WHERE grant_id = 'longer'", "expiry of grant longer"},
+		{"extension to another end", `UPDATE entries SET detail = jsonb_set(detail, '{answer,expires_at}', '"2001-01-01T00:00:00Z"') WHERE kind = 'extend_grant'`, "extension of grant longer"},
+		{"extension from another end", `UPDATE entries SET detail = jsonb_set(detail, '{answer,previous_expires_at}', '"2001-01-01T00:00:00Z"') WHERE kind = 'extend_grant'`, "extension of grant longer"},
+		{"extension without an end", `UPDATE entries SET detail = detail #- '{answer,expires_at}' WHERE kind = 'extend_grant'`, "expiry of grant longer"},
 		{"grant begun earlier", "UPDATE grants SET effective_at = effective_at - interval '1 hour' WHERE grant_id = 'later'", "beginning of grant later"},
 		{"grant source", "UPDATE grants SET source = 'promo' WHERE grant_id = 'paid'", "source of grant paid"},
 		{"grant cost basis", "UPDATE grants SET cost_basis = '0.02' WHERE grant_id = 'paid'", "cost basis of grant paid"},

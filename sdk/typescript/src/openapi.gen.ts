@@ -698,6 +698,31 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/tenants/{tenant}/grants/{grant_id}/extend": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of the tenant. */
+                tenant: components["parameters"]["TenantPath"];
+                /** @description The id of the grant. */
+                grant_id: components["schemas"]["Id"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Give a grant a later end
+         * @description The grant keeps its id and all that is left of it or on hold; only its end, and with it its place in burn order, changes. A pending grant can be extended too. Refused with 409 for a grant that is used up, has ended or was taken back, that never ends, or that ends with its period (allowances and what is carried over of them), and with 400 for an end that is not later than the one it has.
+         */
+        post: operations["extendGrant"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/tenants/{tenant}/adjustments": {
         parameters: {
             query?: never;
@@ -2445,10 +2470,10 @@ export interface components {
             };
         };
         /**
-         * @description What an entry records. A grant takes effect (`grant`), or is issued for later (`schedule`). Units are used: `debit`, `capture`, `overage`. Units are reserved: `hold`, `extend`, `release`. Units are given back: `refund`, `unoverage`, `unowe`, `unsettle`, `closed_refund`. Units expire (`expire`), are taken back (`void`) or are corrected (`adjust_up`, `adjust_down`). Units move into the next period: `rollover_out`, `rollover_in`. Overage is forgiven (`forgive`), stays owed (`owe`) or is paid by the next allowance (`settle`). A denial is stored: `denial`.
+         * @description What an entry records. A grant takes effect (`grant`), or is issued for later (`schedule`). Units are used: `debit`, `capture`, `overage`. Units are reserved: `hold`, `extend`, `release`. Units are given back: `refund`, `unoverage`, `unowe`, `unsettle`, `closed_refund`. Units expire (`expire`), are taken back (`void`) or are corrected (`adjust_up`, `adjust_down`). Units move into the next period: `rollover_out`, `rollover_in`. Overage is forgiven (`forgive`), stays owed (`owe`) or is paid by the next allowance (`settle`). A grant ends later (`extend_grant`). A denial is stored: `denial`.
          * @enum {string}
          */
-        EntryKind: "grant" | "debit" | "overage" | "refund" | "unoverage" | "forgive" | "owe" | "settle" | "unowe" | "unsettle" | "closed_refund" | "expire" | "void" | "adjust_up" | "adjust_down" | "hold" | "capture" | "release" | "rollover_out" | "rollover_in" | "schedule" | "extend" | "denial";
+        EntryKind: "grant" | "debit" | "overage" | "refund" | "unoverage" | "forgive" | "owe" | "settle" | "unowe" | "unsettle" | "closed_refund" | "expire" | "void" | "adjust_up" | "adjust_down" | "hold" | "capture" | "release" | "rollover_out" | "rollover_in" | "schedule" | "extend" | "extend_grant" | "denial";
         /** @description A page of entries. */
         EntryList: {
             /** @description The page. */
@@ -2689,6 +2714,67 @@ export interface components {
             /** @description Required only if several meters have a grant of this id. */
             meter?: string;
             /** @description Decide and change nothing. */
+            dry_run?: boolean;
+        };
+        /** @description How long a grant is to last, and why. */
+        GrantExtensionRequest: {
+            /**
+             * Format: date-time
+             * @description No draws from this instant on; later than the grant's end. null for never.
+             */
+            expires_at: string | null;
+            reason: components["schemas"]["Reason"];
+            /** @description Required only if several meters have a grant of this id. */
+            meter?: string;
+            /** @description Decide and change nothing. */
+            dry_run?: boolean;
+        };
+        /** @description A grant whose end was moved. */
+        GrantExtension: {
+            /** @description The idempotency key; `dry-run` on a dry run without one. */
+            operation_id: string;
+            tenant: components["schemas"]["Id"];
+            meter: components["schemas"]["Id"];
+            /** @description Empty for the tenant itself. */
+            subject: string;
+            /** @description The grant. */
+            grant: string;
+            /**
+             * Format: int64
+             * @description What can be drawn of the grant until its new end; of a pending grant, its amount.
+             */
+            units: number;
+            /**
+             * Format: int64
+             * @description Units of the grant on hold. What comes back of them before the new end can be drawn again.
+             */
+            held: number;
+            /**
+             * Format: date-time
+             * @description The end before.
+             */
+            previous_expires_at: string;
+            /**
+             * Format: date-time
+             * @description The end after; null for never.
+             */
+            expires_at: string | null;
+            /**
+             * Format: int64
+             * @description Remaining of the balance, which an extension does not change.
+             */
+            remaining: number;
+            /**
+             * Format: int64
+             * @description The number of the balance's newest entry after the change.
+             */
+            seq: number;
+            /**
+             * Format: date-time
+             * @description The instant that the answer is about.
+             */
+            as_of: string;
+            /** @description Present and true when nothing was done. */
             dry_run?: boolean;
         };
         /** @description A correction of a balance. */
@@ -6906,6 +6992,55 @@ export interface operations {
         };
         responses: {
             200: components["responses"]["Changed"];
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["KeyForbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            422: components["responses"]["Impossible"];
+            429: components["responses"]["TooManyWrongKeys"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    extendGrant: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description 1 to 255 visible ASCII characters, new for every operation. The service does without it where `dry_run` is true; the contract asks for it always, so that no generated client can forget it. */
+                "Idempotency-Key": components["parameters"]["IdempotencyKeyHeader"];
+            };
+            path: {
+                /** @description The id of the tenant. */
+                tenant: components["parameters"]["TenantPath"];
+                /** @description The id of the grant. */
+                grant_id: components["schemas"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "expires_at": "2027-03-01T00:00:00Z",
+                 *       "reason": "paid late"
+                 *     }
+                 */
+                "application/json": components["schemas"]["GrantExtensionRequest"];
+            };
+        };
+        responses: {
+            /** @description The grant's end before and after; a replay returns the earlier answer, a dry run what would happen. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    "Idempotent-Replayed": components["headers"]["IdempotentReplayed"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["GrantExtension"];
+                };
+            };
             400: components["responses"]["Invalid"];
             401: components["responses"]["Unauthenticated"];
             403: components["responses"]["KeyForbidden"];

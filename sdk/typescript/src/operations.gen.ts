@@ -31,6 +31,7 @@ export const operationTable = {
   listGrants: {method: 'GET', path: '/v1/tenants/{tenant}/grants', query: ['meter', 'status', 'limit', 'cursor'], key: false, safe: true, pages: true},
   grant: {method: 'POST', path: '/v1/tenants/{tenant}/grants', query: [], key: true, safe: false, pages: false},
   voidGrant: {method: 'POST', path: '/v1/tenants/{tenant}/grants/{grant_id}/void', query: [], key: true, safe: false, pages: false},
+  extendGrant: {method: 'POST', path: '/v1/tenants/{tenant}/grants/{grant_id}/extend', query: [], key: true, safe: false, pages: false},
   adjust: {method: 'POST', path: '/v1/tenants/{tenant}/adjustments', query: [], key: true, safe: false, pages: false},
   listMeters: {method: 'GET', path: '/v1/meters', query: ['limit', 'cursor'], key: false, safe: true, pages: true},
   getMeter: {method: 'GET', path: '/v1/meters/{meter}', query: [], key: false, safe: true, pages: false},

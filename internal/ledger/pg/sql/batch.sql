@@ -348,6 +348,19 @@ WITH written AS (
 )
 SELECT 1 / (CASE WHEN count(*) = $8::bigint THEN 1 ELSE 0 END) FROM written;
 
+-- name: ExtendGrants
+-- Writes the later end of grants. $6 is the expected count, as the last parameter of UpdateBalances.
+WITH written AS (
+    UPDATE grants g
+    SET expires_at = n.expires_at
+    FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::timestamptz[])
+         AS n (tenant_id, meter, subject, grant_id, expires_at)
+    WHERE g.tenant_id = n.tenant_id AND g.meter = n.meter AND g.subject = n.subject AND g.grant_id = n.grant_id
+    -- citus: AND g.tenant_id = ANY ($1::text[])
+    RETURNING 1
+)
+SELECT 1 / (CASE WHEN count(*) = $6::bigint THEN 1 ELSE 0 END) FROM written;
+
 -- name: WriteHolds
 -- Inserts new holds and updates changed ones. The balances of their lines are locked.
 INSERT INTO holds (tenant_id, hold_id, subject, status, items, created_at, expires_at)

@@ -714,6 +714,31 @@ class Api:
             models.ChangeAnswer,
         )
 
+    def extend_grant(
+        self,
+        *,
+        tenant: str,
+        grant_id: str,
+        expires_at: datetime | str | None,
+        reason: str,
+        meter: str | None = None,
+        dry_run: bool | None = None,
+        key: str | None = None,
+    ) -> models.GrantExtension:
+        """Give a grant a later end.
+
+        The grant keeps its id and all that is left of it or on hold; only its end, and with it its place in burn order, changes.
+        A pending grant can be extended too. Refused with 409 for a grant that is used up, has ended or was taken back, that never
+        ends, or that ends with its period (allowances and what is carried over of them), and with 400 for an end that is not
+        later than the one it has.
+
+        Scope: admin. key: the Idempotency-Key; a new one if it is not given.
+        """
+        return self._transport.call(
+            Call("POST", "/v1/tenants/{tenant}/grants/{grant_id}/extend", path={"tenant": tenant, "grant_id": grant_id}, body={"expires_at": expires_at, "reason": reason, "meter": meter, "dry_run": dry_run}, key=key or new_key()),
+            models.GrantExtension,
+        )
+
     def adjust(
         self,
         *,

@@ -344,7 +344,7 @@ class BalanceList(Answer):
     next_cursor: str | None
 
 
-EntryKind = Literal["grant", "debit", "overage", "refund", "unoverage", "forgive", "owe", "settle", "unowe", "unsettle", "closed_refund", "expire", "void", "adjust_up", "adjust_down", "hold", "capture", "release", "rollover_out", "rollover_in", "schedule", "extend", "denial"]
+EntryKind = Literal["grant", "debit", "overage", "refund", "unoverage", "forgive", "owe", "settle", "unowe", "unsettle", "closed_refund", "expire", "void", "adjust_up", "adjust_down", "hold", "capture", "release", "rollover_out", "rollover_in", "schedule", "extend", "extend_grant", "denial"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -593,6 +593,24 @@ class ChangeAnswer(Answer):
     grant: str | None = None
     amount: int
     before: int
+    remaining: int
+    seq: int
+    as_of: datetime
+    dry_run: bool | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class GrantExtension(Answer):
+    """A grant whose end was moved."""
+    operation_id: str
+    tenant: str
+    meter: str
+    subject: str
+    grant: str
+    units: int
+    held: int
+    previous_expires_at: datetime
+    expires_at: datetime | None
     remaining: int
     seq: int
     as_of: datetime

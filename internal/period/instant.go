@@ -1,0 +1,51 @@
+package period
+
+import "time"
+
+// Earlier returns the earlier of two instants.
+func Earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// Later returns the later of two instants.
+func Later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
+
+// Micros cuts an instant to PostgreSQL's resolution.
+func Micros(t time.Time) time.Time {
+	if t.IsZero() {
+		return t
+	}
+	return t.UTC().Truncate(time.Microsecond)
+}
+
+// OrForever returns an instant, Forever for the zero time.
+func OrForever(t time.Time) time.Time {
+	if t.IsZero() {
+		return Forever
+	}
+	return t
+}
+
+// OrNil returns a pointer to an instant, nil for the zero time.
+func OrNil(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &t
+}
+
+// OrZero returns the instant in UTC, and the zero time for nil.
+func OrZero(t *time.Time) time.Time {
+	if t == nil {
+		return time.Time{}
+	}
+	return t.UTC()
+}
