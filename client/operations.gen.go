@@ -415,6 +415,15 @@ func (a *API) GetLimitOverride(ctx context.Context, rule string, tenant string, 
 	return ask[LimitOverride](ctx, a, &r, options)
 }
 
+// GetLimitShadow sends GET /v1/limits/{rule}/shadow: What a limit in shadow mode would have denied.
+func (a *API) GetLimitShadow(ctx context.Context, rule string, options ...Option) (*LimitShadow, error) {
+	r := call{
+		operation: "getLimitShadow", method: "GET", safe: true,
+		path: []segment{constant("/v1/limits/"), parameter("rule", rule), constant("/shadow")},
+	}
+	return ask[LimitShadow](ctx, a, &r, options)
+}
+
 // GetLimitStateQuery are the parameters of GetLimitState. Zero values are not sent.
 type GetLimitStateQuery struct {
 	Tenant  string // For a limit per tenant.
@@ -1728,7 +1737,7 @@ func (a *API) VoidGrant(ctx context.Context, tenant string, grantID string, body
 }
 
 // operations are the operationIds of the contract that have a method here.
-var operations = []string{"acquireLease", "adjust", "advanceTestClock", "applyCatalog", "captureHold", "chargeLimits", "check", "checkBatch", "consume", "createKey", "createPortalSession", "createWebhook", "debit", "debitBatch", "deleteBlock", "deleteBlockPrefix", "deleteLimit", "deleteLimitOverride", "deleteMeter", "deleteSubjectLimitOverride", "deleteWebhook", "endPortalSessions", "exportCatalog", "extendGrant", "extendHold", "getBalance", "getBlock", "getBlockPrefix", "getFeatures", "getGauge", "getHold", "getKey", "getLimit", "getLimitOverride", "getLimitState", "getLimitTop", "getMeter", "getOperation", "getPlan", "getRoll", "getSeal", "getSpec", "getSpecJSON", "getStatement", "getStatus", "getSubjectLimitOverride", "getTenant", "getTestClock", "getVerification", "getWebhook", "grant", "hold", "listAudit", "listBalances", "listBlocks", "listDeliveries", "listDenials", "listEntries", "listEvents", "listGaugeEntries", "listGauges", "listGrants", "listHolds", "listKeys", "listLimitOverrides", "listLimits", "listMeters", "listPeriods", "listPlans", "listSeals", "listStatements", "listTenants", "listTerms", "listUsage", "listVerifications", "listWebhooks", "patchTenant", "patchWebhook", "putBlock", "putBlockPrefix", "putLimit", "putLimitOverride", "putMeter", "putPlan", "putSubjectLimitOverride", "putTenant", "refund", "refundCharge", "releaseHold", "releaseLease", "renewLease", "replayWebhook", "resetLimit", "revokeKey", "rotateKey", "rotateWebhook", "setGauge", "startRoll", "startVerification", "testWebhook", "voidGrant"}
+var operations = []string{"acquireLease", "adjust", "advanceTestClock", "applyCatalog", "captureHold", "chargeLimits", "check", "checkBatch", "consume", "createKey", "createPortalSession", "createWebhook", "debit", "debitBatch", "deleteBlock", "deleteBlockPrefix", "deleteLimit", "deleteLimitOverride", "deleteMeter", "deleteSubjectLimitOverride", "deleteWebhook", "endPortalSessions", "exportCatalog", "extendGrant", "extendHold", "getBalance", "getBlock", "getBlockPrefix", "getFeatures", "getGauge", "getHold", "getKey", "getLimit", "getLimitOverride", "getLimitShadow", "getLimitState", "getLimitTop", "getMeter", "getOperation", "getPlan", "getRoll", "getSeal", "getSpec", "getSpecJSON", "getStatement", "getStatus", "getSubjectLimitOverride", "getTenant", "getTestClock", "getVerification", "getWebhook", "grant", "hold", "listAudit", "listBalances", "listBlocks", "listDeliveries", "listDenials", "listEntries", "listEvents", "listGaugeEntries", "listGauges", "listGrants", "listHolds", "listKeys", "listLimitOverrides", "listLimits", "listMeters", "listPeriods", "listPlans", "listSeals", "listStatements", "listTenants", "listTerms", "listUsage", "listVerifications", "listWebhooks", "patchTenant", "patchWebhook", "putBlock", "putBlockPrefix", "putLimit", "putLimitOverride", "putMeter", "putPlan", "putSubjectLimitOverride", "putTenant", "refund", "refundCharge", "releaseHold", "releaseLease", "renewLease", "replayWebhook", "resetLimit", "revokeKey", "rotateKey", "rotateWebhook", "setGauge", "startRoll", "startVerification", "testWebhook", "voidGrant"}
 
 // Errors by code, for errors.Is. docs/api.md says what each means, and what helps.
 var (

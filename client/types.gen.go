@@ -2475,6 +2475,66 @@ type LimitRequest struct {
 // LimitRouteKey Of a limit per route: `pattern` has one bucket for all routes that match `match.route`, `path` one for each route. `pattern` by default; without `match.route` each route has its own bucket.
 type LimitRouteKey string
 
+// LimitShadow What a limit in shadow mode would have denied.
+type LimitShadow struct {
+	// Rule An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
+	Rule ID `json:"rule"`
+
+	// Spans The last hour, day and week.
+	Spans []LimitShadowSpan `json:"spans"`
+}
+
+// LimitShadowLimit An enforced limit that denied requests which the shadow limit decided as well.
+type LimitShadowLimit struct {
+	// Denied The requests that it denied. If several limits denied one, it counts for the limit that asks for the longest wait.
+	Denied int64 `json:"denied"`
+
+	// Rule An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
+	Rule ID `json:"rule"`
+
+	// WouldDeny Of these the shadow limit would have denied so many as well.
+	WouldDeny int64 `json:"would_deny"`
+
+	// WouldPass The others, which would pass if the shadow limit replaced this one.
+	WouldPass int64 `json:"would_pass"`
+}
+
+// LimitShadowSpan What the limit would have done in a time.
+type LimitShadowSpan struct {
+	// From Its start.
+	From time.Time `json:"from"`
+
+	// Limits The enforced limits that denied requests which this limit decided as well. Those that denied the most come first.
+	Limits []LimitShadowLimit `json:"limits"`
+
+	// Span The name of the time, `hour`, `day` (24 hours) or `week` (7 days).
+	Span string `json:"span"`
+
+	// Tenants The number of tenants whose requests they were.
+	Tenants int64 `json:"tenants"`
+
+	// To Its end; that of the present minute.
+	To time.Time `json:"to"`
+
+	// Top The tenants with the most, the most first.
+	Top []LimitShadowTenant `json:"top"`
+
+	// WouldDeny Requests that were granted, and that the limit would have denied. So many more denials are to be expected if it is enforced.
+	WouldDeny int64 `json:"would_deny"`
+
+	// WouldDenyRefused Requests that were refused for another reason than a limit, an empty balance for one, and that it would have denied as well.
+	WouldDenyRefused int64 `json:"would_deny_refused"`
+}
+
+// LimitShadowTenant A tenant of whose requests the limit would have denied the most.
+type LimitShadowTenant struct {
+	// Tenant An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
+	Tenant ID `json:"tenant"`
+
+	// WouldDeny Its granted requests that the limit would have denied.
+	WouldDeny int64 `json:"would_deny"`
+}
+
 // LimitState How full a bucket is.
 type LimitState struct {
 	// BannedMs The time until the bucket's ban ends; absent if it is not banned.

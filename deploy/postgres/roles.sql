@@ -100,6 +100,7 @@ BEGIN
             ('verifications',     'SELECT, INSERT, UPDATE',         'SELECT'),
             ('denial_counts',     'SELECT, INSERT, UPDATE',         'SELECT'),
             ('denials_recent',    'SELECT, INSERT, UPDATE, DELETE', 'SELECT'),
+            ('shadow_counts',     'SELECT, INSERT, UPDATE',         'SELECT'),
             ('checkpoints',       'SELECT, INSERT, UPDATE, DELETE', 'SELECT'),
             ('full_pass',         'SELECT, INSERT, UPDATE, DELETE', 'SELECT'),
             -- written by commands of the owner

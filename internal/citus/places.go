@@ -45,6 +45,7 @@ func Tables() []TableIn {
 		{"sealed_heads", Distributed},
 		{"denial_counts", Distributed},
 		{"denials_recent", Distributed},
+		{"shadow_counts", Distributed},
 		{"entries", Distributed},
 		{"events", Distributed},
 		{"event_marks", Distributed},

@@ -4,8 +4,8 @@ import "github.com/prometheus/client_golang/prometheus"
 
 // metrics say what is not known of denials. How many there are is in quotasvc_decisions_total.
 type metrics struct {
-	counts, explanations, named prometheus.Counter
-	weeks                       prometheus.Gauge
+	counts, explanations, named, shadows prometheus.Counter
+	weeks                                prometheus.Gauge
 }
 
 func newMetrics(reg prometheus.Registerer) *metrics {
@@ -19,12 +19,16 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			Name: "quotasvc_denials_other_total",
 			Help: "Denials that are counted without their meter and rule, as (other): their tenant had too many of both in a minute.",
 		}),
+		shadows: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "quotasvc_shadow_counts_lost_total",
+			Help: "Requests that limits in shadow mode would have denied, or would have let pass instead of another limit, and that were not counted for want of room, of PostgreSQL or of a partition.",
+		}),
 		weeks: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "quotasvc_denials_partitions_ahead",
-			Help: "Weeks after the current one that have a partition for counts of denials. Below 0 denials are not counted.",
+			Help: "Weeks after the current one that have partitions for counts of denials and of shadow limits. Below 0 one of them is not counted.",
 		}),
 	}
-	reg.MustRegister(lost, m.named, m.weeks)
+	reg.MustRegister(lost, m.named, m.shadows, m.weeks)
 	return m
 }
 

@@ -3,6 +3,7 @@ package denial
 import (
 	"context"
 	"embed"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -69,6 +70,7 @@ type Config struct {
 // Recorder counts denials and keeps the last ones. A nil Recorder forgets them.
 type Recorder struct {
 	memory  *memory
+	shadows *shadows
 	pool    *pgxpool.Pool
 	cfg     Config
 	metrics *metrics
@@ -81,7 +83,7 @@ func Open(ctx context.Context, cfg Config) (*Recorder, error) {
 	if cfg.Every == 0 {
 		cfg.Every = flushEvery
 	}
-	r := &Recorder{memory: newMemory(), cfg: cfg, metrics: newMetrics(cfg.Metrics), cancel: func() {}}
+	r := &Recorder{memory: newMemory(), shadows: newShadows(), cfg: cfg, metrics: newMetrics(cfg.Metrics), cancel: func() {}}
 	conn, err := pgxpool.ParseConfig(cfg.DatabaseURL)
 	if err != nil {
 		return nil, fmt.Errorf("denials: database URL: %w", err)
@@ -152,11 +154,10 @@ func (r *Recorder) maintain(ctx context.Context) {
 	now := r.cfg.Clock.Now()
 	err := r.pool.AcquireFunc(ctx, func(c *pgxpool.Conn) error {
 		failed := Maintain(ctx, c.Conn(), now, r.cfg.Log)
-		all, err := partitions(ctx, c.Conn())
+		weeks, err := weeksLeft(ctx, c.Conn(), now)
 		if err != nil {
 			return err
 		}
-		weeks := ahead(all, now)
 		r.metrics.weeks.Set(float64(weeks))
 		if failed != nil {
 			level := slog.LevelInfo
@@ -176,6 +177,10 @@ func (r *Recorder) maintain(ctx context.Context) {
 
 // Flush stores what is noted. What cannot be stored stays in memory as far as it has room.
 func (r *Recorder) Flush(ctx context.Context) error {
+	return errors.Join(r.flushDenials(ctx), r.flushShadows(ctx))
+}
+
+func (r *Recorder) flushDenials(ctx context.Context) error {
 	taken := r.memory.take()
 	if len(taken) == 0 {
 		return nil
@@ -214,14 +219,21 @@ func (r *Recorder) store(ctx context.Context, tenants []string, of map[string]*n
 	if err != nil {
 		return false, err
 	}
-	kept, err = r.send(ctx, conn.Conn(), w)
+	add := func(ctx context.Context, tx pgx.Tx) error {
+		found, err := r.add(ctx, tx, w)
+		if err == nil {
+			r.tell(ctx, tx, found)
+		}
+		return err
+	}
+	kept, err = send(ctx, conn.Conn(), add)
 	if lacksPartition(err) {
-		if failed := makeWeeks(ctx, conn.Conn(), w.weeks(), r.cfg.Log); failed != nil {
+		if failed := countsTable.makeWeeks(ctx, conn.Conn(), weeksOf(w.minute), r.cfg.Log); failed != nil {
 			r.cfg.Log.Warn("denials are not counted: there is no partition for them: run `quotasvc migrate partitions` as the role that owns the tables", "error", failed)
 			r.metrics.miss(missed{counts: w.total()})
 			w.dropCounts()
 		}
-		kept, err = r.send(ctx, conn.Conn(), w)
+		kept, err = send(ctx, conn.Conn(), add)
 	}
 	if err != nil {
 		return kept, fmt.Errorf("store denials: %w", err)
@@ -238,18 +250,16 @@ func (n *noted) all() (lost missed) {
 	return lost
 }
 
-// send stores w in one transaction, and tells in it which limits refuse many requests. With an error, kept says that nothing was stored for sure.
-func (r *Recorder) send(ctx context.Context, conn *pgx.Conn, w *write) (kept bool, err error) {
+// send adds in one transaction. With an error, kept says that nothing was stored for sure.
+func send(ctx context.Context, conn *pgx.Conn, add func(context.Context, pgx.Tx) error) (kept bool, err error) {
 	tx, err := conn.Begin(ctx)
 	if err != nil {
 		return true, err
 	}
-	found, err := r.add(ctx, tx, w)
-	if err != nil {
+	if err := add(ctx, tx); err != nil {
 		_ = tx.Rollback(ctx) // or the connection is gone
 		return !faulty(err), err
 	}
-	r.tell(ctx, tx, found)
 	if err := tx.Commit(ctx); err != nil {
 		return undone(err), err
 	}

@@ -275,7 +275,7 @@ func TestMaintain_Weeks_MadeAndDropped(t *testing.T) {
 	}
 	defer conn.Release()
 	weeks := func() []string {
-		all, err := partitions(t.Context(), conn.Conn())
+		all, err := countsTable.partitions(t.Context(), conn.Conn())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -298,7 +298,7 @@ func TestMaintain_Weeks_MadeAndDropped(t *testing.T) {
 	if err := Maintain(t.Context(), conn.Conn(), later, log); err != nil {
 		t.Fatal(err)
 	}
-	first := partitionName(weekOf(later).Add(-week))
+	first := countsTable.partitionName(weekOf(later).Add(-week))
 	if got := weeks(); len(got) != weeksAhead+2 || got[0] != first || ahead(mustPartitions(t, conn), later) != weeksAhead {
 		t.Errorf("%v, want %s first", got, first)
 	}
@@ -316,7 +316,7 @@ func TestMaintain_Weeks_MadeAndDropped(t *testing.T) {
 		if err := Maintain(t.Context(), conn.Conn(), step.at, log); err != nil {
 			t.Fatal(err)
 		}
-		if kept := slices.Contains(weeks(), partitionName(weekOf(later))); kept != step.kept {
+		if kept := slices.Contains(weeks(), countsTable.partitionName(weekOf(later))); kept != step.kept {
 			t.Errorf("%s: kept is %v", step.at, kept)
 		}
 	}
@@ -341,7 +341,7 @@ func TestMaintain_OldExplanations_Forgotten(t *testing.T) {
 
 func mustPartitions(t *testing.T, conn *pgxpool.Conn) []partition {
 	t.Helper()
-	all, err := partitions(t.Context(), conn.Conn())
+	all, err := countsTable.partitions(t.Context(), conn.Conn())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -27,9 +27,17 @@ var monday = time.Date(1970, time.January, 5, 0, 0, 0, 0, time.UTC)
 // weekOf returns the start of the week of t, which is after 1970-01-05.
 func weekOf(t time.Time) time.Time { return monday.Add(t.Sub(monday).Truncate(week)) }
 
-func partitionName(start time.Time) string { return "denial_counts_" + start.Format("2006_01_02") }
+// weekly is a table with a partition for each week.
+type weekly string
 
-// partition is a part of denial_counts.
+const (
+	countsTable  weekly = "denial_counts"
+	shadowsTable weekly = "shadow_counts"
+)
+
+func (t weekly) partitionName(start time.Time) string { return string(t) + start.Format("_2006_01_02") }
+
+// partition is a part of such a table.
 type partition struct {
 	name     string
 	from, to time.Time
@@ -43,14 +51,32 @@ func Maintain(ctx context.Context, conn *pgx.Conn, now time.Time, log *slog.Logg
 	for i := -1; i <= weeksAhead; i++ {
 		starts = append(starts, start.Add(time.Duration(i)*week))
 	}
-	if err := makeWeeks(ctx, conn, starts, log); err != nil {
-		return err
+	for _, table := range []weekly{countsTable, shadowsTable} {
+		if err := table.makeWeeks(ctx, conn, starts, log); err != nil {
+			return err
+		}
+		if err := table.dropOld(ctx, conn, now, log); err != nil {
+			return err
+		}
 	}
-	return dropOld(ctx, conn, now, log)
+	return nil
 }
 
-func partitions(ctx context.Context, conn *pgx.Conn) ([]partition, error) {
-	rows, err := conn.Query(ctx, queries["Partitions"])
+// weeksLeft returns how many weeks after that of now have a partition in each table: see ahead.
+func weeksLeft(ctx context.Context, conn *pgx.Conn, now time.Time) (int, error) {
+	least := weeksAhead
+	for _, table := range []weekly{countsTable, shadowsTable} {
+		all, err := table.partitions(ctx, conn)
+		if err != nil {
+			return 0, err
+		}
+		least = min(least, ahead(all, now))
+	}
+	return least, nil
+}
+
+func (t weekly) partitions(ctx context.Context, conn *pgx.Conn) ([]partition, error) {
+	rows, err := conn.Query(ctx, queries["Partitions"], string(t))
 	if err != nil {
 		return nil, fmt.Errorf("list the partitions of denials: %w", err)
 	}
@@ -85,14 +111,14 @@ func covered(all []partition, at time.Time) bool {
 }
 
 // makeWeeks makes the partitions of the weeks that begin at starts, unless they exist.
-func makeWeeks(ctx context.Context, conn *pgx.Conn, starts []time.Time, log *slog.Logger) error {
+func (t weekly) makeWeeks(ctx context.Context, conn *pgx.Conn, starts []time.Time, log *slog.Logger) error {
 	for _, start := range starts {
-		name, made := partitionName(start), false
+		name, made := t.partitionName(start), false
 		err := pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
 			if _, err := tx.Exec(ctx, queries["PartitionLock"]); err != nil {
 				return err
 			}
-			all, err := partitions(ctx, conn)
+			all, err := t.partitions(ctx, conn)
 			if err != nil || covered(all, start) {
 				return err
 			}
@@ -100,9 +126,9 @@ func makeWeeks(ctx context.Context, conn *pgx.Conn, starts []time.Time, log *slo
 			// Attached as a table of its own: CREATE TABLE ... PARTITION OF would lock out flushes and lists. Citus passes each text on to the nodes.
 			for _, statement := range []string{
 				lockWait,
-				fmt.Sprintf("CREATE TABLE %s (LIKE denial_counts INCLUDING ALL)", name),
-				fmt.Sprintf("ALTER TABLE denial_counts ATTACH PARTITION %s FOR VALUES FROM ('%s') TO ('%s')",
-					name, start.Format(time.RFC3339), start.Add(week).Format(time.RFC3339)),
+				fmt.Sprintf("CREATE TABLE %s (LIKE %s INCLUDING ALL)", name, t),
+				fmt.Sprintf("ALTER TABLE %s ATTACH PARTITION %s FOR VALUES FROM ('%s') TO ('%s')",
+					t, name, start.Format(time.RFC3339), start.Add(week).Format(time.RFC3339)),
 			} {
 				if _, err := tx.Exec(ctx, statement); err != nil {
 					return err
@@ -121,8 +147,8 @@ func makeWeeks(ctx context.Context, conn *pgx.Conn, starts []time.Time, log *slo
 }
 
 // dropOld drops the partitions of weeks that ended longer than KeptFor ago.
-func dropOld(ctx context.Context, conn *pgx.Conn, now time.Time, log *slog.Logger) error {
-	all, err := partitions(ctx, conn)
+func (t weekly) dropOld(ctx context.Context, conn *pgx.Conn, now time.Time, log *slog.Logger) error {
+	all, err := t.partitions(ctx, conn)
 	if err != nil {
 		return err
 	}

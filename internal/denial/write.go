@@ -45,10 +45,10 @@ func writeOf(tenants []string, of map[string]*noted) (*write, error) {
 	return w, nil
 }
 
-// weeks returns the starts of the weeks that w has counts of.
-func (w *write) weeks() []time.Time {
+// weeksOf returns the starts of the weeks of some minutes.
+func weeksOf(minutes []time.Time) []time.Time {
 	var out []time.Time
-	for _, minute := range w.minute {
+	for _, minute := range minutes {
 		if start := weekOf(minute); !slices.ContainsFunc(out, start.Equal) {
 			out = append(out, start)
 		}

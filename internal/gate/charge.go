@@ -2,8 +2,6 @@ package gate
 
 import (
 	"context"
-	"crypto/hmac"
-	"crypto/sha256"
 	"encoding/binary"
 	"slices"
 	"strings"
@@ -67,6 +65,7 @@ func (g *Gate) Charge(ctx context.Context, req ChargeRequest) (Charged, error) {
 	g.metrics.decisions.WithLabelValues("charge", outcome(err, out.Replayed)).Inc()
 	if !req.DryRun {
 		g.refused(ctx, facts.plan, &req.Request, err)
+		g.shadowed(&req.Request, out.Limits, err)
 	}
 	return out, err
 }
@@ -205,15 +204,6 @@ func (s *ruleSet) named(req *Request, plan string, names []string) ([]*planRule,
 	}), nil
 }
 
-// times returns n times the cost, at most burst + debt + 1: more than the bucket can ever take.
-func (r *limitRule) times(cost, n int64) int64 {
-	most := max(r.compiled.Burst+1, min(r.compiled.Burst+r.compiled.Debt+1, ledger.MaxAmount))
-	if n > most/cost {
-		return most
-	}
-	return cost * n
-}
-
 // ChargeRefund is the answer to RefundCharge.
 type ChargeRefund struct {
 	Refunded bool // false: it was refunded before, or all its tokens have come back
@@ -266,13 +256,6 @@ func (g *Gate) RefundCharge(ctx context.Context, c *Charge) (ChargeRefund, error
 		return out, unavailable("the tokens may not have been given back; they come back with time", err)
 	}
 	return out, nil
-}
-
-// sumOf returns the HMAC-SHA256 of a text.
-func sumOf(key, text []byte) []byte {
-	mac := hmac.New(sha256.New, key)
-	mac.Write(text)
-	return mac.Sum(nil)
 }
 
 // ParseCharge returns the charge of an id. A text that no instance with the same key has issued is a *ledger.Error with CodeNotFound.

@@ -49,6 +49,7 @@ func (g *Gate) consume(ctx context.Context, req *Request) (Debited, error) {
 	}
 	out, err := g.consumeAs(ctx, req, &facts, exempt)
 	g.debited(ctx, facts.plan, req, out.Result, err)
+	g.shadowed(req, out.Limits, err)
 	return out, err
 }
 

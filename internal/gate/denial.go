@@ -12,16 +12,12 @@ import (
 
 // refused counts the refusal of a request of a tenant on plan, and notes it for whoever asks why. Other errors, and nil, do not count.
 func (g *Gate) refused(ctx context.Context, plan string, req *Request, err error) {
-	if err == nil {
+	code, refuses, ofPlan := refusalCode(err)
+	switch {
+	case !refuses:
 		return
-	}
-	code := CodeOf(err)
-	switch code { // all others are about the request or about the service
-	case CodeRateLimited, CodeCostExceedsCapacity, ledger.CodeQuotaExceeded, ledger.CodeCreditsExhausted, ledger.CodeMeterNotInPlan, ledger.CodeTenantSuspended:
+	case ofPlan:
 		g.business.Refused(g.tenants.catalog.Snapshot(), plan, string(code))
-	case CodeForbidden, CodeTooManyLimits: // not about the plan
-	default:
-		return
 	}
 	d := denial.Denial{
 		At: g.now(), Tenant: req.Tenant, Code: string(code), Rule: refusingRule(err), Subject: req.Subject, Route: req.Route,
@@ -37,6 +33,30 @@ func (g *Gate) refused(ctx context.Context, plan string, req *Request, err error
 		d.Meter, d.Required, d.Available = e.Denial.Limiting.Meter, e.Denial.Required, e.Denial.Available
 	}
 	g.denials.Note(&d)
+}
+
+// refusalCode returns the code of err, and whether it refuses a request for what the tenant's plan gives. All others are about the request or the service.
+func refusalCode(err error) (code ledger.Code, refuses, ofPlan bool) {
+	if err == nil {
+		return "", false, false
+	}
+	switch code = CodeOf(err); code {
+	case CodeRateLimited, CodeCostExceedsCapacity, ledger.CodeQuotaExceeded, ledger.CodeCreditsExhausted, ledger.CodeMeterNotInPlan, ledger.CodeTenantSuspended:
+		return code, true, true
+	default:
+		return code, code == CodeForbidden || code == CodeTooManyLimits, false
+	}
+}
+
+// shadowed counts what limits in shadow mode say about a request that was granted, or refused with err.
+func (g *Gate) shadowed(req *Request, verdicts []LimitVerdict, err error) {
+	for i := range verdicts {
+		if v := &verdicts[i]; v.Shadow && !req.DryRun {
+			if _, refuses, _ := refusalCode(err); refuses || err == nil {
+				g.denials.NoteShadow(&denial.Shadow{Tenant: req.Tenant, Rule: v.Rule, Refused: refuses, RefusedBy: refusingRule(err), Denies: !v.Allowed})
+			}
+		}
+	}
 }
 
 // refusingRule returns the limit that refused a request, of several the one that does so the longest; empty: no limit did.

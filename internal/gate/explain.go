@@ -54,9 +54,8 @@ func (g *Gate) ExplainLimit(ctx context.Context, l *catalog.Limit, tenant, subje
 	replicas := g.limiter.Replicas()
 	e := LimitExplanation{Override: r.overridden, Policy: limit.OnBackendError, Replicas: replicas.Count()}
 	if limit.Kind == rule.KindConcurrency {
-		e.Capacity, e.LeaseTTL = limit.Burst, limit.LeaseTTL()
+		e.Capacity, e.LeaseTTL, e.MaxTTL = limit.Burst, limit.LeaseTTL(), rule.MaxLeaseTTL+time.Second
 		e.Holders, e.Share = replicas.Share(limit.Burst)
-		e.MaxTTL = rule.MaxLeaseTTL + time.Second
 		e.Summary = fmt.Sprintf("%d at a time; a lease lasts %s unless it is renewed or names another TTL", limit.Burst, e.LeaseTTL)
 		return e, nil
 	}

@@ -98,8 +98,8 @@ func New(l *pg.Ledger, c *catalog.Catalog, limiter *ratelimit.Limiter, copies *b
 	})
 	return &Gate{
 		ledger: l, limiter: limiter, copies: copies, policy: copies.Policy(), tenants: newTenants(c, cfg, limiter.Forget), overrides: cfg.Overrides, metrics: metrics, log: cfg.Log, clock: cfg.Now,
-		business: business.New(cfg.Metrics), denials: cfg.Denials, memory: newMemory(), named: named, searching: make(chan struct{}, 1), once: cfg.Once, chargeIDs: ratelimit.NewReceiptIDs(sumOf(cfg.IDKey, []byte("charges"))),
-		leaseIDs: ratelimit.NewLeaseIDs(sumOf(cfg.IDKey, []byte("leases")), cfg.UnsignedUntil),
+		business: business.New(cfg.Metrics), denials: cfg.Denials, memory: newMemory(), named: named, searching: make(chan struct{}, 1), once: cfg.Once, chargeIDs: ratelimit.NewReceiptIDs(ratelimit.KeyFor(cfg.IDKey, "charges")),
+		leaseIDs: ratelimit.NewLeaseIDs(ratelimit.KeyFor(cfg.IDKey, "leases"), cfg.UnsignedUntil),
 		loader:   loader, refresher: newRefresher(loader),
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/quotasvc/quotasvc/internal/denial"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/ratelimit"
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
@@ -98,6 +99,9 @@ func (g *Gate) acquire(ctx context.Context, req *LeaseRequest) (Lease, error) {
 	}
 	out := g.leaseOf(&lease, p)
 	g.noteNames(p, ask.Dimension, &match)
+	if p.compiled.Shadow && !exempt && lease.Unknown && lease.Limit > 0 { // it was full
+		g.denials.NoteShadow(&denial.Shadow{Tenant: req.Tenant, Rule: p.compiled.ID, Denies: true})
+	}
 	if !lease.Held {
 		return out, &RateLimited{Violated: []string{p.compiled.ID}, RetryAfter: max(lease.RetryAfter, time.Millisecond), Verdicts: []LimitVerdict{out.Verdict}}
 	}

@@ -60,7 +60,7 @@ func (g *Gate) decideRules(
 	g.override(ctx, rules, facts, req.Subject)
 	ask := ratelimit.Request{Tenant: req.Tenant, Charges: make([]ratelimit.Charge, len(rules)), With: reads, Fresh: req.MaxStale != nil && *req.MaxStale <= 0}
 	for i, p := range rules {
-		ask.Charges[i] = ratelimit.Charge{Rule: &p.compiled, Dimension: p.dimension(req), Cost: p.times(p.cost(req), times)}
+		ask.Charges[i] = ratelimit.Charge{Rule: &p.compiled, Dimension: p.dimension(req), Cost: p.compiled.Times(p.cost(req), times)}
 		if p.zoneOfTenant {
 			ask.Charges[i].Zone = facts.zone
 		}
@@ -135,9 +135,8 @@ func closedRules(rules []*planRule) []string {
 func verdictOf(v *ratelimit.Verdict, p *planRule, degraded bool) LimitVerdict {
 	return LimitVerdict{
 		Rule: v.Rule.ID, Kind: v.Rule.Kind.String(), Replaces: p.replaces, Allowed: v.Allowed, Remaining: v.Remaining, Limit: v.Limit,
-		Policy: p.policy, Window: v.Rule.Kind.Windowed(),
-		RetryAfter: v.RetryAfter, Banned: v.Banned, Next: v.Next, Full: v.Reset, Delay: v.Delay, Charged: v.Charged, Shadow: v.Shadow, Never: v.Never,
-		Degraded: degraded,
+		Policy: p.policy, Window: v.Rule.Kind.Windowed(), RetryAfter: v.RetryAfter, Banned: v.Banned, Next: v.Next, Full: v.Reset, Delay: v.Delay,
+		Charged: v.Charged, Shadow: v.Shadow, Never: v.Never, Degraded: degraded,
 	}
 }
 

@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/singleflight"
 
+	"github.com/quotasvc/quotasvc/internal/balances"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/ledger/pg"
 )
@@ -104,7 +104,7 @@ func (l *loader) away() bool {
 // check asks the ledger. Other callers may share the answer: nobody may change it. Errors are *ledger.Error.
 // fresh: what the caller has been told before, also of its last debit, is part of the answer; so the read has not begun yet.
 func (l *loader) check(ctx context.Context, tenant, subject string, items []ledger.Item, fresh bool) (*ledger.CheckResult, error) {
-	key, shared := questionKey(tenant, subject, items), ""
+	key, shared := balances.QuestionKey(tenant, subject, items), ""
 	if fresh {
 		key += " fresh"
 		shared = key
@@ -231,22 +231,4 @@ func (l *loader) withdraw(q *question) bool {
 	}
 	l.waiting = slices.Delete(l.waiting, at, at+1)
 	return true
-}
-
-// questionKey returns a text that differs for different questions. Each string in it follows its length, so no ids can make
-// two questions look alike.
-func questionKey(tenant, subject string, items []ledger.Item) string {
-	key := make([]byte, 0, 128)
-	text := func(s string) {
-		key = strconv.AppendInt(key, int64(len(s)), 10)
-		key = append(key, ':')
-		key = append(key, s...)
-	}
-	text(tenant)
-	text(subject)
-	for i := range items {
-		text(items[i].Meter)
-		key = strconv.AppendInt(key, items[i].Amount, 10)
-	}
-	return string(key)
 }

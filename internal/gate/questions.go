@@ -24,7 +24,7 @@ func isNormal(d *ledger.Debit) bool {
 }
 
 // questionOf returns the name of d among refused questions.
-func questionOf(d *ledger.Debit) string { return questionKey(d.Tenant, d.Subject, d.Items) }
+func questionOf(d *ledger.Debit) string { return balances.QuestionKey(d.Tenant, d.Subject, d.Items) }
 
 // recallQuestion returns the refused question that d repeats; nil: none.
 func (m *memory) recallQuestion(d *ledger.Debit, now time.Time) *refusedQuestion {

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/quotasvc/quotasvc/internal/balances"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
@@ -19,7 +20,7 @@ type refresher struct {
 	loader *loader
 
 	mu      sync.Mutex
-	due     map[string]ledger.CheckRequest // by questionKey, at most loadBatchMax, including those that are being read
+	due     map[string]ledger.CheckRequest // by balances.QuestionKey, at most loadBatchMax, including those that are being read
 	running bool
 }
 
@@ -38,7 +39,7 @@ func (r *refresher) add(ctx context.Context, tenant, subject string, items []led
 	if len(r.due) == loadBatchMax {
 		return
 	}
-	key := questionKey(tenant, subject, items)
+	key := balances.QuestionKey(tenant, subject, items)
 	if _, known := r.due[key]; known {
 		return
 	}

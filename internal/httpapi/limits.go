@@ -11,6 +11,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/admission"
 	"github.com/quotasvc/quotasvc/internal/body"
 	"github.com/quotasvc/quotasvc/internal/catalog"
+	"github.com/quotasvc/quotasvc/internal/denial"
 	"github.com/quotasvc/quotasvc/internal/gate"
 	"github.com/quotasvc/quotasvc/internal/httpapi/answers"
 	"github.com/quotasvc/quotasvc/internal/httpapi/encoding"
@@ -199,6 +200,34 @@ func (s *Server) limitTop(rc *request) error {
 		return err
 	}
 	return rc.send(http.StatusOK, wire.LimitTop{Rule: name, Items: mapSlice(found, answers.TopItem), Incomplete: !complete})
+}
+
+// limitShadow answers with what a limit in shadow mode would have denied. One that nothing is known of must exist, in the catalogue or in a plan.
+func (s *Server) limitShadow(rc *request) error {
+	name, err := rc.idParameter("rule")
+	if err != nil {
+		return err
+	}
+	counts, err := denial.ReadShadow(rc.reporting(), s.history, s.ledger.Now(), name)
+	if err != nil {
+		return err
+	}
+	if !slices.ContainsFunc(counts, func(c denial.ShadowCount) bool { return c.Denies+c.DeniesRefused > 0 || len(c.Limits) > 0 }) {
+		if _, err := s.store.Limit(rc.ctx, name); err != nil && !s.ofAPlan(name) {
+			return err
+		}
+	}
+	return rc.send(http.StatusOK, answers.Shadow(name, counts))
+}
+
+// ofAPlan reports whether a plan has a limit named rule.
+func (s *Server) ofAPlan(rule string) bool {
+	for _, p := range s.catalog.Snapshot().Plans {
+		if _, ok := planLimit(p, rule); ok {
+			return true
+		}
+	}
+	return false
 }
 
 // listLimits answers with a page of rate limits.

@@ -98,6 +98,7 @@ func (s *Server) routes() []route {
 		{method: http.MethodPost, path: "/v1/limits/:rule/reset", scope: access.Admin, reach: oneTenant, handler: s.resetLimit},
 		{method: http.MethodGet, path: "/v1/limits/:rule/state", query: []string{"tenant", "subject", "route", "ip"}, scope: access.Read, reach: oneTenant, handler: s.limitState},
 		{method: http.MethodGet, path: "/v1/limits/:rule/top", query: []string{"limit"}, scope: access.Read, handler: s.limitTop},
+		{method: http.MethodGet, path: "/v1/limits/:rule/shadow", scope: access.Read, handler: s.limitShadow},
 		{method: http.MethodGet, path: "/v1/limits/:rule/overrides", query: []string{"limit", "cursor"}, scope: access.Read, reach: ownTenant, handler: s.listOverrides},
 		{method: http.MethodPut, path: "/v1/limits/:rule/overrides/:tenant", scope: access.Admin, reach: oneTenant, handler: s.putOverride},
 		{method: http.MethodGet, path: "/v1/limits/:rule/overrides/:tenant", scope: access.Read, reach: oneTenant, handler: s.getOverride},

@@ -68,6 +68,10 @@ func NewLeaseIDs(key []byte, unsignedUntil time.Time) *LeaseIDs {
 	return &LeaseIDs{sign: sumOf(key, []byte("sign")), block: block, unsignedUntil: unsignedUntil}
 }
 
+// KeyFor returns the key of a kind of ids, which is told by no id of another kind.
+func KeyFor(key []byte, kind string) []byte { return sumOf(key, []byte(kind)) }
+
+// sumOf returns the HMAC-SHA256 of a text.
 func sumOf(key, text []byte) []byte {
 	mac := hmac.New(sha256.New, key)
 	mac.Write(text)

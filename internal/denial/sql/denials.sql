@@ -49,13 +49,13 @@ SELECT r.items FROM denials_recent r WHERE r.tenant_id = $1;
 DELETE FROM denials_recent WHERE newest_at < $1;
 
 -- name: Partitions
--- Returns name, start and end of each week with a partition, oldest first.
+-- Returns name, start and end of each week with a partition in the table $1, oldest first.
 SELECT p.relname, p.bounds[1]::timestamptz, p.bounds[2]::timestamptz
 FROM (
     SELECT c.relname::text, regexp_match(pg_get_expr(c.relpartbound, c.oid), 'FROM \(''([^'']+)''\) TO \(''([^'']+)''\)') AS bounds
     FROM pg_inherits i
     JOIN pg_class c ON c.oid = i.inhrelid
-    WHERE i.inhparent = 'denial_counts'::regclass
+    WHERE i.inhparent = $1::text::regclass
 ) AS p
 WHERE p.bounds IS NOT NULL
 ORDER BY 2;

@@ -24,3 +24,18 @@ func denialOf(d *denial.Denial) wire.Denial {
 	}
 	return out
 }
+
+// Shadow returns what a limit in shadow mode would have denied.
+func Shadow(rule string, counts []denial.ShadowCount) wire.LimitShadow {
+	return wire.LimitShadow{Rule: rule, Spans: Map(counts, func(c *denial.ShadowCount) wire.LimitShadowSpan {
+		return wire.LimitShadowSpan{
+			Span: c.Span, From: c.From, To: c.To, WouldDeny: c.Denies, Tenants: c.Tenants, WouldDenyRefused: c.DeniesRefused,
+			Top: Map(c.Top, func(t *denial.ShadowTenant) wire.LimitShadowTenant {
+				return wire.LimitShadowTenant{Tenant: t.Tenant, WouldDeny: t.Denies}
+			}),
+			Limits: Map(c.Limits, func(l *denial.ShadowLimit) wire.LimitShadowLimit {
+				return wire.LimitShadowLimit{Rule: l.Rule, Denied: l.Denies + l.Passes, WouldDeny: l.Denies, WouldPass: l.Passes}
+			}),
+		}
+	})}
+}

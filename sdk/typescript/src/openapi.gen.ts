@@ -1138,6 +1138,29 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/limits/{rule}/shadow": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of the limit. */
+                rule: components["parameters"]["RulePath"];
+            };
+            cookie?: never;
+        };
+        /**
+         * What a limit in shadow mode would have denied
+         * @description How many requests the limit would have denied in the last hour, day and week, had it been enforced, of how many tenants, and how many requests the enforced limits denied that decide the same requests. Consumes, charges, authorizes and leases count; checks, dry runs and charges after the fact do not, nor do requests that failed (400 and 503). A request counts about a second after its answer, in the time in which the limit was in shadow mode. Counts are kept for 35 days at least, also of a limit that is enforced or deleted now. Limits of plans that have this id are added up. Keys that are bound to a tenant are refused.
+         */
+        get: operations["getLimitShadow"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/limits/{rule}/overrides": {
         parameters: {
             query?: never;
@@ -4055,6 +4078,74 @@ export interface components {
              * @description What a full bucket holds, by the numbers in force for the tenant.
              */
             limit: number;
+        };
+        /** @description What a limit in shadow mode would have denied. */
+        LimitShadow: {
+            rule: components["schemas"]["Id"];
+            /** @description The last hour, day and week. */
+            spans: components["schemas"]["LimitShadowSpan"][];
+        };
+        /** @description What the limit would have done in a time. */
+        LimitShadowSpan: {
+            /** @description The name of the time, `hour`, `day` (24 hours) or `week` (7 days). */
+            span: string;
+            /**
+             * Format: date-time
+             * @description Its start.
+             */
+            from: string;
+            /**
+             * Format: date-time
+             * @description Its end; that of the present minute.
+             */
+            to: string;
+            /**
+             * Format: int64
+             * @description Requests that were granted, and that the limit would have denied. So many more denials are to be expected if it is enforced.
+             */
+            would_deny: number;
+            /**
+             * Format: int64
+             * @description The number of tenants whose requests they were.
+             */
+            tenants: number;
+            /** @description The tenants with the most, the most first. */
+            top: components["schemas"]["LimitShadowTenant"][];
+            /**
+             * Format: int64
+             * @description Requests that were refused for another reason than a limit, an empty balance for one, and that it would have denied as well.
+             */
+            would_deny_refused: number;
+            /** @description The enforced limits that denied requests which this limit decided as well. Those that denied the most come first. */
+            limits: components["schemas"]["LimitShadowLimit"][];
+        };
+        /** @description A tenant of whose requests the limit would have denied the most. */
+        LimitShadowTenant: {
+            tenant: components["schemas"]["Id"];
+            /**
+             * Format: int64
+             * @description Its granted requests that the limit would have denied.
+             */
+            would_deny: number;
+        };
+        /** @description An enforced limit that denied requests which the shadow limit decided as well. */
+        LimitShadowLimit: {
+            rule: components["schemas"]["Id"];
+            /**
+             * Format: int64
+             * @description The requests that it denied. If several limits denied one, it counts for the limit that asks for the longest wait.
+             */
+            denied: number;
+            /**
+             * Format: int64
+             * @description Of these the shadow limit would have denied so many as well.
+             */
+            would_deny: number;
+            /**
+             * Format: int64
+             * @description The others, which would pass if the shadow limit replaced this one.
+             */
+            would_pass: number;
         };
         /** @description The bucket to empty. */
         ResetRequest: {
@@ -8020,6 +8111,38 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["LimitTop"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["KeyForbidden"];
+            404: components["responses"]["NotFound"];
+            429: components["responses"]["TooManyWrongKeys"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getLimitShadow: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of the limit. */
+                rule: components["parameters"]["RulePath"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The counts. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    "X-Quota-Report-Lag": components["headers"]["ReportLag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LimitShadow"];
                 };
             };
             400: components["responses"]["Invalid"];

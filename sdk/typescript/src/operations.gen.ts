@@ -57,6 +57,7 @@ export const operationTable = {
   resetLimit: {method: 'POST', path: '/v1/limits/{rule}/reset', query: [], key: false, safe: true, pages: false},
   getLimitState: {method: 'GET', path: '/v1/limits/{rule}/state', query: ['tenant', 'subject', 'route', 'ip'], key: false, safe: true, pages: false},
   getLimitTop: {method: 'GET', path: '/v1/limits/{rule}/top', query: ['limit'], key: false, safe: true, pages: false},
+  getLimitShadow: {method: 'GET', path: '/v1/limits/{rule}/shadow', query: [], key: false, safe: true, pages: false},
   listLimitOverrides: {method: 'GET', path: '/v1/limits/{rule}/overrides', query: ['limit', 'cursor'], key: false, safe: true, pages: true},
   getLimitOverride: {method: 'GET', path: '/v1/limits/{rule}/overrides/{tenant}', query: [], key: false, safe: true, pages: false},
   putLimitOverride: {method: 'PUT', path: '/v1/limits/{rule}/overrides/{tenant}', query: [], key: false, safe: true, pages: false},

@@ -1369,6 +1369,27 @@ class Api:
             models.LimitTop,
         )
 
+    def get_limit_shadow(
+        self,
+        *,
+        rule: str,
+    ) -> models.LimitShadow:
+        """What a limit in shadow mode would have denied.
+
+        How many requests the limit would have denied in the last hour, day and week, had it been enforced, of how many tenants,
+        and how many requests the enforced limits denied that decide the same requests. Consumes, charges, authorizes and leases
+        count; checks, dry runs and charges after the fact do not, nor do requests that failed (400 and 503). A request counts
+        about a second after its answer, in the time in which the limit was in shadow mode. Counts are kept for 35 days at least,
+        also of a limit that is enforced or deleted now. Limits of plans that have this id are added up. Keys that are bound to a
+        tenant are refused.
+
+        Scope: read.
+        """
+        return self._transport.call(
+            Call("GET", "/v1/limits/{rule}/shadow", path={"rule": rule}),
+            models.LimitShadow,
+        )
+
     def list_limit_overrides(
         self,
         *,

@@ -1036,6 +1036,42 @@ class LimitTop(Answer):
 
 
 @dataclass(frozen=True, kw_only=True)
+class LimitShadowTenant(Answer):
+    """A tenant of whose requests the limit would have denied the most."""
+    tenant: str
+    would_deny: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class LimitShadowLimit(Answer):
+    """An enforced limit that denied requests which the shadow limit decided as well."""
+    rule: str
+    denied: int
+    would_deny: int
+    would_pass: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class LimitShadowSpan(Answer):
+    """What the limit would have done in a time."""
+    span: str
+    from_: datetime = renamed("from", True)
+    to: datetime
+    would_deny: int
+    tenants: int
+    top: list[LimitShadowTenant]
+    would_deny_refused: int
+    limits: list[LimitShadowLimit]
+
+
+@dataclass(frozen=True, kw_only=True)
+class LimitShadow(Answer):
+    """What a limit in shadow mode would have denied."""
+    rule: str
+    spans: list[LimitShadowSpan]
+
+
+@dataclass(frozen=True, kw_only=True)
 class LimitOverrideList(Answer):
     """A page of overrides."""
     items: list[LimitOverride]

@@ -1,0 +1,25 @@
+package balances
+
+import (
+	"strconv"
+
+	"github.com/quotasvc/quotasvc/internal/ledger"
+)
+
+// QuestionKey returns a text that differs for different questions. Each string in it follows its length, so no ids can make
+// two questions look alike.
+func QuestionKey(tenant, subject string, items []ledger.Item) string {
+	key := make([]byte, 0, 128)
+	text := func(s string) {
+		key = strconv.AppendInt(key, int64(len(s)), 10)
+		key = append(key, ':')
+		key = append(key, s...)
+	}
+	text(tenant)
+	text(subject)
+	for i := range items {
+		text(items[i].Meter)
+		key = strconv.AppendInt(key, items[i].Amount, 10)
+	}
+	return string(key)
+}

@@ -1,0 +1,133 @@
+package denial
+
+import (
+	"cmp"
+	"hash/maphash"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// shadowKeysOfTenant bounds what is counted of a tenant between two flushes: it is decided by a handful of shadow limits. tenantsMax and keysMax bound all
+// tenants, as they bound those of denials: some 15 MB.
+const shadowKeysOfTenant = 400
+
+// Shadow is what a limit in shadow mode says about a request that was granted or refused. It is no denial.
+type Shadow struct {
+	At     time.Time // the ledger's time; zero: now
+	Tenant string
+	Rule   string // the limit in shadow mode
+
+	Refused   bool   // the request was
+	RefusedBy string // the limit that refused it; empty: it was refused for another reason, or granted
+	Denies    bool   // the limit would have denied it
+}
+
+// shadowKey is what is counted of a tenant.
+type shadowKey struct {
+	minute          int64  // Unix time in minutes
+	rule, refusedBy string // refusedBy: empty: the request was granted; Other: refused for another reason than a limit
+}
+
+// said is how many requests a limit would have denied and let pass.
+type said struct{ denies, passes int64 }
+
+func (s said) plus(more said) said { return said{s.denies + more.denies, s.passes + more.passes} }
+func (s said) total() int64        { return s.denies + s.passes }
+
+// shadowed is what is noted of one tenant.
+type shadowed map[shadowKey]said
+
+func (n shadowed) total() (all int64) {
+	for _, by := range n {
+		all += by.total()
+	}
+	return all
+}
+
+// sortedKeys returns the keys in the order in which their rows are written.
+func (n shadowed) sortedKeys() []shadowKey {
+	return slices.SortedFunc(maps.Keys(n), func(a, b shadowKey) int {
+		return cmp.Or(strings.Compare(a.rule, b.rule), cmp.Compare(a.minute, b.minute), strings.Compare(a.refusedBy, b.refusedBy))
+	})
+}
+
+// shadows is what was noted of shadow limits since the last flush. It has memory of its own: a flood of it takes no room from denials.
+type shadows struct {
+	seed   maphash.Seed
+	shards [shards]shadowShard
+}
+
+type shadowShard struct {
+	mu      sync.Mutex
+	tenants map[string]shadowed
+	keys    int // of all tenants
+}
+
+func newShadows() *shadows {
+	m := &shadows{seed: maphash.MakeSeed()}
+	for i := range m.shards {
+		m.shards[i].tenants = map[string]shadowed{}
+	}
+	return m
+}
+
+// note counts what a limit says, and returns how many requests had no room: 0 or 1.
+func (m *shadows) note(s *Shadow) (lost int64) {
+	by, refusedBy := said{denies: 1}, s.RefusedBy
+	switch {
+	case !s.Denies:
+		by = said{passes: 1}
+	case s.Refused && refusedBy == "":
+		refusedBy = Other
+	}
+	return m.add(s.Tenant, shadowKey{s.At.Unix() / 60, s.Rule, refusedBy}, by)
+}
+
+func (m *shadows) add(tenant string, k shadowKey, by said) (lost int64) {
+	s := &m.shards[maphash.String(m.seed, tenant)%shards]
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := s.tenants[tenant]
+	before, known := n[k]
+	if !known {
+		if n == nil && len(s.tenants) >= tenantsMax || len(n) >= shadowKeysOfTenant || s.keys >= keysMax {
+			return by.total()
+		}
+		if n == nil {
+			n = shadowed{}
+			s.tenants[strings.Clone(tenant)] = n
+		}
+		k.rule, k.refusedBy = strings.Clone(k.rule), strings.Clone(k.refusedBy)
+		s.keys++
+	}
+	n[k] = before.plus(by)
+	return 0
+}
+
+// take returns all that is noted, and forgets it.
+func (m *shadows) take() map[string]shadowed {
+	all := map[string]shadowed{}
+	for i := range m.shards {
+		s := &m.shards[i]
+		s.mu.Lock()
+		if len(s.tenants) > 0 {
+			maps.Copy(all, s.tenants)
+			s.tenants, s.keys = map[string]shadowed{}, 0
+		}
+		s.mu.Unlock()
+	}
+	return all
+}
+
+// restore notes again what was taken and could not be stored, and returns what had no room.
+func (m *shadows) restore(tenants map[string]shadowed) (lost int64) {
+	for tenant, n := range tenants {
+		for k, by := range n {
+			lost += m.add(tenant, k, by)
+		}
+	}
+	return lost
+}

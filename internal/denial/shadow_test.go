@@ -1,0 +1,248 @@
+package denial
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+)
+
+// shadow returns what is known of a limit at an instant, by span.
+func (b *bench) shadow(now time.Time, rule string) map[string]ShadowCount {
+	b.t.Helper()
+	counts, err := ReadShadow(b.t.Context(), b.reader, now, rule)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	by := map[string]ShadowCount{}
+	for _, c := range counts {
+		by[c.Span] = c
+	}
+	return by
+}
+
+// saysOf notes n requests.
+func saysOf(r *Recorder, n int, s Shadow) {
+	for range n {
+		r.NoteShadow(&s)
+	}
+}
+
+// What two instances have noted adds up, apart for what became of the requests. A request that passes with the limit as without it is not counted.
+func TestShadows_TwoInstances_AddUpByWhatBecameOfTheRequests(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, "acme", "globex")
+	other := b.open()
+	now := time.Now().UTC()
+	for i, r := range []*Recorder{b.Recorder, other, b.Recorder} {
+		saysOf(r, 10, Shadow{At: now, Tenant: "acme", Rule: "strict", Denies: true})
+		saysOf(r, 2, Shadow{At: now.Add(-5 * time.Minute), Tenant: "globex", Rule: "strict", Denies: true})
+		saysOf(r, 5, Shadow{At: now, Tenant: "acme", Rule: "strict", Refused: true, RefusedBy: "live", Denies: true})
+		saysOf(r, 7, Shadow{At: now, Tenant: "globex", Rule: "strict", Refused: true, RefusedBy: "live"})
+		saysOf(r, 1, Shadow{At: now, Tenant: "globex", Rule: "strict", Refused: true, RefusedBy: "other"})
+		saysOf(r, 3, Shadow{At: now, Tenant: "globex", Rule: "strict", Refused: true, Denies: true})
+		saysOf(r, 9, Shadow{At: now, Tenant: "globex", Rule: "strict", Refused: true})
+		saysOf(r, 9, Shadow{At: now, Tenant: "globex", Rule: "strict"})
+		saysOf(r, 9, Shadow{At: now, Tenant: "nobody", Rule: "strict", Denies: true})
+		saysOf(r, 4, Shadow{At: now, Tenant: "globex", Rule: "lax", Denies: true})
+		if i > 0 {
+			b.flush(r)
+		}
+	}
+	b.flush(b.Recorder)
+	got := b.shadow(now, "strict")
+	for span, c := range got {
+		want := ShadowCount{
+			Span: span, From: c.From, To: now.Add(time.Minute).Truncate(time.Minute), Denies: 36, Tenants: 2, Top: []ShadowTenant{{"acme", 30}, {"globex", 6}}, DeniesRefused: 9,
+			Limits: []ShadowLimit{{"live", 15, 21}, {"other", 0, 3}},
+		}
+		if diff := cmp.Diff(want, c); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", span, diff)
+		}
+	}
+	if len(got) != 3 {
+		t.Errorf("%+v", got)
+	}
+	if c := b.shadow(now, "nothing")["week"]; c.Denies != 0 || c.Tenants != 0 || len(c.Top)+len(c.Limits) != 0 {
+		t.Errorf("%+v", c)
+	}
+	// It is no denial.
+	if n := b.number("SELECT (SELECT count(*) FROM denial_counts) + (SELECT count(*) FROM denials_recent) + (SELECT count(*) FROM events)"); n != 0 {
+		t.Errorf("%d rows of denials", n)
+	}
+	if n := b.number("SELECT count(*) FROM shadow_counts WHERE tenant_id = 'nobody'"); n != 0 {
+		t.Errorf("%d rows of a tenant that does not exist", n)
+	}
+}
+
+// Each span begins to the minute, though a week is added up from hours.
+func TestReadShadow_Spans_BeginToTheMinute(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, "acme")
+	now := time.Now().UTC().Truncate(time.Hour).Add(25*time.Minute + 10*time.Second)
+	to := now.Truncate(time.Minute).Add(time.Minute)
+	for _, back := range []time.Duration{
+		time.Minute, 30 * time.Minute, time.Hour, time.Hour + time.Minute, 2 * time.Hour, 24 * time.Hour, 24*time.Hour + time.Minute, 3 * 24 * time.Hour, week, week + time.Minute,
+	} {
+		saysOf(b.Recorder, 1, Shadow{At: to.Add(-back), Tenant: "acme", Rule: "r", Denies: true})
+	}
+	b.flush(b.Recorder)
+	got := b.shadow(now, "r")
+	for span, want := range map[string]int64{"hour": 3, "day": 6, "week": 9} {
+		if c := got[span]; c.Denies != want || !c.To.Equal(to) {
+			t.Errorf("%s: %d requests in %s to %s, want %d", span, c.Denies, c.From, c.To, want)
+		}
+	}
+	if d := got["day"]; !d.From.Equal(to.Add(-24 * time.Hour)) {
+		t.Errorf("a day begins at %s", d.From)
+	}
+}
+
+// While PostgreSQL is away nothing is lost as far as there is room, and nothing is counted twice. Denials are stored though this cannot be.
+func TestShadows_TableAway_KeptInMemory_DenialsStored(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, "acme")
+	b.exec("ALTER TABLE shadow_counts RENAME TO gone")
+	now := time.Now().UTC()
+	for i := range 6 {
+		saysOf(b.Recorder, 20, Shadow{At: now, Tenant: "acme", Rule: "r", Denies: true})
+		b.Note(refusal("acme", now, i))
+		if err := b.Flush(t.Context()); err == nil {
+			t.Fatal("stored")
+		}
+	}
+	if n := b.number("SELECT sum(n) FROM denial_counts"); n != 6 {
+		t.Errorf("%d denials are stored", n)
+	}
+	b.exec("ALTER TABLE gone RENAME TO shadow_counts")
+	b.flush(b.Recorder)
+	b.flush(b.Recorder)
+	if c := b.shadow(now, "r")["hour"]; c.Denies != 120 {
+		t.Errorf("%+v", c)
+	}
+	if n := testutil.ToFloat64(b.metrics.shadows); n != 0 {
+		t.Errorf("%v are lost", n)
+	}
+}
+
+// Weeks are made in advance and dropped as those of denials are. Without one a role that may not make it counts nothing, and says so.
+func TestMaintain_ShadowWeeks_MadeAndDropped(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, "acme")
+	conn, err := b.pool.Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Release()
+	later := time.Now().Add(300 * 24 * time.Hour).UTC()
+	says := Shadow{At: later, Tenant: "acme", Rule: "r", Denies: true}
+	saysOf(b.Recorder, 4, says)
+	b.flush(b.Recorder)
+	if n := testutil.ToFloat64(b.metrics.shadows); n != 4 || b.number("SELECT count(*) FROM shadow_counts") != 0 {
+		t.Errorf("%v are lost", n)
+	}
+	if left, err := weeksLeft(t.Context(), conn.Conn(), later); err != nil || left != -1 {
+		t.Errorf("%d weeks, %v", left, err)
+	}
+	log := slog.New(slog.DiscardHandler)
+	if err := Maintain(t.Context(), conn.Conn(), later, log); err != nil {
+		t.Fatal(err)
+	}
+	if left, err := weeksLeft(t.Context(), conn.Conn(), later); err != nil || left != weeksAhead {
+		t.Errorf("%d weeks, %v", left, err)
+	}
+	saysOf(b.Recorder, 4, says)
+	b.flush(b.Recorder)
+	if c := b.shadow(later, "r")["hour"]; c.Denies != 4 {
+		t.Errorf("%+v", c)
+	}
+	if err := Maintain(t.Context(), conn.Conn(), weekOf(later).Add(week+KeptFor), log); err != nil {
+		t.Fatal(err)
+	}
+	if n := b.number("SELECT count(*) FROM shadow_counts"); n != 0 {
+		t.Errorf("%d rows are left", n)
+	}
+}
+
+// Whatever is noted, memory has its bounds, takes none of that of denials, and knows what had no room.
+func TestShadows_Flood_Bounded(t *testing.T) {
+	t.Parallel()
+	m := newShadows()
+	now := time.Now()
+	const all = 200_000
+	var lost int64
+	for i := range all {
+		lost += m.note(&Shadow{At: now.Add(time.Duration(i%7) * time.Minute), Tenant: fmt.Sprint("t", i%40_000), Rule: fmt.Sprint("r", i%11), Denies: true})
+	}
+	var one int64
+	for i := range 1000 {
+		one += m.note(&Shadow{At: now.Add(time.Duration(i) * time.Minute), Tenant: "t1", Rule: "r", Denies: true})
+	}
+	taken := m.take()
+	keys, counted := 0, int64(0)
+	for _, n := range taken {
+		keys += len(n)
+		counted += n.total()
+	}
+	if len(taken) > shards*tenantsMax || keys > shards*keysMax || len(taken["t1"]) > shadowKeysOfTenant {
+		t.Errorf("%d tenants, %d keys, %d of one", len(taken), keys, len(taken["t1"]))
+	}
+	if lost == 0 || one == 0 || counted+lost+one != all+1000 {
+		t.Errorf("%d counted, %d and %d lost", counted, lost, one)
+	}
+	if again := m.take(); len(again) != 0 {
+		t.Errorf("%d tenants are left", len(again))
+	}
+}
+
+// A flood adds to what is there: it makes nothing and asks nobody.
+func TestNoteShadow_KnownCount_AllocatesNothing(t *testing.T) {
+	b := &Recorder{shadows: newShadows(), cfg: Config{Clock: systemClock{}}}
+	at := time.Now()
+	note := func() {
+		b.NoteShadow(&Shadow{At: at, Tenant: "acme", Rule: "strict", Refused: true, RefusedBy: "live", Denies: true})
+		b.NoteShadow(&Shadow{Tenant: "acme", Rule: "strict"})
+	}
+	note()
+	if n := testing.AllocsPerRun(1000, note); n > 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+// A limit that would deny everybody, all the time: 20,000 tenants in each of four hours and three minutes of the last one. The answer stays short, and comes
+// in time.
+func TestReadShadow_ManyTenants_BoundedAndInTime(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	now := time.Now().UTC().Truncate(time.Hour).Add(30 * time.Minute)
+	const tenants = 20_000
+	// The minutes are of the hour before the present one: those are read by minute.
+	b.exec(`INSERT INTO shadow_counts (rule, every, since, tenant_id, refused_by, denies, passes)
+		SELECT 'all', 60, $1::timestamptz - h * interval '30 hours', 't' || i, '', 1 + (i = 7)::int, 0 FROM generate_series(1, $2::integer) AS i, generate_series(0, 4) AS h
+		UNION ALL
+		SELECT 'all', 1, $1::timestamptz - (2 + 3 * m) * interval '1 minute', 't' || i, 'live' || i % 40, 1, 1 FROM generate_series(1, $2::integer) AS i, generate_series(0, 2) AS m`,
+		now.Truncate(time.Hour), tenants)
+	b.exec("ANALYZE shadow_counts")
+	began := time.Now()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second) // about 0.3 s on two idle cores
+	defer cancel()
+	counts, err := ReadShadow(ctx, b.reader, now, "all")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%d rows were answered in %s", b.number("SELECT count(*) FROM shadow_counts"), time.Since(began))
+	for _, c := range counts {
+		hours := map[string]int64{"hour": 1, "day": 1, "week": 5}[c.Span]
+		if c.Denies != hours*(tenants+1) || c.Tenants != tenants || len(c.Top) != ShadowTop || c.Top[0] != (ShadowTenant{"t7", 2 * hours}) {
+			t.Errorf("%s: %d of %d tenants, %+v", c.Span, c.Denies, c.Tenants, c.Top)
+		}
+		limits := map[string]int{"hour": ShadowRefusers}[c.Span] // of longer spans those minutes are in hours
+		if len(c.Limits) != limits || limits > 0 && c.Limits[0].Denies+c.Limits[0].Passes != 2*3*tenants/40 {
+			t.Errorf("%s: %+v", c.Span, c.Limits)
+		}
+	}
+}

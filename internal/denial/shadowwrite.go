@@ -1,0 +1,127 @@
+package denial
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// The minutes that a row of shadow_counts is about.
+const (
+	everyMinute = 1
+	everyHour   = 60
+)
+
+// NoteShadow counts what a limit in shadow mode says about a request. It does not block. s and its texts are not kept.
+func (r *Recorder) NoteShadow(s *Shadow) {
+	if r == nil || !s.Denies && s.RefusedBy == "" { // with the limit as without it
+		return
+	}
+	if s.At.IsZero() {
+		s.At = r.cfg.Clock.Now()
+	}
+	r.missShadows(r.shadows.note(s))
+}
+
+func (r *Recorder) missShadows(lost int64) {
+	if lost > 0 {
+		r.metrics.shadows.Add(float64(lost))
+	}
+}
+
+// flushShadows stores what is noted of shadow limits, as flushDenials does with denials, in transactions of its own: neither fails for the other.
+func (r *Recorder) flushShadows(ctx context.Context) error {
+	taken := r.shadows.take()
+	if len(taken) == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, flushTimeout)
+	defer cancel()
+	for chunk := range slices.Chunk(slices.Sorted(maps.Keys(taken)), chunkTenants) {
+		kept, err := r.storeShadows(ctx, shadowRows(chunk, taken))
+		for _, tenant := range chunk {
+			switch {
+			case err == nil:
+				delete(taken, tenant)
+			case !kept:
+				r.missShadows(taken[tenant].total())
+				delete(taken, tenant)
+			}
+		}
+		if err != nil {
+			r.missShadows(r.shadows.restore(taken))
+			return fmt.Errorf("store what shadow limits would have denied: %w", err)
+		}
+	}
+	return nil
+}
+
+// storeShadows stores w in one transaction. With an error, kept says that nothing of it was stored for sure.
+func (r *Recorder) storeShadows(ctx context.Context, w *shadowWrite) (kept bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, chunkTimeout)
+	defer cancel()
+	conn, err := r.pool.Acquire(ctx)
+	if err != nil {
+		return true, err
+	}
+	defer conn.Release()
+	add := func(ctx context.Context, tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, queries["AddShadows"], w.tenant, w.rule, w.every, w.since, w.refusedBy, w.denies, w.passes)
+		return err
+	}
+	kept, err = send(ctx, conn.Conn(), add)
+	if !lacksPartition(err) {
+		return kept, err
+	}
+	if failed := shadowsTable.makeWeeks(ctx, conn.Conn(), weeksOf(w.since), r.cfg.Log); failed != nil {
+		r.cfg.Log.Warn("what shadow limits would have denied is not counted: there is no partition for it: run `quotasvc migrate partitions` as the role that owns the tables", "error", failed)
+		r.missShadows(w.total())
+		return true, nil
+	}
+	return send(ctx, conn.Conn(), add)
+}
+
+// shadowWrite are the rows of one transaction, by column.
+type shadowWrite struct {
+	tenant, rule, refusedBy []string
+	every                   []int16
+	since                   []time.Time
+	denies, passes          []int64
+}
+
+// shadowRows returns the rows of some tenants: those of minutes, and of hours.
+func shadowRows(tenants []string, of map[string]shadowed) *shadowWrite {
+	w := &shadowWrite{}
+	for _, tenant := range tenants {
+		w.add(tenant, everyMinute, of[tenant])
+		hours := shadowed{}
+		for k, by := range of[tenant] {
+			k.minute -= k.minute % everyHour
+			hours[k] = hours[k].plus(by)
+		}
+		w.add(tenant, everyHour, hours)
+	}
+	return w
+}
+
+func (w *shadowWrite) add(tenant string, every int16, of shadowed) {
+	for _, k := range of.sortedKeys() {
+		w.tenant, w.rule, w.refusedBy = append(w.tenant, tenant), append(w.rule, k.rule), append(w.refusedBy, k.refusedBy)
+		w.every, w.since = append(w.every, every), append(w.since, time.Unix(k.minute*60, 0).UTC())
+		w.denies, w.passes = append(w.denies, of[k].denies), append(w.passes, of[k].passes)
+	}
+}
+
+// total returns the number of requests.
+func (w *shadowWrite) total() (n int64) {
+	for i, every := range w.every {
+		if every == everyMinute {
+			n += w.denies[i] + w.passes[i]
+		}
+	}
+	return n
+}

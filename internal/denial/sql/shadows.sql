@@ -1,0 +1,38 @@
+-- What limits in shadow mode would have denied.
+
+-- name: AddShadows
+-- Adds to counts; one element of each array per count. Those of tenants that do not exist are left out. It locks the rows in the order of their key, so that
+-- instances do not wait for each other in a circle.
+INSERT INTO shadow_counts AS c (rule, every, since, tenant_id, refused_by, denies, passes)
+SELECT d.rule, d.every, d.since, t.tenant_id, d.refused_by, d.denies, d.passes
+FROM unnest($1::text[], $2::text[], $3::smallint[], $4::timestamptz[], $5::text[], $6::bigint[], $7::bigint[])
+    AS d (tenant_id, rule, every, since, refused_by, denies, passes)
+JOIN tenants t ON t.tenant_id = d.tenant_id AND t.tenant_id = ANY ($1::text[])
+ORDER BY d.rule, d.every, d.since, t.tenant_id, d.refused_by
+ON CONFLICT (rule, every, since, tenant_id, refused_by) DO UPDATE SET denies = c.denies + excluded.denies, passes = c.passes + excluded.passes;
+
+-- name: ShadowSums
+-- Returns for limit $1 from minute $2 to before $4 what became of the requests, how many of them it would have denied, how many it would have let pass, and of
+-- how many tenants they were; at most $5 rows: those of granted requests and of other reasons, then limits, the most
+-- requests first. $3 is the first hour from $2 on: before it minutes are read, after it hours.
+SELECT p.refused_by, sum(p.denies)::bigint, sum(p.passes)::bigint, count(*)
+FROM (
+    SELECT c.tenant_id, c.refused_by, sum(c.denies) AS denies, sum(c.passes) AS passes
+    FROM shadow_counts c
+    WHERE c.rule = $1::text AND (c.every = 1 AND c.since >= $2::timestamptz AND c.since < $3::timestamptz
+        OR c.every = 60 AND c.since >= $3::timestamptz AND c.since < $4::timestamptz)
+    GROUP BY c.tenant_id, c.refused_by
+) AS p
+GROUP BY p.refused_by
+ORDER BY p.refused_by NOT IN ('', '(other)'), sum(p.denies + p.passes) DESC, p.refused_by
+LIMIT $5::integer;
+
+-- name: ShadowTop
+-- Returns the $5 tenants of whose granted requests the limit would have denied the most in that time.
+SELECT c.tenant_id, sum(c.denies)::bigint
+FROM shadow_counts c
+WHERE c.rule = $1::text AND c.refused_by = '' AND (c.every = 1 AND c.since >= $2::timestamptz AND c.since < $3::timestamptz
+    OR c.every = 60 AND c.since >= $3::timestamptz AND c.since < $4::timestamptz)
+GROUP BY c.tenant_id
+ORDER BY sum(c.denies) DESC, c.tenant_id
+LIMIT $5::integer;

@@ -1,0 +1,165 @@
+package httpapi
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/quotasvc/quotasvc/internal/httpapi/forwarded"
+	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
+)
+
+// shadowOf returns what a limit would have denied in the last hour. Longer times have the same, of all that a test does.
+func (s *service) shadowOf(rule string) wire.LimitShadowSpan {
+	s.t.Helper()
+	s.check(s.denials.Flush(s.t.Context()))
+	var got wire.LimitShadow
+	s.call("GET", "/v1/limits/"+rule+"/shadow", "").want(200).into(&got)
+	if len(got.Spans) != 3 || got.Rule != rule {
+		s.t.Fatalf("%+v", got)
+	}
+	hour := got.Spans[0]
+	for i, name := range []string{"hour", "day", "week"} {
+		span := got.Spans[i]
+		if span.Span != name || !span.To.Equal(hour.To) || span.To.Sub(span.From) != []time.Duration{time.Hour, 24 * time.Hour, 7 * 24 * time.Hour}[i] {
+			s.t.Errorf("%+v", span)
+		}
+		span.Span, span.From, span.To = hour.Span, hour.From, hour.To
+		if diff := cmp.Diff(hour, span); diff != "" {
+			s.t.Errorf("%s differs from the hour: %s", name, diff)
+		}
+	}
+	return hour
+}
+
+// wantShadow compares what a limit would have denied.
+func (s *service) wantShadow(rule string, want wire.LimitShadowSpan) {
+	s.t.Helper()
+	got := s.shadowOf(rule)
+	got.Span, got.From, got.To = want.Span, want.From, want.To
+	if want.Top == nil {
+		want.Top = []wire.LimitShadowTenant{}
+	}
+	if want.Limits == nil {
+		want.Limits = []wire.LimitShadowLimit{}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		s.t.Errorf("%s (-want +got):\n%s", rule, diff)
+	}
+}
+
+// What a limit would have denied is counted by what became of the request. What is no denial for an enforced limit is none for it, and it is no denial itself.
+func TestLimitShadow_EachRequest_CountedByWhatBecameOfIt(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.catalogue()
+	s.tenant("other")
+	bucket := func(rate, route, mode string) string {
+		return fmt.Sprintf(`{"per":["tenant"],"kind":"token_bucket","rate":%q,"match":{"route":%q},"mode":%q}`, rate, route, mode)
+	}
+	s.limit("live", bucket("3/day", "/r", "enforce"))
+	s.limit("strict", bucket("1/day", "/r", "shadow"))
+	s.limit("lax", bucket("1000/day", "/r", "shadow"))
+	s.limit("quiet", bucket("1/day", "/q", "shadow"))
+	s.limit("jobs", `{"per":["tenant"],"kind":"concurrency","burst":1,"mode":"shadow"}`)
+	demand := func(tenant string, amount int, route, more string) string {
+		return fmt.Sprintf(`{"tenant":%q,"items":[{"meter":"calls","amount":%d}],"route":%q%s}`, tenant, amount, route, more)
+	}
+	for i, status := range []int{200, 200, 200, 429, 429} { // from the second on strict would deny; from the fourth on live does
+		s.send("/v1/consume", fmt.Sprint("r", i), demand("acme", 1, "/r", "")).want(status)
+	}
+	s.call("POST", "/v1/limits/charge", `{"tenant":"acme","route":"/r"}`).want(429)
+	for i := range 2 {
+		s.call("POST", "/v1/limits/charge", `{"tenant":"other","route":"/r"}`).want(200)
+		s.send("/v1/consume", fmt.Sprint("q", i), demand("acme", 1, "/q", "")).want(200)
+	}
+	gateway := []string{forwarded.HeaderTenant, "acme", forwarded.HeaderMeter, "calls", "X-Forwarded-Uri", "/q"}
+	s.call("GET", "/v1/authorize/traefik", "", gateway...).want(200)
+	s.send("/v1/consume", "much", demand("acme", 100, "/q", "")).want(429)
+	for i := range 3 {
+		s.send("/v1/leases", fmt.Sprint("l", i), `{"rule":"jobs","tenant":"acme"}`).want(201)
+	}
+	// None of these is a denial for a limit.
+	s.call("POST", "/v1/check", demand("acme", 1, "/r", "")).want(200)
+	s.call("POST", "/v1/check", demand("acme", 1, "/q", "")).want(200)
+	s.call("GET", "/v1/authorize/traefik", "", append(gateway, "X-Quota-Mode", "check")...).want(200)
+	s.send("/v1/consume", "dry", demand("acme", 1, "/r", `,"dry_run":true`)).want(429)
+	s.send("/v1/consume", "dry", demand("acme", 1, "/q", `,"dry_run":true`)).want(200)
+	s.call("POST", "/v1/limits/charge", `{"tenant":"acme","route":"/q","dry_run":true}`).want(200)
+	s.call("POST", "/v1/limits/charge", `{"tenant":"acme","route":"/q","after_the_fact":true}`).want(200)
+	s.send("/v1/consume", "bad", demand("acme", 0, "/q", "")).want(400)
+	s.send("/v1/consume", "nobody", demand("nobody", 1, "/q", "")).want(404)
+	s.send("/v1/leases", "l9", `{"rule":"jobs","tenant":"acme","dry_run":true}`)
+	s.call("POST", "/v1/check", demand("acme", 1, "/q", "")).want(200)
+
+	live := func(deny, pass int64) []wire.LimitShadowLimit {
+		return []wire.LimitShadowLimit{{Rule: "live", Denied: 3, WouldDeny: deny, WouldPass: pass}}
+	}
+	s.wantShadow("strict", wire.LimitShadowSpan{WouldDeny: 3, Tenants: 2, Top: []wire.LimitShadowTenant{{Tenant: "acme", WouldDeny: 2}, {Tenant: "other", WouldDeny: 1}}, Limits: live(3, 0)})
+	s.wantShadow("lax", wire.LimitShadowSpan{Limits: live(0, 3)})
+	s.wantShadow("quiet", wire.LimitShadowSpan{WouldDeny: 2, Tenants: 1, Top: []wire.LimitShadowTenant{{Tenant: "acme", WouldDeny: 2}}, WouldDenyRefused: 1})
+	s.wantShadow("jobs", wire.LimitShadowSpan{WouldDeny: 2, Tenants: 1, Top: []wire.LimitShadowTenant{{Tenant: "acme", WouldDeny: 2}}})
+	s.wantShadow("live", wire.LimitShadowSpan{})
+
+	// Denials are what they were: nothing of a limit in shadow mode.
+	list := s.denialsOf("acme", "")
+	counts := map[string]int64{}
+	for _, c := range list.Counts {
+		counts[c.Code+" "+c.Rule] += c.N
+	}
+	if diff := cmp.Diff(map[string]int64{"rate_limited live": 3, "quota_exceeded ": 1}, counts); diff != "" || len(list.Items) != 4 {
+		t.Errorf("%d denials: %s", len(list.Items), diff)
+	}
+	if list := s.denialsOf("other", ""); len(list.Items)+len(list.Counts) != 0 {
+		t.Errorf("%+v", list)
+	}
+	// What was counted stays with the name.
+	s.call("DELETE", "/v1/limits/strict", "").want(204)
+	if got := s.shadowOf("strict"); got.WouldDeny != 3 {
+		t.Errorf("%+v", got)
+	}
+}
+
+// Whom a block exempts from limits, a limit would not have denied.
+func TestLimitShadow_Exempt_NotCounted(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.catalogue()
+	s.limit("watch", `{"per":["tenant"],"kind":"token_bucket","rate":"1/day","mode":"shadow"}`)
+	s.limit("jobs", `{"per":["tenant"],"kind":"concurrency","burst":1,"mode":"shadow"}`)
+	s.call("PUT", "/v1/blocks/tenant/acme", `{"action":"allow"}`).want(201)
+	s.eventually("the block is known", func() bool {
+		_, exempt := s.server.catalog.Blocks().Find("acme", "", netip.Addr{}, time.Now())
+		return exempt
+	})
+	for i := range 3 {
+		s.debit(fmt.Sprint("d", i), "acme", "calls", 1).want(200)
+		s.call("POST", "/v1/limits/charge", `{"tenant":"acme"}`).want(200)
+		s.send("/v1/leases", fmt.Sprint("l", i), `{"rule":"jobs","tenant":"acme"}`).want(201)
+	}
+	s.wantShadow("watch", wire.LimitShadowSpan{})
+	s.wantShadow("jobs", wire.LimitShadowSpan{})
+}
+
+func TestLimitShadow_Requests_Refused(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.catalogue()
+	s.call("PUT", "/v1/plans/pro", `{"allowances":[],"limits":[{"rule":"own","per":["tenant"],"kind":"token_bucket","rate":"8/s","mode":"shadow"}]}`).want(201)
+	s.limit("r0", `{"per":["tenant"],"kind":"token_bucket","rate":"10/day"}`)
+	s.eventually("the plan is in the snapshot", func() bool { return s.server.catalog.Snapshot().Plans["pro"] != nil })
+	s.wantShadow("r0", wire.LimitShadowSpan{})
+	s.wantShadow("own", wire.LimitShadowSpan{})
+	for _, rule := range []string{"r1", "R0", strings.Repeat("r", 128)} {
+		s.call("GET", "/v1/limits/"+rule+"/shadow", "").problem(404, "not_found")
+	}
+	s.call("GET", "/v1/limits/r%3F/shadow", "").refused("rule")
+	s.call("GET", "/v1/limits/r0/shadow?limit=1", "").refused("limit")
+	s.as(s.newKey(`{"name":"bound","scopes":["read"],"tenant":"acme"}`), "GET", "/v1/limits/r0/shadow", "").problem(403, "forbidden")
+	s.as(s.newKey(`{"name":"user","scopes":["use"]}`), "GET", "/v1/limits/r0/shadow", "").problem(403, "forbidden")
+	s.as(s.newKey(`{"name":"reader","scopes":["read"]}`), "GET", "/v1/limits/r0/shadow", "").want(200)
+}
