@@ -148,7 +148,73 @@ func TestConsole_Catalogue_ShadowBesideLive(t *testing.T) {
 		c.do(t, 200, "POST", "/v1/consume", fmt.Sprintf("shadow-%d", i), object{"tenant": "acme", "route": "/r", "items": []object{{"meter": "api_calls", "amount": 1}}})
 	}
 	b.showsSoon("/console/catalogue", "acme: 2 of 2, it would deny")
-	b.get(200, "/console/catalogue", "Shadow rules beside live ones", "strict 1/h, burst 2 live 100/s, burst 2 route /r")
+	b.get(200, "/console/catalogue", "Shadow rules beside live ones", "strict 1/h, burst 2 live 100/s, burst 2 route /r", "What they would have denied")
+}
+
+// Whoever reads the page can decide whether a shadow rule is to be enforced: what it would have denied, of whom, beside what the live rule denied of the
+// same requests. It is remembered by all instances together, after they have ended.
+func TestConsole_Catalogue_WhatShadowRulesWouldHaveDenied(t *testing.T) {
+	t.Parallel()
+	env := backends(t)
+	before := serve(t, env)
+	before.setUp(t, 1000)
+	before.do(t, 201, "PUT", "/v1/tenants/globex", "", object{"plan": "basic"})
+	put := func(rule, rate, mode string) {
+		before.limit(t, rule, object{"per": []string{"tenant"}, "kind": "token_bucket", "rate": rate, "mode": mode, "match": object{"meter": "api_calls"}})
+	}
+	put("live", "5/h", "enforce")
+	put("strict", "2/h", "shadow")
+	put("lax", "100/h", "shadow")
+	use := func(in *instance, key, tenant string, statuses ...int) {
+		for i, status := range statuses {
+			in.do(t, status, "POST", "/v1/consume", fmt.Sprint(key, i), debitOf(tenant, "api_calls", 1))
+		}
+	}
+	use(before, "a", "acme", 200, 200, 200, 200, 200, 429, 429)
+	use(before, "g", "globex", 200, 200, 200)
+	before.stop() // it stores what it knows
+	in := serve(t, env)
+	c := &consoled{instance: in, console: in.line("console ")}
+	use(c.instance, "h", "globex", 200, 200, 429)
+	b := c.browser(t)
+	b.signIn(testKey)
+	const at = "/console/catalogue/shadow"
+	b.showsSoon(at, "strict last hour 6 requests of 2 tenants acme 3 globex 3 live 3: 3 it would deny as well, 0 it would let pass "+
+		"last day 6 requests of 2 tenants acme 3 globex 3 live 3: 3 it would deny as well, 0 it would let pass last week 6 requests of 2 tenants")
+	b.get(200, at, "lax last hour none live 3: 0 it would deny as well, 3 it would let pass")
+	b.get(200, "/console/catalogue", "What they would have denied in the last hour, day and week")
+	// No denial: live has denied three requests, and nobody another one.
+	if d := c.denials(t, "acme"); d.total() != 2 {
+		t.Errorf("%+v", d)
+	}
+	if page := b.get(200, "/console/tenants/globex/refusals", "live"); strings.Contains(page, "strict") {
+		t.Error("a shadow rule is among those that refuse")
+	}
+	secret, _ := c.key(t, "acme", "read")
+	b.signIn(secret)
+	if page := b.get(200, at); strings.Contains(page, "globex") {
+		t.Error("a key of acme sees globex")
+	}
+}
+
+// TestConsole_InChromium_ShadowCounts: the catalogue's page fetches them by itself.
+func TestConsole_InChromium_ShadowCounts(t *testing.T) {
+	t.Parallel()
+	c := newConsole(t)
+	c.limit(t, "strict", object{"per": []string{"tenant"}, "kind": "token_bucket", "rate": "1/h", "mode": "shadow", "match": object{"meter": "api_calls"}})
+	for i := range 4 {
+		c.do(t, 200, "POST", "/v1/consume", fmt.Sprint("k", i), debitOf("acme", "api_calls", 1))
+	}
+	eventually(t, "the requests are counted", func() bool {
+		return strings.Contains(string(c.do(t, 200, "GET", "/v1/limits/strict/shadow", "", nil).body), `"would_deny":3`)
+	})
+	b := newChromium(t, c)
+	b.signIn(testKey)
+	b.open("/console/catalogue")
+	b.shows("3 requests of 1 tenant")
+	b.shows("Shadow rules beside live ones")
+	b.accessible(axe(t))
+	b.clean()
 }
 
 // receiver is who is told by a webhook. It answers with a status, and counts calls.

@@ -306,7 +306,7 @@ func consolePages() []string {
 		"/console/", "/console/tenants", "/console/tenants?q=none", "/console/tenants/acme?meter=credits", "/console/tenants/acme/journal?meter=api_calls",
 		"/console/tenants/acme/statements/api_calls", "/console/tenants/acme/statements/api_calls/current",
 		"/console/explain", "/console/explain?tenant=acme&meter=credits&amount=150", "/console/explain?tenant=acme&meter=credits&amount=900",
-		"/console/tenants/acme/refusals", "/console/catalogue", "/console/catalogue/edit", "/console/webhooks", "/console/events", "/console/keys", "/console/audit", "/console/proof",
+		"/console/tenants/acme/refusals", "/console/catalogue", "/console/catalogue/shadow", "/console/catalogue/edit", "/console/webhooks", "/console/events", "/console/keys", "/console/audit", "/console/proof",
 		"/console/tenants/acme/correct/top-up?meter=credits", "/console/tenants/acme/correct/plan", "/console/tenants/acme/correct/block",
 	}
 }

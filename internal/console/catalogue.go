@@ -115,19 +115,29 @@ type shadowPair struct {
 	shadow *client.Limit
 	live   []*client.Limit
 	top    part[*client.LimitTop]
+	counts part[*client.LimitShadow]
 }
 
-// shadowPairs returns the shadow rules.
+// shadowPairs returns the shadow rules with their fullest buckets.
 func (v *catalogueView) shadowPairs() []shadowPair {
+	pairs := shadowPairs(v.limits.value.Items)
+	for i := range pairs {
+		pairs[i].top = v.tops[pairs[i].shadow.Rule]
+	}
+	return pairs
+}
+
+// shadowPairs returns the shadow rules among limits.
+func shadowPairs(limits []client.Limit) []shadowPair {
 	var pairs []shadowPair
-	for i := range v.limits.value.Items {
-		shadow := &v.limits.value.Items[i]
+	for i := range limits {
+		shadow := &limits[i]
 		if shadow.Mode != client.LimitModeShadow {
 			continue
 		}
-		p := shadowPair{shadow: shadow, top: v.tops[shadow.Rule]}
-		for j := range v.limits.value.Items {
-			if live := &v.limits.value.Items[j]; live.Mode == client.LimitModeEnforce && live.Match == shadow.Match && slices.Equal(live.Per, shadow.Per) {
+		p := shadowPair{shadow: shadow}
+		for j := range limits {
+			if live := &limits[j]; live.Mode == client.LimitModeEnforce && live.Match == shadow.Match && slices.Equal(live.Per, shadow.Per) {
 				p.live = append(p.live, live)
 			}
 		}

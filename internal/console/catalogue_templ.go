@@ -457,7 +457,7 @@ func cataloguePage(c *call, v *catalogueView) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = shadows(v).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = shadows(c, v).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

@@ -1032,7 +1032,7 @@ func plansSide(v *catalogueView) templ.Component {
 }
 
 // shadows shows each rule in shadow mode beside the live rules that decide the same requests.
-func shadows(v *catalogueView) templ.Component {
+func shadows(c *call, v *catalogueView) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -1050,7 +1050,7 @@ func shadows(v *catalogueView) templ.Component {
 		ctx = templ.InitializeContext(ctx)
 		ctx = templ.ClearChildren(ctx)
 		if pairs := v.shadowPairs(); len(pairs) > 0 {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 92, "<h2>Shadow rules beside live ones</h2><p class=\"dim\">A shadow rule counts and denies nothing. Its fullest buckets now show whom it would deny; <code>quotasvc_limit_decisions_total</code> with the outcome <code>would_deny</code> counts what it would have denied.</p><div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Shadow rules\"><table><thead><tr><th scope=\"col\">Shadow rule</th><th scope=\"col\">It would be</th><th scope=\"col\">Live now</th><th scope=\"col\">Applies to</th><th scope=\"col\">Fullest now</th></tr></thead> <tbody>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 92, "<h2>Shadow rules beside live ones</h2><p class=\"dim\">A shadow rule counts and denies nothing. Its fullest buckets now show whom it would deny next.</p><div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Shadow rules\"><table><thead><tr><th scope=\"col\">Shadow rule</th><th scope=\"col\">It would be</th><th scope=\"col\">Live now</th><th scope=\"col\">Applies to</th><th scope=\"col\">Fullest now</th></tr></thead> <tbody>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -1177,6 +1177,38 @@ func shadows(v *catalogueView) templ.Component {
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 105, "</tbody></table></div>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
+			}
+			if c.key.Tenant == "" {
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 106, "<section id=\"shadow-counts\" aria-label=\"What shadow rules would have denied\" hx-get=\"")
+				if templ_7745c5c3_Err != nil {
+					return templ_7745c5c3_Err
+				}
+				var templ_7745c5c3_Var57 string
+				templ_7745c5c3_Var57, templ_7745c5c3_Err = templruntime.NewAttributeExpression(path("catalogue", "shadow")).Resolve(ctx)
+				if templ_7745c5c3_Err != nil {
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `catalogueedit.templ`, Line: 225, Col: 116}
+				}
+				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ_7745c5c3_Var57)
+				if templ_7745c5c3_Err != nil {
+					return templ_7745c5c3_Err
+				}
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 107, "\" hx-trigger=\"load\" hx-select=\"#shadow-counts\" hx-swap=\"outerHTML\"><p><a href=\"")
+				if templ_7745c5c3_Err != nil {
+					return templ_7745c5c3_Err
+				}
+				var templ_7745c5c3_Var58 string
+				templ_7745c5c3_Var58, templ_7745c5c3_Err = templruntime.NewAttributeExpression(templ.SafeURL(path("catalogue", "shadow"))).ResolveURL(ctx)
+				if templ_7745c5c3_Err != nil {
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `catalogueedit.templ`, Line: 226, Col: 59}
+				}
+				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ_7745c5c3_Var58)
+				if templ_7745c5c3_Err != nil {
+					return templ_7745c5c3_Err
+				}
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 108, "\">What they would have denied in the last hour, day and week</a></p></section>")
+				if templ_7745c5c3_Err != nil {
+					return templ_7745c5c3_Err
+				}
 			}
 		}
 		return nil

@@ -147,6 +147,7 @@ func (c *Console) pages() map[string]page {
 		"POST " + tenant + "/correct/{what}":                 {show: sendCorrection, admin: true},
 		"GET " + tenant + "/refusals":                        {show: showRefusals},
 		"GET " + Prefix + "catalogue":                        {show: showCatalogue},
+		"GET " + Prefix + "catalogue/shadow":                 {show: showShadows},
 		"GET " + Prefix + "catalogue.yaml":                   {show: sendCatalogue, admin: true},
 		"GET " + Prefix + "catalogue/edit":                   {show: showCatalogueForm, admin: true},
 		"POST " + Prefix + "catalogue/edit":                  {show: sendCatalogueForm, admin: true, formMax: catalogueMax},
