@@ -215,6 +215,31 @@ func TestCommands_Denials_SayWhatWasRefused(t *testing.T) {
 	ended(t, env, 1, "tenant_not_found", "denials", "nobody")
 }
 
+func TestCommands_Shadow_SaysWhatALimitWouldHaveDenied(t *testing.T) {
+	t.Parallel()
+	in := serve(t, backends(t))
+	in.setUp(t, 100)
+	env := asks(in)
+	limit := func(rule, rate, mode string) {
+		in.limit(t, rule, object{"per": []string{"tenant"}, "kind": "token_bucket", "rate": rate, "mode": mode, "match": object{"meter": "api_calls"}})
+	}
+	limit("live", "3/h", "enforce")
+	limit("strict", "1/h", "shadow")
+	ended(t, env, 0, "LAST|WOULD DENY|hour|day|week|-", "shadow", "strict")
+	for i, status := range []int{200, 200, 200, 429} {
+		in.do(t, status, "POST", "/v1/consume", fmt.Sprint("k", i), debitOf("acme", "api_calls", 1))
+	}
+	eventually(t, "the requests are counted", func() bool {
+		status, stdout, _ := tool(t, env, "shadow", "strict")
+		return status == 0 && strings.Contains(strings.Join(strings.Fields(stdout), " "), "week 2 1 live 1 1 0 TENANT WOULD DENY, LAST week acme 2")
+	})
+	var got struct{ Spans []map[string]any }
+	if err := json.Unmarshal([]byte(ended(t, env, 0, "", "shadow", "strict", "--json")), &got); err != nil || len(got.Spans) != 3 {
+		t.Errorf("%+v %v", got, err)
+	}
+	ended(t, env, 1, "not_found", "shadow", "none")
+}
+
 func TestCommands_Events_ListedAndFollowed(t *testing.T) {
 	t.Parallel()
 	in := serve(t, backends(t))

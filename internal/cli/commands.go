@@ -10,6 +10,7 @@ type Commands struct {
 	Usage     usageCmd     `cmd:"" group:"Ask a running service" help:"Show what a tenant has used of a meter, over time."`
 	Statement statementCmd `cmd:"" group:"Ask a running service" help:"Show the statement of a period: what was granted, used and left."`
 	Denials   denialsCmd   `cmd:"" group:"Ask a running service" help:"Show why requests of a tenant were refused."`
+	Shadow    shadowCmd    `cmd:"" group:"Ask a running service" help:"Show what a limit in shadow mode would have denied."`
 	Events    eventsCmd    `cmd:"" group:"Ask a running service" help:"Show what has happened: thresholds, grants, plan changes."`
 	Listen    listenCmd    `cmd:"" group:"Ask a running service" help:"Forward events to an address of this machine, signed as webhooks are. For development."`
 	Export    exportCmd    `cmd:"" group:"Ask a running service" help:"Print the catalogue as catalog.yaml, without tenants."`
