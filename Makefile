@@ -245,7 +245,7 @@ test-tools: ## Install missing programs that only tests use: nginx, HAProxy, Chr
 
 .PHONY: console-pictures
 console-pictures: servers test-tools ## Make the pictures of docs/console.md and docs/portal.md again, in Chromium; look at them before you commit them
-	QUOTASVC_CONSOLE_PICTURES=$(CURDIR)/docs/img go test -v -count=1 -run '^Test(Console|Portal)_Screenshots$$' ./cmd/quotasvc
+	QUOTASVC_CONSOLE_PICTURES=$(CURDIR)/docs/img go test -v -count=1 -run '^TestConsole_Pictures$$' ./cmd/quotasvc
 
 .PHONY: test-sdk-go
 test-sdk: test-sdk-go

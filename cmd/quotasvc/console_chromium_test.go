@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -309,63 +308,6 @@ func consolePages() []string {
 		"/console/tenants/acme/refusals", "/console/catalogue", "/console/catalogue/shadow", "/console/catalogue/edit", "/console/webhooks", "/console/events", "/console/keys", "/console/audit", "/console/proof",
 		"/console/tenants/acme/correct/top-up?meter=credits", "/console/tenants/acme/correct/plan", "/console/tenants/acme/correct/block",
 	}
-}
-
-// TestConsole_Screenshots writes the pictures of docs/console.md, if asked: make console-pictures.
-func TestConsole_Screenshots(t *testing.T) {
-	dir := os.Getenv("QUOTASVC_CONSOLE_PICTURES")
-	if dir == "" {
-		t.Skip("pictures are made by make console-pictures")
-	}
-	c := newConsole(t, "QUOTASVC_WEBHOOK_ALLOW_PRIVATE=true")
-	c.furnish(t)
-	c.month(t)
-	c.refuse(t)
-	c.do(t, 200, "POST", "/v1/debits", "most", object{"tenant": "globex", "items": []object{{"meter": "api_calls", "amount": 9_500}}})
-	c.do(t, 202, "POST", "/v1/rolls", "", nil)
-	c.do(t, 202, "POST", "/v1/verifications", "", nil)
-	b := newChromium(t, c)
-	take := func(name, path string, width, height int64) {
-		t.Helper()
-		b.do(chromedp.EmulateViewport(width, height))
-		if path != "" {
-			b.open(path)
-		}
-		time.Sleep(300 * time.Millisecond) // fonts and charts
-		picture := result(b, chromedp.CaptureScreenshot())
-		if err := os.WriteFile(filepath.Join(dir, "console-"+name+".png"), picture, 0o644); err != nil { //nolint:gosec // for everybody
-			t.Fatal(err)
-		}
-	}
-	take("login", "/console/login", 900, 520)
-	b.signIn(testKey)
-	c.browserOf(t).showsSoon("/console/", "Mostly with acme")
-	c.browserOf(t).showsSoon("/console/", "done")
-	b.open("/console/")
-	b.shows("95 %")
-	take("overview", "", 1200, 880)
-	take("tenants", "/console/tenants?near=20&sort=remaining", 1200, 400)
-	take("tenant", "/console/tenants/acme?meter=api_calls", 1200, 1100)
-	result(b, chromedp.Evaluate[bool](`document.querySelector("#use").scrollIntoView(); true`))
-	take("use", "", 1200, 1000)
-	take("journal", "/console/tenants/acme/journal?meter=credits", 1200, 760)
-	take("statement", "/console/tenants/acme/statements/credits/current", 900, 860)
-	take("explain", "/console/explain?tenant=acme&meter=credits&amount=580", 1100, 760)
-	c.do(t, 429, "POST", "/v1/debits", "too-much", object{"tenant": "acme", "subject": "user-2", "items": []object{{"meter": "credits", "amount": 5_000}}})
-	c.browserOf(t).showsSoon("/console/tenants/acme/refusals", "There were not enough")
-	take("refusals", "/console/tenants/acme/refusals", 1200, 560)
-	take("audit", "/console/audit?tenant=acme", 1000, 620)
-	c.catalogueShots(t, b, take)
-	fields := "/console/tenants/acme/correct/top-up?meter=credits"
-	b.open(fields)
-	b.fill("amount", "500")
-	b.fill("reason", "goodwill, ticket 4711")
-	b.click("Preview")
-	b.shows("Nothing was changed yet")
-	take("topup", "", 1000, 640)
-	take("phone", "/console/tenants/acme?meter=credits", 390, 844)
-	b.dark("dark")
-	take("dark", "/console/tenants/acme?meter=credits", 1200, 900)
 }
 
 // browserOf returns a browser that is signed in.

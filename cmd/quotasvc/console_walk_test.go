@@ -86,7 +86,7 @@ func TestConsole_InChromium_SupportWalk(t *testing.T) {
 	b.fill("at", "14:05")
 	b.click("Show")
 	b.shows("This is one minute.")
-	b.shows("There were not enough units of ai_credits; only a grant brings more. It needed 2,500 credit, and ")
+	b.shows("There were not enough units of ai_credits; only a grant brings more. It needed 2,500 credits, and ")
 	b.until(`document.querySelectorAll("[aria-label=Refusals] tbody tr").length === 1 && document.querySelector("[aria-label=Refusals] tbody th").innerText.includes(" 14:05:")`)
 	b.answered("why acme was refused at 14:05")
 
@@ -118,7 +118,7 @@ func TestConsole_InChromium_SupportWalk(t *testing.T) {
 	result(b, chromedp.Evaluate[bool](`document.querySelector("[name=expires_at]").value = "`+friday.Format(time.DateOnly)+`T18:00"; true`))
 	b.question.steps++
 	b.click("Preview")
-	b.shows("12 credit 512 credit")
+	b.shows("12 credits 512 credits")
 	b.click("Top up")
 	b.shows("Done.")
 	b.shows("grant.create")

@@ -6,8 +6,6 @@ import (
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -127,27 +125,4 @@ func (b *tab) complains(text string) {
 	b.mu.Lock()
 	b.wrong = nil
 	b.mu.Unlock()
-}
-
-// TestPortal_Screenshots writes the pictures of docs/portal.md, if asked: make console-pictures.
-func TestPortal_Screenshots(t *testing.T) {
-	dir := os.Getenv("QUOTASVC_CONSOLE_PICTURES")
-	if dir == "" {
-		t.Skip("pictures are made by make console-pictures")
-	}
-	c := newConsole(t, "QUOTASVC_PORTAL_THEME=accent=#0a6b43,accent-dark=#5fd3a1", "QUOTASVC_PORTAL_NAME=Acme Cloud")
-	c.month(t)
-	c.do(t, 201, "PUT", "/v1/limits/search", "", object{"per": []string{"tenant"}, "kind": "token_bucket", "rate": "600/min", "burst": 100, "match": object{"route": "/search/*"}})
-	link := c.link(t, "acme", object{"return_url": "https://app.example/billing"})
-	for name, args := range map[string][]any{"portal": {int64(1000), int64(900), "light", "en"}, "portal-phone": {int64(390), int64(844), "dark", "de"}} {
-		b := newChromium(t, c, chromedp.Flag("lang", args[3]), chromedp.Flag("accept-lang", args[3]))
-		b.do(chromedp.EmulateViewport(args[0].(int64), args[1].(int64)))
-		b.dark(args[2].(string))
-		b.open(link)
-		b.open(strings.TrimPrefix(result(b, chromedp.Location()), b.at) + "?meter=credits")
-		time.Sleep(300 * time.Millisecond)                                                                                    // fonts
-		if err := os.WriteFile(filepath.Join(dir, name+".png"), result(b, chromedp.CaptureScreenshot()), 0o644); err != nil { //nolint:gosec // for everybody
-			t.Fatal(err)
-		}
-	}
 }

@@ -86,6 +86,8 @@ func everyText(a *client.Allowance) string {
 		return "" // a gauge
 	case client.AllowanceEveryOnce:
 		return "once"
+	case client.AllowanceEveryHour:
+		return "an hour"
 	default:
 		return "a " + string(a.Every)
 	}

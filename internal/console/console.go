@@ -140,6 +140,7 @@ func (c *Console) pages() map[string]page {
 		"GET " + tenant + "/usage.csv":                       {show: sendUsage},
 		"GET " + tenant + "/lists/{list}":                    {show: sendList},
 		"GET " + Prefix + "tenants.csv":                      {show: sendTenants},
+		"GET " + tenant + "/statements":                      {show: showStatements},
 		"GET " + tenant + "/statements/{meter}":              {show: showStatements},
 		"GET " + tenant + "/statements/{meter}/{period}":     {show: showStatement},
 		"GET " + tenant + "/statements/{meter}/{period}/csv": {show: sendStatement},

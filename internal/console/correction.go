@@ -2,6 +2,7 @@ package console
 
 import (
 	"crypto/rand"
+	"maps"
 	"net/http"
 	"slices"
 	"strconv"
@@ -52,6 +53,7 @@ type correctionView struct {
 	// replayed says that the form was sent before, and did nothing this time.
 	replayed bool
 	changes  []difference
+	plans    []string // that a form suggests
 	audit    *auditPreview
 	notes    []string
 }
@@ -93,8 +95,35 @@ func (c *call) openCorrection(given form) (*correctionView, error) {
 	if v.once = given.get("once"); v.once == "" {
 		v.once = "console-" + rand.Text()
 	}
-	t.meter = given.get("meter")
+	if t.meter = given.get("meter"); what.name == "plan" {
+		if list, err := c.ListPlans(c.ctx, client.ListPlansQuery{Limit: suggestionsMax}); err == nil { // without it nothing is suggested
+			for i := range list.Items {
+				v.plans = append(v.plans, list.Items[i].Plan)
+			}
+		}
+	}
 	return v, nil
+}
+
+// suggestionsMax is how many values a field suggests.
+const suggestionsMax = 200
+
+// suggested returns values that a field may have.
+func (v *correctionView) suggested(f field) []string {
+	switch f.name {
+	case "plan":
+		return v.plans
+	case "meter":
+		return v.counters()
+	default:
+		return nil
+	}
+}
+
+// counters returns the meters that are drawn down.
+func (v *tenantView) counters() []string {
+	all := slices.DeleteFunc(slices.Sorted(maps.Keys(v.units)), func(m string) bool { return slices.Contains(v.gaugeMeters, m) })
+	return all[:min(len(all), suggestionsMax)]
 }
 
 // showCorrection shows the form of a correction, with the fields of the path's query or of a kept form.

@@ -15,6 +15,9 @@ type statementsView struct {
 
 // showStatements lists the statements of a meter, the newest first.
 func showStatements(c *call) error {
+	if c.r.PathValue("meter") == "" {
+		return c.firstStatements()
+	}
 	t, err := c.readTenant()
 	if err != nil {
 		return err
@@ -26,6 +29,21 @@ func showStatements(c *call) error {
 		return err
 	}
 	return c.render(http.StatusOK, statementsPage(c, v))
+}
+
+// firstStatements leads to the statements of the tenant's first meter.
+func (c *call) firstStatements() error {
+	t, err := c.readTenant()
+	if err != nil {
+		return err
+	}
+	if t.readBalances(c); t.balance.err != nil {
+		return t.balance.err
+	}
+	if t.meter == "" {
+		return &failure{status: http.StatusNotFound, title: "There is no statement", detail: "The plan " + t.Plan + " grants nothing of any meter, and nothing was topped up. A statement is of a meter's period."}
+	}
+	return c.redirect(path("tenants", t.Tenant.Tenant, "statements", t.meter))
 }
 
 // statementView is the statement of one period.

@@ -2,7 +2,9 @@ package console
 
 import (
 	"encoding/json"
+	"maps"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -137,6 +139,41 @@ func compact(m map[string]any) string {
 		return ""
 	}
 	return string(text)
+}
+
+// said writes the data of an event for people: its members by name, numbers with their thousands apart, times in UTC. What is null is left out.
+func said(data map[string]any) string {
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(data)) {
+		var text string
+		switch value := data[name].(type) {
+		case nil:
+			continue
+		case string:
+			text = value
+			if at, err := time.Parse(time.RFC3339Nano, value); err == nil {
+				text = stamp(at, time.UTC)
+			}
+		case float64:
+			if text = formatFloat(value); value == float64(int64(value)) {
+				text = num(int64(value))
+			}
+		case json.Number:
+			if text = value.String(); !strings.ContainsAny(text, ".eE") {
+				if n, err := value.Int64(); err == nil {
+					text = num(n)
+				}
+			}
+		default:
+			raw, err := json.Marshal(value)
+			if err != nil {
+				continue
+			}
+			text = string(raw)
+		}
+		parts = append(parts, words(name)+" "+text)
+	}
+	return strings.Join(parts, " \u00b7 ")
 }
 
 // formatFloat writes a number without an exponent.

@@ -14,6 +14,14 @@ const (
 	credits = "ai_credits"
 )
 
+// seats is a gauge that the story adds: it is set, not used up.
+const seats = "seats"
+
+// features are those of a plan.
+func features(sso bool, upload int) client.Features {
+	return client.Features{"sso": sso, "max_upload_mb": upload}
+}
+
 // customer is a tenant of the story.
 type customer struct {
 	id, plan, zone string
@@ -38,16 +46,18 @@ func (s *story) begin(ctx context.Context) error {
 		return client.Allowance{Meter: calls, Amount: amount, Every: client.AllowanceEveryMonth, Anchor: client.AllowanceAnchorCalendar}
 	}
 	pro := monthly(100_000)
-	most := int64(10_000)
+	most, each := int64(10_000), int64(60_000)
+	pro.PerSubject = &each
 	pro.Overage = &client.Overage{Policy: client.OveragePolicyAllow, Cap: &most}
 	perTenant := []client.LimitPer{client.LimitPerTenant}
 	bucket := func(rate string, burst int64, mode client.LimitMode) client.LimitRequest {
 		return client.LimitRequest{Per: perTenant, Kind: client.LimitKindTokenBucket, Rate: rate, Burst: burst, Mode: mode, Match: client.LimitMatch{Route: "/render"}}
 	}
 	_, err := s.api.ApplyCatalog(ctx, client.CatalogRequest{
+		Meters: map[string]client.MeterRequest{seats: {Unit: "seats", Kind: client.MeterRequestKindGauge, Description: "People who may sign in"}},
 		Plans: map[string]client.PlanRequest{
-			"starter": {Allowances: []client.Allowance{monthly(20_000), prepaid}},
-			"pro":     {Allowances: []client.Allowance{pro, prepaid}},
+			"starter": {Allowances: []client.Allowance{monthly(20_000), prepaid, {Meter: seats, Amount: 5}}, Features: features(false, 50)},
+			"pro":     {Allowances: []client.Allowance{pro, prepaid, {Meter: seats, Amount: 25}}, Features: features(true, 500)},
 		},
 		Limits: map[string]client.LimitRequest{
 			"render":        bucket("10/s", 20, client.LimitModeEnforce),
@@ -135,6 +145,9 @@ func (s *story) events() map[int]func(context.Context) error {
 				grant{"umbrella", "invoice-1042", client.GrantRequestSourceTopup, 2_000, 0, "invoice 1042"},
 				grant{"hooli", "contract-7", client.GrantRequestSourceTopup, 9_000, 365, "yearly contract"})
 		},
+		24: func(ctx context.Context) error {
+			return s.seat(ctx, map[string]int64{"acme": 4, "globex": 5, "hooli": 18, "umbrella": 2})
+		},
 		6 * 24: func(ctx context.Context) error {
 			return s.grants(ctx, grant{"acme", "launch-gift", client.GrantRequestSourcePromo, 150, 30, "thanks for the launch"})
 		},
@@ -147,6 +160,7 @@ func (s *story) events() map[int]func(context.Context) error {
 			})
 			return err
 		},
+		26 * 24: func(ctx context.Context) error { return s.seat(ctx, map[string]int64{"acme": 9}) },
 		30 * 24: func(ctx context.Context) error {
 			_, err := s.api.Refund(ctx, client.RefundRequest{
 				Tenant: "acme", OperationID: fmt.Sprintf("demo-%d-acme", 29*24), Meter: credits, Amount: 5, Reason: "the picture was broken, ticket 1219",
@@ -158,6 +172,16 @@ func (s *story) events() map[int]func(context.Context) error {
 			return err
 		},
 	}
+}
+
+// seat sets how many people of tenants may sign in.
+func (s *story) seat(ctx context.Context, of map[string]int64) error {
+	for tenant, n := range of {
+		if _, err := s.api.SetGauge(ctx, tenant, seats, client.SetGaugeQuery{}, client.GaugeRequest{Value: n}, client.WithKey(fmt.Sprintf("demo-seats-%d", n))); err != nil {
+			return fmt.Errorf("seats of %s: %w", tenant, err)
+		}
+	}
+	return nil
 }
 
 // grant is a grant of credits.
