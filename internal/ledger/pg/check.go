@@ -5,6 +5,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
@@ -59,8 +61,99 @@ func callsOf(checks []*check) []*ledger.Call {
 	return calls
 }
 
-// checkTogether answers requests of different tenants from one view, or from several if some need further balances.
+// checkTogether answers requests of different tenants: those that need no more than the rows of their balances from these, the others from a
+// view.
 func (l *Ledger) checkTogether(ctx context.Context, open []*check) {
+	if open = l.checkRows(ctx, open); len(open) > 0 {
+		l.checkViews(ctx, open)
+	}
+}
+
+// checkRows answers the checks for which the rows of their balances are enough, as they are for most debits: no event is due, the head grant
+// covers the amount, and what the plan gives is known. It takes one round trip with two statements, a view has seven. It returns the checks that
+// need more. If a row cannot be read, these are all: a view finds out which.
+func (l *Ledger) checkRows(ctx context.Context, open []*check) (rest []*check) {
+	rows := make([]*check, 0, len(open))
+	calls := callsOf(open)
+	for i, c := range open {
+		if len(l.hints.KeysFor(calls[i:i+1])) > 0 { // the decision takes in further balances
+			rest = append(rest, c)
+			continue
+		}
+		rows = append(rows, c)
+	}
+	if len(rows) == 0 {
+		return rest
+	}
+	p := newPlan(callsOf(rows))
+	p.located = &ledger.Located{}
+	p.arrange()
+	var t *tx
+	err := l.onReader(ctx, func(ctx context.Context, conn *pgx.Conn) error {
+		t = &tx{ledger: l, conn: conn, batch: ledger.NewBatch()}
+		err := t.readRows(ctx, p)
+		if err != nil && !isUnreadable(err) {
+			return unavailable("read balances", err)
+		}
+		return err
+	})
+	switch {
+	case err == nil:
+	case isUnreadable(err):
+		return open
+	default:
+		for _, c := range rows {
+			c.out.Err = err
+		}
+		return rest
+	}
+	t.dropLacking(p)
+	for _, c := range rows {
+		if !t.answers(c) {
+			rest = append(rest, c)
+		}
+	}
+	return rest
+}
+
+// readRows reads the rows of the plan's balances and the clock, at one instant.
+func (t *tx) readRows(ctx context.Context, p *plan) error {
+	tenants, meters, subjects := columnsOf(p.keys)
+	out := &pgx.Batch{}
+	t.began = t.ledger.clock.Begin()
+	t.ledger.queueSnapshot(out)
+	out.Queue(t.ledger.sql["SelectBalances"], tenants, meters, subjects).Query(scanBalances(t.batch.Books))
+	out.Queue(t.ledger.sql["Clock"], slices.Compact(slices.Clone(tenants))).QueryRow(t.scanClock)
+	out.Queue("COMMIT")
+	return send(ctx, t.conn, out)
+}
+
+// dropLacking drops the books that lack grants or terms for a decision.
+func (t *tx) dropLacking(p *plan) {
+	for k, book := range t.batch.Books {
+		grants, terms := t.lacks(book, p.demand[k])
+		if grants || terms || !book.NextEvent.After(book.UpdatedAt) {
+			delete(t.batch.Books, k)
+		}
+	}
+}
+
+// answers answers a check, if the batch has all that it needs.
+func (t *tx) answers(c *check) bool {
+	for i := range c.request.Items {
+		if t.batch.Books[ledger.BalanceKey{Tenant: c.request.Tenant, Meter: c.request.Items[i].Meter}] == nil {
+			return false
+		}
+	}
+	result, next, err := t.batch.Check(c.request)
+	if next.Done() {
+		c.out.Result, c.out.Err = result, err
+	}
+	return next.Done()
+}
+
+// checkViews answers checks from one view, or from several if some need further balances.
+func (l *Ledger) checkViews(ctx context.Context, open []*check) {
 	p := newPlan(callsOf(open))
 	err := p.repeat(extraRounds, func() (lacks ledger.Next, err error) {
 		b, err := l.view(ctx, p, time.Time{})
@@ -84,8 +177,8 @@ func (l *Ledger) checkTogether(ctx context.Context, open []*check) {
 	err = uncomputable(err)
 	if half := len(open) / 2; half > 0 && ledger.CodeOf(err) == ledger.CodeInternal {
 		// Something is wrong with one of the balances. The others can be read.
-		l.checkTogether(ctx, open[:half])
-		l.checkTogether(ctx, open[half:])
+		l.checkViews(ctx, open[:half])
+		l.checkViews(ctx, open[half:])
 		return
 	}
 	for _, c := range open {

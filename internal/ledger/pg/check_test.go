@@ -3,12 +3,15 @@ package pg
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/jackc/pgx/v5/pgxpool"
 	"pgregory.net/rapid"
 
 	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
 // Each check of a batch, of one tenant or of many, gets the answer that it gets alone.
@@ -83,4 +86,110 @@ func TestCheckBatch_UnreadableBalance_FailsItsOwnCheckOnly(t *testing.T) {
 			t.Errorf("%s: %+v, %v", questions[i].Tenant, out.Result, out.Err)
 		}
 	}
+}
+
+// Checks that the rows of balances answer get the answer that a view gives.
+func TestCheckBatch_FromRows_AnswersAsView(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	at := time.Now().UTC().Add(-100 * time.Hour)
+	b.allowance("pro", "api_calls", 100, "month", "overage_policy = 'allow', overage_cap = 5")
+	b.allowance("pro", "exports", 4, "once", "")
+	b.allowance("team", "api_calls", 20, "month", "per_subject = 6")
+	b.allowance("small", "api_calls", 3, "day", "")
+	b.meter("credits", "nothing")
+	tenants := []string{"nobody"}
+	for i := range 9 {
+		tenant := fmt.Sprint("t", i)
+		tenants = append(tenants, tenant)
+		b.signUp(tenant, []string{"pro", "team", "small"}[i%3])
+		if i < 6 {
+			b.mustDebit(debitOf(tenant, "k", 2))
+		}
+		if i%2 == 0 {
+			b.mustGrant(tenant, "g", "api_calls", int64(5*i+1))
+		}
+		if i%3 == 0 {
+			b.mustDebit(&ledger.Debit{Tenant: tenant, Key: "once", Items: []ledger.Item{{Meter: "exports", Amount: 1}}})
+		}
+	}
+	expiring := topupOf("t1", "e", "api_calls", 9)
+	expiring.ExpiresAt = time.Now().Add(time.Hour)
+	pending := topupOf("t2", "p", "api_calls", 9)
+	pending.EffectiveAt = time.Now().Add(time.Hour)
+	b.do(expiring, pending, &ledger.Hold{Tenant: "t3", Key: "h", HoldID: "h", TTL: time.Hour, Items: []ledger.Item{{Meter: "api_calls", Amount: 2}}})
+	question := rapid.Custom(func(rt *rapid.T) ledger.CheckRequest {
+		q := ledger.CheckRequest{Tenant: rapid.SampledFrom(tenants).Draw(rt, "tenant"), Subject: rapid.SampledFrom([]string{"", "u1"}).Draw(rt, "subject")}
+		for _, meter := range rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"api_calls", "exports", "credits", "nothing"}), 1, 2, rapid.ID).Draw(rt, "meters") {
+			q.Items = append(q.Items, ledger.Item{Meter: meter, Amount: rapid.Int64Range(0, 30).Draw(rt, "amount")})
+		}
+		return q
+	})
+	compare := func(what string) (fromRows int) {
+		rapid.Check(t, func(rt *rapid.T) {
+			q := question.Draw(rt, "question")
+			var row, view CheckOutcome
+			b.checkViews(t.Context(), []*check{{&q, &view}}) // it tells what the plan gives, too
+			rest := b.checkRows(t.Context(), []*check{{&q, &row}})
+			if row.Err != nil {
+				rt.Fatal(row.Err)
+			}
+			if len(rest) > 0 {
+				return
+			}
+			fromRows++
+			if diff := cmp.Diff(view, row, cmpopts.IgnoreFields(ledger.CheckResult{}, "AsOf"), cmpopts.IgnoreFields(ledger.BalanceCopy{}, "AsOf"),
+				cmpopts.IgnoreFields(ledger.Error{}, "AsOf", "RetryAfter", "Cause")); diff != "" {
+				rt.Fatalf("%s: %+v: view, rows:\n%s", what, q, diff)
+			}
+		})
+		return fromRows
+	}
+	if n := compare("at first"); n == 0 {
+		t.Error("no question was answered from rows: nothing was compared")
+	}
+	// A change of terms that applies at once ends periods without touching their balances. Another one ends those that have no end of their own.
+	b.exec(`INSERT INTO tenant_terms (tenant_id, effective_at, plan, anchor, timezone, immediate) SELECT tenant_id, clock_timestamp(), 'small', $1, 'UTC', tenant_id < 't2'
+		FROM tenants WHERE tenant_id IN ('t0', 't1', 't3', 't6')`, at)
+	b.exec("UPDATE tenants SET plan = 'small' WHERE tenant_id IN ('t0', 't1', 't3', 't6')")
+	compare("after a change of terms")
+}
+
+// A check whose balance says enough costs one round trip with two statements, alone or with others. The first of a plan reads its terms.
+func TestCheckBatch_OneRoundTrip_ForAllTenants(t *testing.T) {
+	testenv.NotOnCitus(t, "there is one for each shard group")
+	t.Parallel()
+	b := newBundle(t)
+	sent := &statements{}
+	cfg := b.readers.Config()
+	cfg.ConnConfig.Tracer = sent
+	traced, err := pgxpool.NewWithConfig(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.readers.Close()
+	b.readers = traced
+	var questions []ledger.CheckRequest
+	for i := range 64 {
+		tenant := fmt.Sprint("t", i)
+		b.simple(tenant, 10)
+		b.mustDebit(debitOf(tenant, "k", 1))
+		questions = append(questions, ledger.CheckRequest{Tenant: tenant, Items: []ledger.Item{{Meter: "api_calls", Amount: 1}}})
+	}
+	ask := func(questions []ledger.CheckRequest) []string {
+		t.Helper()
+		sent.take()
+		for i, out := range b.CheckBatch(t.Context(), questions) {
+			if out.Err != nil || !out.Result.Allowed {
+				t.Errorf("%s: %+v, %v", questions[i].Tenant, out.Result, out.Err)
+			}
+		}
+		return sent.take()
+	}
+	ask(questions[:1]) // what the plan gives
+	want := []string{
+		"round trip", "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", "SET LOCAL plan_cache_mode = force_generic_plan", b.sql["SelectBalances"], b.sql["Clock"], "COMMIT",
+	}
+	wantEqual(t, "statements of 64 checks", ask(questions), want)
+	wantEqual(t, "statements of one check", ask(questions[:1]), want)
 }

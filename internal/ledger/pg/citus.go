@@ -97,7 +97,7 @@ func divide[V any](l *Ledger, values []V, tenantOf func(V) string) [][]V {
 	var out [][]V
 	at := map[int]int{}
 	for _, v := range values {
-		group := l.cluster.Groups.Of(tenantOf(v))
+		group := l.GroupOf(tenantOf(v))
 		i, known := at[group]
 		if !known {
 			i = len(out)
@@ -107,6 +107,14 @@ func divide[V any](l *Ledger, values []V, tenantOf func(V) string) [][]V {
 		out[i] = append(out[i], v)
 	}
 	return out
+}
+
+// GroupOf returns the shard group of a tenant. Without Citus it is 0 for all.
+func (l *Ledger) GroupOf(tenant string) int {
+	if l.cluster == nil {
+		return 0
+	}
+	return l.cluster.Groups.Of(tenant)
 }
 
 func tenantOfCall(c *ledger.Call) string { return c.ID.Tenant }

@@ -19,6 +19,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/clock"
 	"github.com/quotasvc/quotasvc/internal/lane"
 	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/ledger/hints"
 	"github.com/quotasvc/quotasvc/internal/ledger/jobs"
 	"github.com/quotasvc/quotasvc/internal/ledger/journal"
 	"github.com/quotasvc/quotasvc/internal/namedsql"
@@ -75,7 +76,7 @@ type Ledger struct {
 	breaker *breaker.Breaker
 	seed    maphash.Seed
 	metrics *metrics
-	hints   *hints
+	hints   *hints.Hints
 
 	clock *clock.Clock
 
@@ -97,7 +98,7 @@ func Open(ctx context.Context, cfg Config) (*Ledger, error) {
 	if cfg.Lanes < 1 || cfg.Lanes > 64 {
 		return nil, fmt.Errorf("ledger: Lanes is %d, allowed are 1 to 64", cfg.Lanes)
 	}
-	l := &Ledger{cfg: cfg, log: cfg.Log, seed: maphash.MakeSeed(), metrics: newMetrics(cfg.Metrics), hints: newHints(), clock: cfg.Clock}
+	l := &Ledger{cfg: cfg, log: cfg.Log, seed: maphash.MakeSeed(), metrics: newMetrics(cfg.Metrics), hints: hints.New(), clock: cfg.Clock}
 	var err error
 	if l.cluster, err = detectCitus(ctx, &cfg); err != nil {
 		return nil, err

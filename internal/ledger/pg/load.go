@@ -6,6 +6,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/ledger/hints"
 )
 
 // loading is what queueLoad has asked for. It is filled when the batch of statements is sent.
@@ -40,7 +41,7 @@ func (l *Ledger) queueLoad(out *pgx.Batch, grants, terms []ledger.BalanceKey, na
 }
 
 // attach gives the books what was read, and remembers the allowances of their plans.
-func (more *loading) attach(books map[ledger.BalanceKey]*ledger.Book, known *hints) {
+func (more *loading) attach(books map[ledger.BalanceKey]*ledger.Book, known *hints.Hints) {
 	for _, k := range more.grantKeys {
 		grants := more.grants[k]
 		for _, g := range more.named[k] {
@@ -56,7 +57,7 @@ func (more *loading) attach(books map[ledger.BalanceKey]*ledger.Book, known *hin
 		b.Timeline = ledger.NewTimeline(k, b.History, b.Plans)
 		if b.Plan != "" {
 			if b.Terms = ledger.AllowanceOf(k, more.reader.plans, b.Plan, b.PlanVersion); b.Terms != nil {
-				known.keepAllowance(k, b.Plan, b.PlanVersion, b.Terms)
+				known.KeepAllowance(k, b.Plan, b.PlanVersion, b.Terms)
 			}
 		}
 	}

@@ -50,6 +50,35 @@ func TestStatements_PlansOfEmptyTables_FitFullOnes(t *testing.T) {
 	}
 }
 
+// A check has generic plans as well, with the settings of the readers. A bitmap of one tenant's rows is no fault there.
+func TestChecks_PlansOfEmptyTables_FitFullOnes(t *testing.T) {
+	testenv.NotOnCitus(t, "a plan depends on its tenants there; TestCitus_Cluster looks at them")
+	t.Parallel()
+	b := newBundle(t)
+	conn, err := b.readers.Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Release()
+	if _, err := conn.Exec(t.Context(), "SET plan_cache_mode = force_generic_plan"); err != nil {
+		t.Fatal(err)
+	}
+	for name, ofTenants := range map[string]bool{ // the others read tables of the catalogue as well, which are small
+		"SelectBalances": true, "OpenGrants": true, "OpenHoldLines": true, "TenantTerms": true, "Clock": false, "PlanVersions": false, "WhyAbsent": false,
+	} {
+		plan := explain(t, conn.Conn(), name, b.sql[name])
+		for _, node := range plan.nodes {
+			bad := node.wrong()
+			if node.Type == "Bitmap Heap Scan" || !ofTenants && node.Type != "Seq Scan" {
+				bad = ""
+			}
+			if bad != "" {
+				t.Errorf("%s: %s in\n%s", name, bad, plan.text)
+			}
+		}
+	}
+}
+
 type queryPlan struct {
 	nodes []planNode
 	text  string

@@ -12,12 +12,13 @@ import (
 
 	"github.com/quotasvc/quotasvc/internal/events"
 	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/ledger/hints"
 	"github.com/quotasvc/quotasvc/internal/ledger/notice"
 	"github.com/quotasvc/quotasvc/internal/period"
 	"github.com/quotasvc/quotasvc/internal/trail"
 )
 
-// tx is one transaction of a batch on one connection of the writers.
+// tx is one transaction of a batch on one connection: of the writers, or of the readers for checks.
 type tx struct {
 	ledger *Ledger
 	conn   *pgx.Conn
@@ -112,7 +113,7 @@ func (l *Ledger) attempt(ctx context.Context, p *plan) (next ledger.Next, commit
 		}
 		next = t.batch.Decide(p.calls)
 		if next.All || len(next.More) > 0 {
-			l.hints.learn(next.More, p.calls)
+			l.hints.Learn(next.More, p.calls)
 			t.rollBack(ctx)
 			return nil
 		}
@@ -274,15 +275,11 @@ func (t *tx) insertMissing(ctx context.Context, tenants, meters, subjects []stri
 func (t *tx) readMore(ctx context.Context, p *plan) error {
 	var grants, terms []ledger.BalanceKey
 	for k, book := range t.batch.Books {
-		if book.Plan != "" {
-			book.Terms = t.ledger.hints.allowance(k, book.Plan, book.PlanVersion)
-		}
-		needsGrants, needsTerms := book.Lacks(t.batch.Now, t.termsChanged.Add(termsCommitMargin), p.demand[k])
-		cut := len(t.changedNow) > 0 && t.mayBeCut(book)
-		if needsTerms || cut || p.all {
+		needsGrants, needsTerms := t.lacks(book, p.demand[k])
+		if needsTerms || p.all {
 			terms = append(terms, k)
 		}
-		if (needsGrants || cut || p.all) && !t.unborn.has(k) {
+		if (needsGrants || p.all) && !t.unborn.has(k) {
 			grants = append(grants, k)
 		}
 	}
@@ -301,11 +298,21 @@ func (t *tx) readMore(ctx context.Context, p *plan) error {
 	return nil
 }
 
+// lacks gives the book what is known of its plan, and reports whether a decision that draws up to most needs its grants or terms as well.
+func (t *tx) lacks(book *ledger.Book, most int64) (grants, terms bool) {
+	if book.Plan != "" {
+		book.Terms = t.ledger.hints.Allowance(book.BalanceKey, book.Plan, book.PlanVersion)
+	}
+	grants, terms = book.Lacks(t.batch.Now, t.termsChanged.Add(termsCommitMargin), most)
+	cut := len(t.changedNow) > 0 && t.mayBeCut(book)
+	return grants || cut, terms || cut
+}
+
 // settle remembers which of the balances, whose terms were read, have an open period that takes no notice of its tenant's newest terms.
 func (t *tx) settle(keys []ledger.BalanceKey) {
 	for _, k := range keys {
 		if at, ok := t.changedNow[k.Tenant]; ok && t.batch.Books[k].Settled() {
-			t.ledger.hints.settle(k, settlement{t.batch.Books[k].Start, at})
+			t.ledger.hints.Settle(k, hints.Settlement{Start: t.batch.Books[k].Start, Terms: at})
 		}
 	}
 }
@@ -314,7 +321,7 @@ func (t *tx) settle(keys []ledger.BalanceKey) {
 // no notice of them.
 func (t *tx) mayBeCut(book *ledger.Book) bool {
 	at, ok := t.changedNow[book.Tenant]
-	return ok && !t.ledger.hints.isSettled(book.BalanceKey, settlement{book.Start, at}) && book.MayBeCut(at.Add(termsCommitMargin))
+	return ok && !t.ledger.hints.IsSettled(book.BalanceKey, hints.Settlement{Start: book.Start, Terms: at}) && book.MayBeCut(at.Add(termsCommitMargin))
 }
 
 // commit is the last round trip: it runs what out has already, writes the changes and commits. Then it hands the changed balances to the cache.

@@ -40,7 +40,7 @@ func (l *Ledger) viewOn(ctx context.Context, conn *pgx.Conn, p *plan, at time.Ti
 	tenants, meters, subjects := columnsOf(p.keys)
 	out := &pgx.Batch{}
 	began := l.clock.Begin()
-	out.Queue("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+	l.queueSnapshot(out)
 	if len(p.keys) > 0 {
 		out.Queue(l.sql["SelectBalances"], tenants, meters, subjects).Query(scanBalances(b.Books))
 	}
@@ -80,6 +80,16 @@ func (l *Ledger) viewOn(ctx context.Context, conn *pgx.Conn, p *plan, at time.Ti
 		return nil, uncomputable(err)
 	}
 	return b, nil
+}
+
+// queueSnapshot begins a transaction that sees one instant. Its statements have generic plans, like those of the writers: PostgreSQL would plan
+// some again each time, if the first ones of the connection named few balances, and that takes longer than to run them. On Citus each plan depends
+// on the tenants. The other statements of the readers have conditions that only a plan of their own can use.
+func (l *Ledger) queueSnapshot(out *pgx.Batch) {
+	out.Queue("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+	if l.cluster == nil {
+		out.Queue("SET LOCAL plan_cache_mode = force_generic_plan")
+	}
 }
 
 // isUnreadable reports whether a read failed because of what is stored, and not because PostgreSQL does not answer. A retry does not

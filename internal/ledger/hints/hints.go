@@ -1,4 +1,4 @@
-package pg
+package hints
 
 import (
 	"sync"
@@ -7,25 +7,23 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// hintsMax bounds the caches of this file. A full cache is emptied.
-const hintsMax = 50_000
+// most bounds each of the caches. A full cache is emptied.
+const most = 50_000
 
-// hints remembers what earlier batches have learned: which further balances the debits of a balance have needed, so that the next
-// batch locks them at once, and what plan versions give of meters. A wrong balance costs a lock that was not needed; a missing one costs
-// another transaction. Plan versions are immutable, so their allowances can be missing, but never wrong.
-type hints struct {
+// Hints is what earlier batches have learned. All methods may be called from any goroutine.
+type Hints struct {
 	mu       sync.Mutex
 	overflow map[ledger.BalanceKey][]ledger.BalanceKey // by the balance of an item: the balances of its overflow meter
 	capped   map[ledger.BalanceKey]struct{}            // balances of items whose plan caps subjects
 
 	termsMu    sync.RWMutex
 	allowances map[termsKey]*ledger.Allowance
-	settled    map[ledger.BalanceKey]settlement
+	settled    map[ledger.BalanceKey]Settlement
 }
 
-// settlement says that the open period that began at start was compared with the tenant's terms up to those that were made at terms and
+// Settlement says that the open period that began at Start was compared with the tenant's terms up to those that were made at Terms and
 // apply at once, and is not ended by any of them. Neither ever changes.
-type settlement struct{ start, terms time.Time }
+type Settlement struct{ Start, Terms time.Time }
 
 type termsKey struct {
 	meter   string
@@ -34,43 +32,44 @@ type termsKey struct {
 	version int32
 }
 
-func newHints() *hints {
-	return &hints{
+// New returns hints that know nothing.
+func New() *Hints {
+	return &Hints{
 		overflow: map[ledger.BalanceKey][]ledger.BalanceKey{}, capped: map[ledger.BalanceKey]struct{}{},
-		allowances: map[termsKey]*ledger.Allowance{}, settled: map[ledger.BalanceKey]settlement{},
+		allowances: map[termsKey]*ledger.Allowance{}, settled: map[ledger.BalanceKey]Settlement{},
 	}
 }
 
-// allowance returns what a plan version gives of the balance's meter, nil if that is not known.
-func (h *hints) allowance(k ledger.BalanceKey, plan string, version int32) *ledger.Allowance {
+// Allowance returns what a plan version gives of the balance's meter, nil if that is not known.
+func (h *Hints) Allowance(k ledger.BalanceKey, plan string, version int32) *ledger.Allowance {
 	h.termsMu.RLock()
 	defer h.termsMu.RUnlock()
 	return h.allowances[termsKey{meter: k.Meter, subject: k.Subject != "", plan: plan, version: version}]
 }
 
-// keepAllowance remembers what a plan version gives of the balance's meter.
-func (h *hints) keepAllowance(k ledger.BalanceKey, plan string, version int32, a *ledger.Allowance) {
+// KeepAllowance remembers what a plan version gives of the balance's meter.
+func (h *Hints) KeepAllowance(k ledger.BalanceKey, plan string, version int32, a *ledger.Allowance) {
 	h.termsMu.Lock()
 	defer h.termsMu.Unlock()
-	if len(h.allowances) >= hintsMax {
+	if len(h.allowances) >= most {
 		clear(h.allowances)
 	}
 	h.allowances[termsKey{meter: k.Meter, subject: k.Subject != "", plan: plan, version: version}] = a
 }
 
-// isSettled reports whether the balance's open period is known to take no notice of the tenant's terms.
-func (h *hints) isSettled(k ledger.BalanceKey, s settlement) bool {
+// IsSettled reports whether the balance's open period is known to take no notice of the tenant's terms.
+func (h *Hints) IsSettled(k ledger.BalanceKey, s Settlement) bool {
 	h.termsMu.RLock()
 	defer h.termsMu.RUnlock()
 	known, ok := h.settled[k]
-	return ok && known.start.Equal(s.start) && known.terms.Equal(s.terms)
+	return ok && known.Start.Equal(s.Start) && known.Terms.Equal(s.Terms)
 }
 
-// settle remembers that the balance's open period takes no notice of the tenant's terms.
-func (h *hints) settle(k ledger.BalanceKey, s settlement) {
+// Settle remembers that the balance's open period takes no notice of the tenant's terms.
+func (h *Hints) Settle(k ledger.BalanceKey, s Settlement) {
 	h.termsMu.Lock()
 	defer h.termsMu.Unlock()
-	if len(h.settled) >= hintsMax {
+	if len(h.settled) >= most {
 		clear(h.settled)
 	}
 	h.settled[k] = s
@@ -91,7 +90,8 @@ func spending(op ledger.Operation) (tenant, subject string, items []ledger.Item)
 	return "", "", nil
 }
 
-func (h *hints) keysFor(calls []*ledger.Call) []ledger.BalanceKey {
+// KeysFor returns the balances that calls are likely to need beside those that they name.
+func (h *Hints) KeysFor(calls []*ledger.Call) []ledger.BalanceKey {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if len(h.overflow)+len(h.capped) == 0 {
@@ -111,11 +111,11 @@ func (h *hints) keysFor(calls []*ledger.Call) []ledger.BalanceKey {
 	return out
 }
 
-// learn records that calls needed keys that were not locked.
-func (h *hints) learn(keys []ledger.BalanceKey, calls []*ledger.Call) {
+// Learn records that calls needed keys that were not locked.
+func (h *Hints) Learn(keys []ledger.BalanceKey, calls []*ledger.Call) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if len(h.overflow)+len(h.capped) >= hintsMax {
+	if len(h.overflow)+len(h.capped) >= most {
 		clear(h.overflow)
 		clear(h.capped)
 	}
