@@ -35,6 +35,7 @@ var mayImport = map[string][]string{
 	"internal/lane":                  {},
 	"internal/price":                 {"internal/bound"}, // pure
 	"internal/recent":                {},
+	"internal/waitlist":              {}, // pure
 	"internal/breaker":               {},
 	"internal/localstack":            {},
 	"internal/testenv":               {"internal/citus", "internal/localstack", "deploy/postgres", "migrations"},
@@ -86,7 +87,7 @@ var mayImport = map[string][]string{
 	"internal/roster":                {"internal/bound", "internal/catalog", "internal/ledger", "internal/ledger/history", "internal/ledger/pg", "internal/namedsql"},
 	"internal/denial":                {"internal/events", "internal/ledger", "internal/ledger/history", "internal/namedsql", "internal/pgpool"},
 	"internal/status":                {"internal/ledger", "internal/ledger/history", "internal/namedsql"},
-	"internal/gate":                  {"internal/address", "internal/balances", "internal/business", "internal/denial", "internal/trail", "internal/once", "internal/body", "internal/catalog", "internal/catalog/block", "internal/ledger", "internal/ledger/pg", "internal/override", "internal/ratelimit", "internal/ratelimit/rule", "internal/redisstore", "internal/parts", "internal/period", "internal/route", "internal/newcomer"},
+	"internal/gate":                  {"internal/address", "internal/balances", "internal/business", "internal/denial", "internal/trail", "internal/once", "internal/body", "internal/catalog", "internal/catalog/block", "internal/ledger", "internal/ledger/pg", "internal/override", "internal/ratelimit", "internal/ratelimit/rule", "internal/redisstore", "internal/parts", "internal/period", "internal/route", "internal/newcomer", "internal/waitlist"},
 
 	"internal/body":                 {"internal/bound", "internal/period"},
 	"internal/yamldoc":              {"internal/body"},

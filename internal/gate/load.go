@@ -2,9 +2,6 @@ package gate
 
 import (
 	"context"
-	"errors"
-	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -13,6 +10,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/balances"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/ledger/pg"
+	"github.com/quotasvc/quotasvc/internal/waitlist"
 )
 
 const (
@@ -20,8 +18,22 @@ const (
 	// wait, and eight reads leave most of the pool to other work.
 	defaultLoadsMax = 8
 
+	// promptLoads is how many reads run at once before checks wait for each other: with more, each read has fewer questions. With 128
+	// callers, two had 13 to 26 questions each and took half as much of PostgreSQL as eight, which had 7.
+	promptLoads = 2
+
+	// lateAfter is how long a check waits for these reads before it may begin another one. A read of a full batch takes a few milliseconds;
+	// one that takes longer meets a balance with much to work off, or a lock, and other checks do not wait for that.
+	lateAfter = 25 * time.Millisecond
+
 	// loadBatchMax bounds the questions of one read. A read of 64 takes 4 ms: 15 times the throughput of reads of one.
 	loadBatchMax = 64
+
+	// loadShare bounds the questions of one tenant in a read while other tenants wait.
+	loadShare = loadBatchMax / 4
+
+	// loadQueueMax bounds the questions that wait, about as many as are read within the budget, and loadQueueShare those of one tenant.
+	loadQueueMax, loadQueueShare = 10_000, 2_500
 
 	// defaultLoadBudget bounds a check's wait for a slot and its read together. A slower check is of no use.
 	defaultLoadBudget = time.Second
@@ -38,14 +50,18 @@ const (
 	busyRetryAfter = time.Second
 )
 
-// errBusy means that no slot was free in time.
-var errBusy = errors.New("too many checks wait for postgresql")
+// busy refuses a check that would have to wait too long: no slot was free in time, or too many wait already.
+func busy() error {
+	return &ledger.Error{Code: ledger.CodeQueueFull, Detail: "too many checks wait for postgresql", RetryAfter: busyRetryAfter}
+}
 
 // loader reads balances from PostgreSQL for checks. Equal questions at the same time are read once. At most a fixed number of
-// reads run at once, one per slot. A check that gets a slot reads the questions of all checks that wait.
+// reads run at once, one per slot. A check that gets a slot reads the questions of all checks that wait. While few reads run, a check begins its
+// own at once.
 type loader struct {
 	ledger     *pg.Ledger
-	slots      chan struct{}
+	slots      chan struct{} // see promptLoads
+	lateSlots  chan struct{} // the others: for checks that have waited for lateAfter, or when a whole batch waits
 	spareSlots chan struct{} // see spareShare
 	budget     time.Duration
 	flight     singleflight.Group
@@ -53,9 +69,7 @@ type loader struct {
 	onResult   func(*ledger.CheckResult) // is called once per answer
 	clock      func() time.Time          // for waits; nil: time.Now
 	awayUntil  atomic.Int64              // unix nanoseconds: when to ask PostgreSQL again after a failure; 0: it answered last
-
-	mu      sync.Mutex
-	waiting []*question
+	waiting    *waitlist.List[*question]
 }
 
 // question waits for a slot, or is being read.
@@ -69,9 +83,15 @@ type question struct {
 }
 
 func newLoader(l *pg.Ledger, cfg Config, metrics *gateMetrics, onResult func(*ledger.CheckResult)) *loader {
+	prompt := min(promptLoads, cfg.LoadsMax)
+	if l.Cluster() != nil { // reads of different shard groups do not gain from waiting for each other
+		prompt = cfg.LoadsMax
+	}
 	return &loader{
-		ledger: l, slots: make(chan struct{}, cfg.LoadsMax), spareSlots: make(chan struct{}, max(1, cfg.LoadsMax/spareShare)),
-		budget: cfg.LoadBudget, metrics: metrics, onResult: onResult, clock: cfg.Now,
+		ledger: l, slots: make(chan struct{}, prompt), lateSlots: make(chan struct{}, cfg.LoadsMax-prompt),
+		spareSlots: make(chan struct{}, max(1, cfg.LoadsMax/spareShare)),
+		budget:     cfg.LoadBudget, metrics: metrics, onResult: onResult, clock: cfg.Now,
+		waiting: waitlist.New[*question](waitlist.Config{Most: loadQueueMax, MostOf: loadQueueShare, Batch: loadBatchMax, Share: loadShare}),
 	}
 }
 
@@ -104,6 +124,7 @@ func (l *loader) away() bool {
 // check asks the ledger. Other callers may share the answer: nobody may change it. Errors are *ledger.Error.
 // fresh: what the caller has been told before, also of its last debit, is part of the answer; so the read has not begun yet.
 func (l *loader) check(ctx context.Context, tenant, subject string, items []ledger.Item, fresh bool) (*ledger.CheckResult, error) {
+	request := ledger.CheckRequest{Tenant: tenant, Subject: subject, Items: items}
 	key, shared := balances.QuestionKey(tenant, subject, items), ""
 	if fresh {
 		key += " fresh"
@@ -111,8 +132,7 @@ func (l *loader) check(ctx context.Context, tenant, subject string, items []ledg
 	}
 	answer := l.flight.DoChan(key, func() (any, error) {
 		// Other callers may wait for this answer, so it does not end when this caller's ctx does.
-		q := &question{CheckRequest: ledger.CheckRequest{Tenant: tenant, Subject: subject, Items: items}, until: shared, done: make(chan struct{})}
-		return l.ask(context.WithoutCancel(ctx), q)
+		return l.ask(context.WithoutCancel(ctx), &question{CheckRequest: request, until: shared, done: make(chan struct{})})
 	})
 	select {
 	case got := <-answer:
@@ -127,60 +147,73 @@ func (l *loader) check(ctx context.Context, tenant, subject string, items []ledg
 
 // ask waits for the answer to q, at most for the budget. The check that reads it may be another one with a slot.
 func (l *loader) ask(ctx context.Context, q *question) (*ledger.CheckResult, error) {
-	within, cancel := context.WithTimeout(ctx, l.budget)
-	defer cancel()
-	l.mu.Lock()
-	l.waiting = append(l.waiting, q)
-	l.mu.Unlock()
-	slots := l.slots
+	place, crowded := l.waiting.Add(q, q.Tenant, l.ledger.GroupOf(q.Tenant))
+	if place == nil {
+		return nil, busy()
+	}
+	slots, late := l.slots, chan struct{}(nil)
+	if crowded {
+		late = l.lateSlots
+	}
+	patience := min(lateAfter, l.budget)
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
 	for {
+		var slot chan struct{}
 		select {
 		case <-q.done:
 			return q.out.Result, q.out.Err
 		case slots <- struct{}{}:
-			if batch := l.takeBatch(); len(batch) > 0 {
-				go l.answerBatch(ctx, batch) // other checks may wait longer than q
-			} else {
-				<-l.slots
+			slot = slots
+		case late <- struct{}{}:
+			slot = late
+		case <-timer.C:
+			if patience < l.budget {
+				if slots != nil {
+					late = l.lateSlots
+				}
+				patience = l.budget
+				timer.Reset(l.budget - lateAfter)
+				continue
 			}
-			if !l.waits(q) {
-				slots = nil // q is being read. Else a whole batch was ahead of it
+			if place.Remove() {
+				return nil, busy()
 			}
-		case <-within.Done():
-			if l.withdraw(q) {
-				return nil, &ledger.Error{Code: ledger.CodeQueueFull, Detail: errBusy.Error(), RetryAfter: busyRetryAfter}
-			}
-			return nil, unavailable("postgresql did not answer in time", context.Cause(within))
+			return nil, unavailable("postgresql did not answer in time", context.DeadlineExceeded)
+		}
+		if batch := l.takeBatch(); len(batch) > 0 {
+			go l.answerBatch(ctx, slot, batch) // other checks may wait longer than q
+		} else {
+			<-slot
+		}
+		if !place.Waits() {
+			slots, late = nil, nil // q is being read. Else a whole batch was ahead of it
 		}
 	}
 }
 
-// takeBatch removes the questions that have waited longest, at most loadBatchMax.
-func (l *loader) takeBatch() []*question {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	n := min(len(l.waiting), loadBatchMax)
-	batch := slices.Clone(l.waiting[:n])
-	l.waiting = slices.Delete(l.waiting, 0, n)
-	for _, q := range batch {
-		if q.until != "" {
-			l.flight.Forget(q.until)
+// takeBatch takes the next questions. From now on, nobody may share the answers of some of them.
+func (l *loader) takeBatch() []*waitlist.Place[*question] {
+	batch := l.waiting.Take()
+	for _, p := range batch {
+		if p.Value.until != "" {
+			l.flight.Forget(p.Value.until)
 		}
 	}
 	return batch
 }
 
 // answerBatch reads and answers a batch. The caller has taken a slot; answerBatch returns it.
-func (l *loader) answerBatch(ctx context.Context, batch []*question) {
+func (l *loader) answerBatch(ctx context.Context, slot chan struct{}, batch []*waitlist.Place[*question]) {
 	questions := make([]ledger.CheckRequest, len(batch))
-	for i, q := range batch {
-		questions[i] = q.CheckRequest
+	for i, p := range batch {
+		questions[i] = p.Value.CheckRequest
 	}
 	outcomes := l.read(ctx, questions)
-	<-l.slots
+	<-slot
 	for i, out := range outcomes {
-		batch[i].out = out
-		close(batch[i].done)
+		batch[i].Value.out = out
+		close(batch[i].Value.done)
 	}
 }
 
@@ -212,23 +245,4 @@ func (l *loader) refresh(ctx context.Context, questions []ledger.CheckRequest) {
 		<-l.slots
 	case <-timeout.C:
 	}
-}
-
-// waits reports whether q is still in no batch.
-func (l *loader) waits(q *question) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return slices.Contains(l.waiting, q)
-}
-
-// withdraw removes q from the waiting questions. It returns false if q is being read.
-func (l *loader) withdraw(q *question) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	at := slices.Index(l.waiting, q)
-	if at < 0 {
-		return false
-	}
-	l.waiting = slices.Delete(l.waiting, at, at+1)
-	return true
 }

@@ -64,23 +64,94 @@ func TestLoader_OneSlot_ReadsAllThatWait(t *testing.T) {
 			}
 		})
 	}
-	eventually(t, "all checks wait", func() bool {
-		in.loader.mu.Lock()
-		defer in.loader.mu.Unlock()
-		return len(in.loader.waiting) == tenants+1
-	})
+	eventually(t, "all checks wait", func() bool { return in.loader.waiting.Len() == tenants+1 })
 	<-in.loader.slots
 	all.Wait()
-	var m dto.Metric
-	if err := in.metrics.loadBatch.Write(&m); err != nil {
-		t.Fatal(err)
-	}
-	if reads := m.GetHistogram().GetSampleCount(); reads != 2 {
+	if reads := in.reads(); reads != 2 {
 		t.Errorf("%d questions were %d reads, want 2", tenants+1, reads)
 	}
-	if len(in.loader.waiting) != 0 || len(in.loader.slots) != 0 {
+	if in.loader.waiting.Len() != 0 || len(in.loader.slots) != 0 {
 		t.Error("a question or a slot is left over")
 	}
+}
+
+// Checks wait for the reads under way and become one read. They do not wait long for slow reads.
+func TestLoader_ReadsUnderWay_ChecksWaitAndBecomeOne(t *testing.T) {
+	testenv.NotOnCitus(t, "reads of different shard groups do not wait for each other")
+	t.Parallel()
+	in := newShared(t, func(c *Config) { c.LoadBudget = soon })
+	in.catalogue()
+	const tenants = loadBatchMax - 1
+	for i := range tenants {
+		in.putTenant(catalog.Tenant{ID: fmt.Sprint("t", i), Plan: "basic"})
+	}
+	for range promptLoads { // slow reads, which do not end
+		in.loader.slots <- struct{}{}
+	}
+	for range cap(in.loader.lateSlots) {
+		in.loader.lateSlots <- struct{}{}
+	}
+	var all sync.WaitGroup
+	for i := range tenants {
+		all.Go(func() {
+			req := request("", "calls", 1)
+			req.Tenant = fmt.Sprint("t", i)
+			if got, err := in.Check(t.Context(), fromPostgres(req)); err != nil || !got.Allowed || got.Source != SourceLedger {
+				t.Errorf("%+v, %v", got, err)
+			}
+		})
+	}
+	eventually(t, "all checks wait", func() bool { return in.loader.waiting.Len() == tenants })
+	<-in.loader.lateSlots
+	all.Wait()
+	if reads := in.reads(); reads != 1 {
+		t.Errorf("%d questions were %d reads, want 1", tenants, reads)
+	}
+	<-in.loader.slots
+	if got, err := in.Check(t.Context(), fromPostgres(request("", "calls", 1))); err != nil || !got.Allowed { // it begins its own read
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+// reads returns how many reads of PostgreSQL checks have begun.
+func (in *instance) reads() uint64 {
+	in.t.Helper()
+	var m dto.Metric
+	if err := in.metrics.loadBatch.Write(&m); err != nil {
+		in.t.Fatal(err)
+	}
+	return m.GetHistogram().GetSampleCount()
+}
+
+// A tenant that asks for more than its share of the queue is refused, with a time to try again. Others are not.
+func TestLoader_TenantThatFillsItsShare_OthersAreServed(t *testing.T) {
+	t.Parallel()
+	in := newShared(t, func(c *Config) { c.LoadsMax = 1; c.LoadBudget = soon })
+	in.catalogue()
+	in.putTenant(catalog.Tenant{ID: "other", Plan: "basic"})
+	in.loader.slots <- struct{}{}
+	group := in.ledger.GroupOf("acme")
+	for range loadQueueShare {
+		q := &question{CheckRequest: ledger.CheckRequest{Tenant: "acme", Items: []ledger.Item{{Meter: "calls", Amount: 1}}}, done: make(chan struct{})}
+		if place, _ := in.loader.waiting.Add(q, "acme", group); place == nil {
+			t.Fatal("there is no room for its share")
+		}
+	}
+	_, err := in.Check(t.Context(), fromPostgres(request("", "calls", 1)))
+	in.expectCode(ledger.CodeQueueFull, "the tenant's next check", err)
+	if e, ok := errors.AsType[*ledger.Error](err); !ok || e.RetryAfter <= 0 {
+		t.Errorf("%v has no RetryAfter", err)
+	}
+	served := make(chan error, 1)
+	go func() {
+		req := request("", "calls", 1)
+		req.Tenant = "other"
+		_, err := in.Check(t.Context(), fromPostgres(req))
+		served <- err
+	}()
+	eventually(t, "the other tenant's check waits", func() bool { return in.loader.waiting.Len() == loadQueueShare+1 })
+	<-in.loader.slots
+	in.expectCode("", "the other tenant's check", <-served)
 }
 
 // A check that gets its slot late reads within the rest of its budget.

@@ -262,7 +262,7 @@ func (g *Gate) readRefusing(ctx context.Context, d *ledger.Debit, b *refusing) (
 		}
 		at := slices.IndexFunc(result.Copies, func(c ledger.BalanceCopy) bool { return c.Meter == key.Meter && c.Subject == "" })
 		if at < 0 {
-			return nil, errBusy
+			return nil, busy()
 		}
 		next := &refusing{copy: &result.Copies[at], readAt: readAt}
 		switch {

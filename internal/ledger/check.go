@@ -3,8 +3,6 @@ package ledger
 import (
 	"errors"
 	"time"
-
-	"github.com/quotasvc/quotasvc/internal/ledger/canonical"
 )
 
 // CheckRequest asks what a debit of Items would be answered.
@@ -45,11 +43,6 @@ func (q *CheckRequest) Validate() error {
 // Debit returns the debit that the check is about.
 func (q *CheckRequest) Debit() *Debit {
 	return &Debit{Tenant: q.Tenant, Subject: q.Subject, Items: q.Items}
-}
-
-// Key returns a text that differs for different requests, whatever their ids are.
-func (q *CheckRequest) Key() string {
-	return string(appendItems(canonical.AppendTexts(make([]byte, 0, 128), q.Tenant, q.Subject), q.Items))
 }
 
 // Check answers q. It changes the tenant's books, so that the batch can answer no second question about them. The result counts only
