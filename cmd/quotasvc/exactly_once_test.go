@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
@@ -165,6 +166,101 @@ func TestServe_KilledAndRestarted_SameResult(t *testing.T) {
 		t.Fatal("the service was not killed")
 	}
 	expectExact(t, current.Load(), env, answers)
+}
+
+// TestServe_KilledWhileGrantsAreExtended_EachOnceAndNothingMissing: whoever gets no answer sends the extension again with its key. At no moment is a
+// unit missing, and each grant has one entry about its later end.
+func TestServe_KilledWhileGrantsAreExtended_EachOnceAndNothingMissing(t *testing.T) {
+	t.Parallel()
+	const grants, each = 24, 10
+	env := backends(t)
+	first := serve(t, env)
+	first.setUp(t, crowdUnits)
+	id := func(n int) string { return fmt.Sprint("pack-", n) }
+	for n := range grants {
+		first.do(t, 201, "POST", "/v1/tenants/acme/grants", id(n), object{
+			"meter": "api_calls", "amount": each, "source": "topup", "grant_id": id(n), "expires_at": "2090-01-01T00:00:00Z",
+		})
+	}
+	want := first.balance(t, "acme", "api_calls").Remaining
+	ctx, cancel := context.WithTimeout(t.Context(), soon)
+	defer cancel()
+	var current atomic.Pointer[instance]
+	current.Store(first)
+	var extended atomic.Int64
+	watched, watching := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(watching)
+		for {
+			select {
+			case <-watched:
+				return
+			case <-time.After(time.Millisecond):
+			}
+			var b balance
+			got, err := current.Load().send(ctx, "GET", "/v1/tenants/acme/balances/api_calls", "", nil)
+			if err == nil && got.status == http.StatusOK {
+				if err := json.Unmarshal(got.body, &b); err != nil || b.Remaining != want {
+					t.Errorf("%d units remain meanwhile, want %d (%v)", b.Remaining, want, err)
+				}
+			}
+		}
+	}()
+	var all sync.WaitGroup
+	for n := range grants {
+		all.Go(func() {
+			for ctx.Err() == nil {
+				got, err := current.Load().send(ctx, "POST", "/v1/tenants/acme/grants/"+id(n)+"/extend", "extend-"+id(n), object{"expires_at": "2095-01-01T00:00:00Z", "reason": "paid late"})
+				if err == nil && got.status == http.StatusOK {
+					if extended.Add(1) == grants/4 {
+						first.signal(syscall.SIGKILL) // amid the others
+					}
+					return
+				}
+				if err == nil && got.status != http.StatusServiceUnavailable {
+					t.Errorf("%s: %s", id(n), got)
+					return
+				}
+				select { // back off as a client should; the wait does not synchronise anything
+				case <-time.After(10 * time.Millisecond):
+				case <-ctx.Done():
+				}
+			}
+		})
+	}
+	select {
+	case <-first.ended:
+	case <-ctx.Done():
+		t.Fatal("the service was not killed")
+	}
+	current.Store(serve(t, env))
+	all.Wait()
+	close(watched)
+	<-watching
+	in := current.Load()
+	for n := range grants { // those that were answered before the kill, too
+		again := in.do(t, 200, "POST", "/v1/tenants/acme/grants/"+id(n)+"/extend", "extend-"+id(n), object{"expires_at": "2095-01-01T00:00:00Z", "reason": "paid late"})
+		if replayed(again) != 1 {
+			t.Errorf("%s was extended again", id(n))
+		}
+	}
+	var list struct{ Items []struct{ Grant string } }
+	in.do(t, 200, "GET", "/v1/tenants/acme/entries?kind=extend_grant&limit=500", "", nil).into(t, &list)
+	seen := map[string]int{}
+	for _, e := range list.Items {
+		seen[e.Grant]++
+	}
+	for n := range grants {
+		if seen[id(n)] != 1 {
+			t.Errorf("%s has %d extensions", id(n), seen[id(n)])
+		}
+	}
+	if b := in.balance(t, "acme", "api_calls"); b.Remaining != want || ctx.Err() != nil {
+		t.Errorf("%d remain, want %d (%v)", b.Remaining, want, ctx.Err())
+	}
+	if status, stdout, stderr := tool(t, env, "verify"); status != 0 || !strings.Contains(stdout, "all agree") {
+		t.Errorf("verify ended with %d\n%s\n%s", status, stdout, stderr)
+	}
 }
 
 func TestServe_StopUnderLoad_LosesNoAnswer(t *testing.T) {

@@ -115,8 +115,9 @@ func (in *instance) everyOperation(t *testing.T) {
 	in.do(t, http.StatusOK, "POST", "/v1/holds/h1/extend", "x", object{"tenant": "acme", "ttl_seconds": 60})
 	in.do(t, http.StatusOK, "POST", "/v1/holds/h1/capture", "y", object{"tenant": "acme"})
 	in.do(t, http.StatusOK, "POST", "/v1/holds/h2/release", "z", object{"tenant": "acme"})
-	grant := object{"meter": "api_calls", "amount": 9, "source": "topup", "grant_id": "g1", "reason": "order"}
+	grant := object{"meter": "api_calls", "amount": 9, "source": "topup", "grant_id": "g1", "reason": "order", "expires_at": "2090-01-01T00:00:00Z"}
 	in.do(t, http.StatusCreated, "POST", "/v1/tenants/acme/grants", "g", grant)
+	in.do(t, http.StatusOK, "POST", "/v1/tenants/acme/grants/g1/extend", "l", object{"expires_at": "2095-01-01T00:00:00Z", "reason": "paid late"})
 	in.do(t, http.StatusOK, "POST", "/v1/tenants/acme/grants/g1/void", "v", object{"reason": "mistake"})
 	in.do(t, http.StatusOK, "POST", "/v1/tenants/acme/adjustments", "a", object{"meter": "api_calls", "amount": -1, "reason": "goodwill"})
 	in.do(t, http.StatusOK, "PATCH", "/v1/tenants/acme", "", object{"plan": "monthly", "apply": "now"})

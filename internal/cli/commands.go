@@ -5,6 +5,7 @@ type Commands struct {
 	Tenant    tenantCmd    `cmd:"" group:"Ask a running service" help:"List, show and create tenants."`
 	Balance   balanceCmd   `cmd:"" group:"Ask a running service" help:"Show the balances of a tenant."`
 	Grant     grantCmd     `cmd:"" group:"Ask a running service" help:"Grant units to a tenant."`
+	Extend    extendCmd    `cmd:"" group:"Ask a running service" help:"Give a grant a later end."`
 	Debit     debitCmd     `cmd:"" group:"Ask a running service" help:"Debit units of a tenant."`
 	Explain   explainCmd   `cmd:"" group:"Ask a running service" help:"Say whether a tenant may use units now, and why not. Nothing is charged."`
 	Usage     usageCmd     `cmd:"" group:"Ask a running service" help:"Show what a tenant has used of a meter, over time."`

@@ -40,6 +40,45 @@ func (c *grantCmd) Run(ctx context.Context, io *IO) error {
 	return nil
 }
 
+type extendCmd struct {
+	Connection
+	Tenant         string    `arg:"" help:"The tenant's id."`
+	Grant          string    `arg:"" help:"The grant's id."`
+	ExpiresAt      time.Time `name:"expires-at" placeholder:"TIME" xor:"end" required:"" help:"When it is to expire (RFC 3339), later than now."`
+	Never          bool      `xor:"end" required:"" help:"It is to last for ever."`
+	Meter          string    `placeholder:"METER" help:"Needed only if grants of several meters have this id."`
+	Reason         string    `required:"" placeholder:"TEXT" help:"For the records."`
+	IdempotencyKey string    `name:"idempotency-key" placeholder:"KEY" help:"Extensions with one key take effect once. Default: a new key."`
+	DryRun         bool      `name:"dry-run" help:"Show what would happen, and change nothing."`
+}
+
+// Run extends a grant.
+func (c *extendCmd) Run(ctx context.Context, io *IO) error {
+	s, err := c.Dial(io)
+	if err != nil {
+		return err
+	}
+	request := client.GrantExtensionRequest{Meter: c.Meter, Reason: c.Reason, DryRun: c.DryRun}
+	if !c.Never {
+		request.ExpiresAt = &c.ExpiresAt
+	}
+	var meta client.Meta
+	a, err := s.ExtendGrant(ctx, c.Tenant, c.Grant, request, keyed(c.IdempotencyKey, &meta)...)
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		return io.json(a)
+	}
+	until := "never ends"
+	if a.ExpiresAt != nil {
+		until = "ends " + a.ExpiresAt.UTC().Format(time.RFC3339)
+	}
+	io.printf("%s %s of %s: it %s instead of %s, with %s %s left and %s on hold\n", io.paint(green, done("extended", a.DryRun, meta.Replayed)), a.Grant, a.Tenant,
+		until, a.PreviousExpiresAt.UTC().Format(time.RFC3339), amount(a.Units), a.Meter, amount(a.Held))
+	return nil
+}
+
 type debitCmd struct {
 	Connection
 	Tenant         string `arg:"" help:"The tenant's id."`

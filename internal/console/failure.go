@@ -22,8 +22,6 @@ type failure struct {
 	id     string // of the request, for the log
 	// unknown says that something may have been changed all the same.
 	unknown bool
-	// half says that a part of it was changed.
-	half bool
 }
 
 // Error is for logs.
@@ -31,9 +29,6 @@ func (f *failure) Error() string { return f.title + ": " + f.detail }
 
 // changed says in one sentence whether something was changed.
 func (f *failure) changed() string {
-	if f.half {
-		return "A part of it was done."
-	}
 	if f.unknown {
 		return "It is not known whether something was changed."
 	}

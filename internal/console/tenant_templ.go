@@ -2183,7 +2183,10 @@ func listed(v *tenantView, what *correction) bool {
 
 // extendable reports whether a grant can get a later end.
 func extendable(g *client.Grant) bool {
-	return g.ExpiresAt != nil && (g.Source == client.SourceTopup || g.Source == client.SourcePromo)
+	if g.ExpiresAt == nil {
+		return false
+	}
+	return g.Source == client.SourceTopup || g.Source == client.SourcePromo || g.Source == client.SourceAdjustment
 }
 
 // refundable reports whether entries of a kind belong to operations that can be refunded.
