@@ -75,6 +75,13 @@ func TestConsole_InChromium_FitsEveryScreen(t *testing.T) {
 		}
 	}
 	b.clean("404")
+	b.do(chromedp.EmulateViewport(1280, 800))
+	b.open("/console/tenants/wide?meter=meter-150")
+	b.shows(fmt.Sprintf("All %d meters", manyMeters))
+	if cards := result(b, chromedp.Evaluate[int](`document.querySelectorAll("article.meter").length`)); cards != 1 {
+		t.Errorf("%d of %d meters have a card, want the chosen one alone", cards, manyMeters)
+	}
+	b.accessible(axe(t))
 }
 
 // widest names what is outside of the window, for the message of a failure.

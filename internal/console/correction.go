@@ -120,6 +120,14 @@ func (v *correctionView) suggested(f field) []string {
 	}
 }
 
+// help says what to enter into a field.
+func (v *correctionView) help(f field) string {
+	if f.name == "plan" {
+		return "The plan is " + v.Plan + " now."
+	}
+	return f.help
+}
+
 // counters returns the meters that are drawn down.
 func (v *tenantView) counters() []string {
 	all := slices.DeleteFunc(slices.Sorted(maps.Keys(v.units)), func(m string) bool { return slices.Contains(v.gaugeMeters, m) })

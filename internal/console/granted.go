@@ -152,5 +152,9 @@ func back(s *client.LimitState) string {
 	if s.ResetAfterMs <= 0 {
 		return ""
 	}
-	return "full again in " + (time.Duration(s.ResetAfterMs) * time.Millisecond).Round(100*time.Millisecond).String()
+	wait, step := time.Duration(s.ResetAfterMs)*time.Millisecond, 100*time.Millisecond
+	if wait >= 10*time.Second {
+		step = time.Second
+	}
+	return "full again in " + wait.Round(step).String()
 }

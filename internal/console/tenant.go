@@ -254,6 +254,9 @@ func share(b *client.Balance) string {
 	return num(int64(math.Floor(float64(b.Used)/float64(whole)*100))) + " %"
 }
 
+// cardsMax is how many meters have a card each. More are lines of a table.
+const cardsMax = 12
+
 // subjects returns the use of the subjects that used most over the time of the chart, the largest first.
 func (v *tenantView) subjects() []client.Usage {
 	list := v.everySubject()

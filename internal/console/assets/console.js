@@ -55,12 +55,16 @@
 	addEventListener("resize", () => { clearTimeout(resized); resized = setTimeout(drawAll, 150); });
 	matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawAll);
 
-	// Details that a person opened or closed stay so when htmx exchanges what they are in.
-	let open = null;
-	document.body.addEventListener("htmx:beforeSwap", (e) => { open = [...e.detail.target.querySelectorAll("details")].map((d) => d.open); });
+	// Details that a person opened or closed stay so when htmx exchanges what they are in, and a table stays where it was scrolled to.
+	let open = null, tops = [];
+	document.body.addEventListener("htmx:beforeSwap", (e) => {
+		open = [...e.detail.target.querySelectorAll("details")].map((d) => d.open);
+		tops = [...e.detail.target.querySelectorAll(".tall")].map((d) => d.scrollTop);
+	});
 	document.body.addEventListener("htmx:afterSwap", (e) => {
 		const now = [...e.detail.target.querySelectorAll("details")];
 		if (open && open.length === now.length) now.forEach((d, i) => { d.open = open[i]; });
+		e.detail.target.querySelectorAll(".tall").forEach((d, i) => { d.scrollTop = tops[i] || 0; });
 		open = null;
 	});
 
