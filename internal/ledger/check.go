@@ -45,21 +45,18 @@ func (q *CheckRequest) Debit() *Debit {
 	return &Debit{Tenant: q.Tenant, Subject: q.Subject, Items: q.Items}
 }
 
-// Check answers q. It changes the tenant's books, so that the batch can answer no second question about them. The result counts only
-// when Next is Done.
+// Check answers q. It leaves the batch as it is. The result counts only when Next is Done.
 func (b *Batch) Check(q *CheckRequest) (*CheckResult, Next, error) {
 	result, refused, err := b.check(q.Debit())
-	if err != nil {
-		return nil, nextOf(err), nil
-	}
 	if refused != nil {
 		return nil, Next{}, refused
 	}
-	return result, Next{}, nil
+	return result, nextOf(err), nil
 }
 
 func (b *Batch) check(d *Debit) (*CheckResult, *Error, error) {
 	result := &CheckResult{Allowed: true, Items: make([]CheckItem, len(d.Items)), AsOf: b.Now}
+	var undo []savepoint
 	for i := range d.Items {
 		item := &result.Items[i]
 		// The answer says how much there is from all sources, so it asks for everything.
@@ -79,15 +76,22 @@ func (b *Batch) check(d *Debit) (*CheckResult, *Error, error) {
 		}
 		result.Allowed = result.Allowed && item.Err == nil
 		result.Copies = append(result.Copies, s.own.Copy(b.Now))
-		for _, other := range [...]*Book{s.overflow, s.subject} {
-			if other != nil {
-				result.Others = append(result.Others, other.Copy(b.Now))
+		for _, book := range s.books() {
+			if book != nil && book != s.own {
+				result.Others = append(result.Others, book.Copy(b.Now))
+			}
+			if book != nil {
+				undo = append(undo, savepoint{book.BalanceKey, book.clone()})
 			}
 		}
 	}
 	// Items may share an overflow meter: only a decision on all of them tells whether they pass together.
-	c := NewCall(d)
-	if err := b.decide(c); err != nil {
+	c, first := NewCall(d), len(b.journal)
+	err := b.decide(c)
+	b.saved = append(b.saved[:0], undo...)
+	b.rollBack(first)
+	delete(b.Stored, c.ID)
+	if err != nil {
 		return nil, nil, err
 	}
 	if e, refused := errors.AsType[*Error](c.Err); refused {

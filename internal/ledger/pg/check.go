@@ -16,8 +16,8 @@ type CheckOutcome struct {
 	Err    error
 }
 
-// CheckBatch returns what debits would be answered now, in the order of requests. It reads PostgreSQL, the balances of different tenants
-// together, and records nothing.
+// CheckBatch returns what debits would be answered now, in the order of requests. It reads PostgreSQL, all balances together, and records
+// nothing.
 func (l *Ledger) CheckBatch(ctx context.Context, requests []ledger.CheckRequest) []CheckOutcome {
 	out := make([]CheckOutcome, len(requests))
 	open := make([]*check, 0, len(requests))
@@ -26,22 +26,8 @@ func (l *Ledger) CheckBatch(ctx context.Context, requests []ledger.CheckRequest)
 			open = append(open, &check{&requests[i], &out[i]})
 		}
 	}
-	for len(open) > 0 {
-		// A decision changes the balances in memory, so that the tenant's next request needs a view of its own.
-		inView := make(map[string]bool, len(open))
-		var together, later []*check
-		for _, c := range open {
-			if inView[c.request.Tenant] {
-				later = append(later, c)
-				continue
-			}
-			inView[c.request.Tenant] = true
-			together = append(together, c)
-		}
-		for _, group := range divide(l, together, func(c *check) string { return c.request.Tenant }) {
-			l.checkTogether(ctx, group)
-		}
-		open = later
+	for _, group := range divide(l, open, func(c *check) string { return c.request.Tenant }) {
+		l.checkTogether(ctx, group)
 	}
 	return out
 }
@@ -61,7 +47,7 @@ func callsOf(checks []*check) []*ledger.Call {
 	return calls
 }
 
-// checkTogether answers requests of different tenants: those that need no more than the rows of their balances from these, the others from a
+// checkTogether answers requests of a shard group: those that need no more than the rows of their balances from these, the others from a
 // view.
 func (l *Ledger) checkTogether(ctx context.Context, open []*check) {
 	if open = l.checkRows(ctx, open); len(open) > 0 {

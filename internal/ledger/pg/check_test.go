@@ -192,4 +192,22 @@ func TestCheckBatch_OneRoundTrip_ForAllTenants(t *testing.T) {
 	}
 	wantEqual(t, "statements of 64 checks", ask(questions), want)
 	wantEqual(t, "statements of one check", ask(questions[:1]), want)
+	for i := range questions { // none takes what another would
+		questions[i] = ledger.CheckRequest{Tenant: "t0", Subject: fmt.Sprint("u", i%20), Items: []ledger.Item{{Meter: "api_calls", Amount: int64(i%10 + 1)}}}
+	}
+	sent.take()
+	for i, out := range b.CheckBatch(t.Context(), questions) {
+		if out.Err != nil || out.Result.Items[0].MaxAllowedNow != 9 || out.Result.Allowed != (i%10 < 9) {
+			t.Errorf("%+v: %+v, %v", questions[i], out.Result, out.Err)
+		}
+	}
+	trips := 0
+	for _, text := range sent.take() {
+		if text == "round trip" {
+			trips++
+		}
+	}
+	if trips > 2 { // what does not fit into the head grant is seen in a view
+		t.Errorf("%d round trips for %d checks of one tenant", trips, len(questions))
+	}
 }
