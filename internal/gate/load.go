@@ -67,7 +67,7 @@ type loader struct {
 	flight     singleflight.Group
 	metrics    *gateMetrics
 	onResult   func(*ledger.CheckResult) // is called once per answer
-	clock      func() time.Time          // for waits; nil: time.Now
+	now        func() time.Time          // for waits
 	awayUntil  atomic.Int64              // unix nanoseconds: when to ask PostgreSQL again after a failure; 0: it answered last
 	waiting    *waitlist.List[*question]
 }
@@ -87,20 +87,16 @@ func newLoader(l *pg.Ledger, cfg Config, metrics *gateMetrics, onResult func(*le
 	if l.Cluster() != nil { // reads of different shard groups do not gain from waiting for each other
 		prompt = cfg.LoadsMax
 	}
+	now := cfg.Now
+	if now == nil {
+		now = time.Now
+	}
 	return &loader{
 		ledger: l, slots: make(chan struct{}, prompt), lateSlots: make(chan struct{}, cfg.LoadsMax-prompt),
 		spareSlots: make(chan struct{}, max(1, cfg.LoadsMax/spareShare)),
-		budget:     cfg.LoadBudget, metrics: metrics, onResult: onResult, clock: cfg.Now,
+		budget:     cfg.LoadBudget, metrics: metrics, onResult: onResult, now: now,
 		waiting: waitlist.New[*question](waitlist.Config{Most: loadQueueMax, MostOf: loadQueueShare, Batch: loadBatchMax, Share: loadShare}),
 	}
-}
-
-// now returns the time that waits are measured by.
-func (l *loader) now() time.Time {
-	if l.clock != nil {
-		return l.clock()
-	}
-	return time.Now()
 }
 
 // takeSpare reports whether it has taken one of the spare slots. The caller must return it with returnSpare.
