@@ -11,8 +11,10 @@ import (
 )
 
 const (
-	// ShadowTop bounds the tenants of an answer, and ShadowRefusers its limits: at most 16 decide a request, and each route and plan may have others.
-	ShadowTop      = 10
+	// ShadowTop bounds the tenants of an answer.
+	ShadowTop = 10
+
+	// ShadowRefusers bounds its limits: at most 16 decide a request, and each route and plan may have others.
 	ShadowRefusers = 20
 )
 

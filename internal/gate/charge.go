@@ -204,6 +204,15 @@ func (s *ruleSet) named(req *Request, plan string, names []string) ([]*planRule,
 	}), nil
 }
 
+// times returns n times the cost, at most burst + debt + 1: more than the bucket can ever take.
+func (r *limitRule) times(cost, n int64) int64 {
+	most := max(r.compiled.Burst+1, min(r.compiled.Burst+r.compiled.Debt+1, ledger.MaxAmount))
+	if n > most/cost {
+		return most
+	}
+	return cost * n
+}
+
 // ChargeRefund is the answer to RefundCharge.
 type ChargeRefund struct {
 	Refunded bool // false: it was refunded before, or all its tokens have come back

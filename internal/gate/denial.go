@@ -12,6 +12,9 @@ import (
 
 // refused counts the refusal of a request of a tenant on plan, and notes it for whoever asks why. Other errors, and nil, do not count.
 func (g *Gate) refused(ctx context.Context, plan string, req *Request, err error) {
+	if err == nil {
+		return
+	}
 	code, refuses, ofPlan := refusalCode(err)
 	switch {
 	case !refuses:

@@ -60,7 +60,7 @@ func (g *Gate) decideRules(
 	g.override(ctx, rules, facts, req.Subject)
 	ask := ratelimit.Request{Tenant: req.Tenant, Charges: make([]ratelimit.Charge, len(rules)), With: reads, Fresh: req.MaxStale != nil && *req.MaxStale <= 0}
 	for i, p := range rules {
-		ask.Charges[i] = ratelimit.Charge{Rule: &p.compiled, Dimension: p.dimension(req), Cost: p.compiled.Times(p.cost(req), times)}
+		ask.Charges[i] = ratelimit.Charge{Rule: &p.compiled, Dimension: p.dimension(req), Cost: p.times(p.cost(req), times)}
 		if p.zoneOfTenant {
 			ask.Charges[i].Zone = facts.zone
 		}

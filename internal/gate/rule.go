@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math/bits"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/quotasvc/quotasvc/internal/address"
@@ -103,7 +102,7 @@ func compileRule(l *catalog.Limit) (*limitRule, error) {
 		}
 		return nil, &body.Fault{Field: "rule", Message: err.Error()}
 	}
-	r.refills, r.policy = refillsIn(&r.compiled), policyOf(&r.compiled)
+	r.refills, r.policy = r.compiled.Refills(), r.compiled.Policy()
 	if l.Match.Route != "" {
 		if r.route, err = newRouteMatch(l.Match.Route, r.forms); err != nil {
 			return nil, &body.Fault{Field: "match.route", Message: err.Error()}
@@ -219,31 +218,4 @@ func (req *Request) item(meter string) *ledger.Item {
 		}
 	}
 	return nil
-}
-
-// structuredMax is the largest integer of a structured field (RFC 9651 3.3.1).
-const structuredMax = 999_999_999_999_999
-
-// refillsIn returns the longest time in which a bucket of the rule is full again; 0 for concurrency.
-func refillsIn(r *rule.Rule) time.Duration {
-	if r.Kind == rule.KindConcurrency {
-		return 0
-	}
-	e := r.Explain(time.Time{}, nil, false, 1, r.Burst)
-	return e.LongestWait
-}
-
-// policyOf returns the rule's member of the RateLimit-Policy header: q is what a full bucket holds, w the seconds in which an empty one
-// fills, at least 1. Ids have no character that a structured field escapes.
-func policyOf(r *rule.Rule) string {
-	text := `"` + r.ID + `";q=` + strconv.FormatInt(min(r.Burst, structuredMax), 10)
-	if r.Kind == rule.KindConcurrency {
-		return text + `;qu="concurrent-requests"`
-	}
-	fills := r.Rate.Period
-	if r.Kind == rule.KindTokenBucket || r.Kind == rule.KindLeakyBucket {
-		fills = r.Explain(time.Time{}, nil, false, 1, r.Burst).Fills
-	}
-	seconds := int64((fills + time.Second - 1) / time.Second)
-	return text + ";w=" + strconv.FormatInt(min(max(seconds, 1), structuredMax), 10)
 }

@@ -229,15 +229,6 @@ func tokensOf(tokens, percent int64) int64 {
 	return max(1, tokens/whole*percent+tokens%whole*percent/whole)
 }
 
-// Times returns n times the cost, at most burst + debt + 1: more than the bucket can ever take.
-func (r *Rule) Times(cost, n int64) int64 {
-	most := max(r.Burst+1, min(r.Burst+r.Debt+1, bound.MaxAmount))
-	if n > most/cost {
-		return most
-	}
-	return cost * n
-}
-
 // Limit returns the rule's arithmetic; nil for a rule of kind concurrency.
 func (r *Rule) Limit() Limit { return r.limit }
 
