@@ -8,11 +8,12 @@ import (
 	"github.com/quotasvc/quotasvc/internal/console"
 	"github.com/quotasvc/quotasvc/internal/console/session"
 	"github.com/quotasvc/quotasvc/internal/httpapi/forwarded"
+	"github.com/quotasvc/quotasvc/internal/once"
 	"github.com/quotasvc/quotasvc/internal/portal/look"
 )
 
 // openConsole makes the console, unless it is off. Without an address of its own it is served beside the API.
-func (s *service) openConsole(cfg *serviceConfig, c *catalog.Store, keys *access.Directory, proxies []netip.Prefix) error {
+func (s *service) openConsole(cfg *serviceConfig, c *catalog.Store, keys *access.Directory, names *once.Names, proxies []netip.Prefix) error {
 	if cfg.ConsoleListen == consoleOff {
 		return nil
 	}
@@ -30,7 +31,7 @@ func (s *service) openConsole(cfg *serviceConfig, c *catalog.Store, keys *access
 	}
 	pages := console.New(console.Config{
 		Provider: provider, ProviderName: cfg.OIDCName, Base: cfg.ConsoleURL,
-		API: s.api, Keys: keys, Sessions: sessions, Client: forwarded.NewProxies(proxies, s.log).Client, Ancestors: frames, Log: s.log,
+		API: s.api, Keys: keys, Sessions: sessions, Client: forwarded.NewProxies(proxies, s.log).Client, Ancestors: frames, Once: names, Log: s.log,
 	})
 	s.drain = pages.Drain
 	if cfg.ConsoleListen == "" {

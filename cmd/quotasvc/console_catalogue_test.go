@@ -1,6 +1,7 @@
 package main
 
 import (
+	"crypto/rand"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -236,10 +237,13 @@ func newReceiver(t testing.TB) *receiver {
 	return r
 }
 
-// hook sends a form of a webhook's page.
+// hook sends a form of a webhook's page: one that was not sent before, unless values have its key.
 func (b *browser) hook(status int, at, what string, values url.Values, texts ...string) string {
 	b.t.Helper()
 	values.Set("token", b.token())
+	if !values.Has("once") {
+		values.Set("once", rand.Text())
+	}
 	return b.post(status, at+"/"+what, values, texts...)
 }
 
@@ -302,6 +306,7 @@ func TestConsole_Webhooks_PausedEnabledRotatedDeleted(t *testing.T) {
 		t.Errorf("the new secret is %q", fresh)
 	}
 	b.hook(409, at, "rotate", url.Values{"once": {"d"}}, "This form was sent before")
+	b.hook(400, at, "pause", url.Values{"once": {""}}, "The form is incomplete")
 	b.hook(404, at, "explode", url.Values{}, "There is no such page")
 	read, _ := c.key(t, "", "read")
 	b.signIn(read)
@@ -310,10 +315,80 @@ func TestConsole_Webhooks_PausedEnabledRotatedDeleted(t *testing.T) {
 	}
 	b.hook(403, at, "delete", url.Values{}, "Nothing was changed")
 	b.signIn(testKey)
-	if to := b.send("POST", at+"/delete", url.Values{"token": {b.token()}}); to.status != 303 {
+	if to := b.send("POST", at+"/delete", url.Values{"token": {b.token()}, "once": {"e"}}); to.status != 303 {
 		t.Errorf("delete: %s", to)
 	}
 	b.get(404, at, "There is nothing with this id")
+}
+
+// TestConsole_Webhooks_FormsSentToTwoInstances_TakeEffectOnce: each form of the pages, sent to one instance and then to the other one. What was refused may
+// be sent again.
+func TestConsole_Webhooks_FormsSentToTwoInstances_TakeEffectOnce(t *testing.T) {
+	t.Parallel()
+	env := append(backends(t), "QUOTASVC_LOG_LEVEL=info", "QUOTASVC_WEBHOOK_ALLOW_PRIVATE=true")
+	var browsers [2]*browser
+	var first *consoled
+	for i := range browsers {
+		in := serve(t, env)
+		c := &consoled{instance: in, console: in.line("console ")}
+		if browsers[i] = c.browser(t); first == nil {
+			first = c
+		}
+		browsers[i].signIn(testKey)
+	}
+	a, b := browsers[0], browsers[1]
+	to := newReceiver(t)
+	again := func(at, what string, fields url.Values) { // on either instance
+		t.Helper()
+		for _, other := range browsers {
+			other.hook(409, at, what, fields, "This form was sent before", "nothing was changed now")
+		}
+	}
+	// formOf returns the form of a page that has the button what.
+	formOf := func(at, what string) url.Values {
+		t.Helper()
+		for _, m := range onces.FindAllStringSubmatch(a.get(200, at), -1) {
+			if strings.HasSuffix(m[1], "-"+what) {
+				return url.Values{"once": {m[1]}}
+			}
+		}
+		t.Fatalf("%s has no form %s", at, what)
+		return nil
+	}
+	made := url.Values{"once": {onces.FindStringSubmatch(a.get(200, "/console/webhooks"))[1]}, "url": {"no url"}, "types": {"plan.changed"}}
+	a.hook(400, "/console", "webhooks", made, "url") // refused: it may be sent again
+	made.Set("url", to.URL)
+	at := atHook.FindStringSubmatch(b.hook(200, "/console", "webhooks", made, "It is shown this once"))[1]
+	again("/console", "webhooks", made)
+	var list struct{ Items []struct{ Status string } }
+	first.do(t, 200, "GET", "/v1/webhooks", "", nil).into(t, &list)
+	if len(list.Items) != 1 {
+		t.Errorf("there are %d webhooks", len(list.Items))
+	}
+	for _, what := range []string{"pause", "enable", "test", "replay", "rotate"} {
+		fields := formOf(at, what)
+		fields.Set("from", "2020-01-01T00:00")
+		a.hook(200, at, what, fields)
+		calls := to.calls.Load()
+		again(at, what, fields)
+		if what == "test" && (to.calls.Load() != calls || calls != 1) {
+			t.Errorf("the receiver was called %d times", to.calls.Load())
+		}
+	}
+	// An old form of another page takes no effect either, although the state has changed since.
+	old := formOf(at, "pause")
+	b.hook(200, at, "pause", old, "It is paused")
+	a.hook(200, at, "enable", url.Values{}, "It is enabled")
+	again(at, "pause", old)
+	if first.do(t, 200, "GET", "/v1/webhooks", "", nil).into(t, &list); len(list.Items) != 1 || list.Items[0].Status != "active" {
+		t.Errorf("the webhooks are %+v", list.Items)
+	}
+	fields := formOf(at, "delete")
+	fields.Set("token", a.token())
+	if gone := a.send("POST", at+"/delete", fields); gone.status != 303 {
+		t.Errorf("delete: %s", gone)
+	}
+	b.hook(404, at, "delete", fields, "There is nothing with this id")
 }
 
 // TestConsole_InChromium_EditTheCatalogue: with a preview, and a session that ends in mid-form.

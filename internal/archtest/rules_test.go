@@ -111,7 +111,7 @@ var mayImport = map[string][]string{
 
 	"internal/console/session": {"internal/catalog", "internal/namedsql"},
 	"internal/console/oidc":    {"internal/access", "internal/bound"},
-	"internal/console":         {"client", "internal/access", "internal/catalogdoc", "internal/console/oidc", "internal/console/session", "internal/yamldoc", "internal/inprocess", "internal/asset"}, // catalogdoc reads YAML as requests; all it shows and changes goes through the API's handler
+	"internal/console":         {"client", "internal/access", "internal/catalogdoc", "internal/console/oidc", "internal/console/session", "internal/once", "internal/yamldoc", "internal/inprocess", "internal/asset"}, // catalogdoc reads YAML as requests; all it shows and changes goes through the API's handler
 	"internal/inprocess":       {"client", "internal/access"},
 	"internal/asset":           {},
 	"internal/portal/look":     {},

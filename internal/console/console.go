@@ -18,6 +18,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/asset"
 	"github.com/quotasvc/quotasvc/internal/console/oidc"
 	"github.com/quotasvc/quotasvc/internal/console/session"
+	"github.com/quotasvc/quotasvc/internal/once"
 )
 
 // Prefix is the path below which everything is.
@@ -56,6 +57,9 @@ type Config struct {
 	// Ancestors is the directive frame-ancestors: who may show pages in a frame.
 	Ancestors string
 
+	// Once remembers the forms that were sent, with all instances.
+	Once *once.Names
+
 	// Log gets one line per page.
 	Log *slog.Logger
 }
@@ -67,7 +71,6 @@ type Console struct {
 	assets  *asset.Set
 	handler http.Handler
 	now     func() time.Time
-	sent    sentForms
 }
 
 // New returns a console. It starts nothing.

@@ -14,7 +14,8 @@
 //     can do what the API can do with that key, and nothing more; changes are audited as the key's.
 //  2. No page contains or loads a script, style, font or picture that is not in this program. The Content-Security-Policy refuses inline ones.
 //  3. A request that changes something is a POST from a page of this origin with the session's token.
-//  4. A form of a correction has one idempotency key from its first step to its last. Sent twice, it changes things once.
+//  4. A form of a correction has one idempotency key from its first step to its last. Sent twice, it changes things once. Forms of webhooks, which have no
+//     such key in the API, are remembered for a day: by all instances while Redis answers, else by each.
 //  5. Streams are bounded in number and time. One ends with its session, and when the instance stops.
 //
 // # Clock, concurrency, failure

@@ -1,49 +1,41 @@
 package console
 
 import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"net/http"
-	"sync"
+	"time"
 )
 
-// sentMax bounds the keys that are remembered: forms of some hours, of a whole company.
-const sentMax = 4096
+const (
+	// sentAge is how long a form is remembered. A page that was open for longer has a session that ended.
+	sentAge = 24 * time.Hour
 
-// sentForms remembers the keys of forms that were sent, for what has no idempotency key in the API: a webhook that is made twice is two. It is this
-// instance's. The console's script sends a form once from one page, and this refuses what comes again, by going back or without the script.
-type sentForms struct {
-	mu    sync.Mutex
-	known map[string]bool
-	order []string // oldest first
-}
+	// forgetBudget bounds how long a form that changed nothing is waited for to be forgotten.
+	forgetBudget = time.Second
+)
 
-// note remembers a key, and reports whether it is new.
-func (s *sentForms) note(key string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.known[key] {
-		return false
-	}
-	if s.known == nil {
-		s.known = map[string]bool{}
-	}
-	if len(s.order) == sentMax {
-		delete(s.known, s.order[0])
-		s.order = s.order[1:]
-	}
-	s.known[key], s.order = true, append(s.order, key)
-	return true
-}
-
-// first fails if the form with this key was sent before.
-func (c *call) first(key string) error {
+// once does what a form asks for, unless the form with this key was sent before: for what has no idempotency key in the API, such as a webhook, which
+// made twice is two. It holds on all instances while Redis answers, and on each by itself while it does not. A form that was refused may be sent again. One
+// of which nobody knows what it did may not: the page shows what is there now.
+func (c *call) once(key string, do func() error) error {
 	if key == "" || len(key) > keyMax {
 		return &failure{status: http.StatusBadRequest, title: "The form is incomplete", detail: "Nothing was changed. Open the page again."}
 	}
-	if !c.console.sent.note(c.key.ID + " " + key) {
+	sum := sha256.Sum256([]byte(c.key.ID + " " + key))
+	name := "rl:{" + hex.EncodeToString(sum[:]) + "}once:form"
+	if _, first := c.console.cfg.Once.Claim(c.ctx, name, "sent", sentAge); !first {
 		return &failure{
 			status: http.StatusConflict, title: "This form was sent before",
-			detail: "It took effect then, and nothing was changed now. A secret is shown only in the first answer: if nobody has it, rotate it.",
+			detail: "It was taken then, and nothing was changed now. A secret is shown only in the first answer: if nobody has it, rotate it.",
 		}
 	}
-	return nil
+	err := do()
+	if err != nil && !explain(err).unknown {
+		background, cancel := context.WithTimeout(context.WithoutCancel(c.ctx), forgetBudget)
+		defer cancel()
+		c.console.cfg.Once.Drop(background, name)
+	}
+	return err
 }

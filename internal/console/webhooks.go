@@ -60,11 +60,11 @@ func makeWebhook(c *call) error {
 	for _, t := range v.given["types"] {
 		request.Types = append(request.Types, client.EventType(t))
 	}
-	err := c.first(v.given.get("once"))
 	var made *client.NewWebhookEndpoint
-	if err == nil {
+	err := c.once(v.given.get("once"), func() (err error) {
 		made, err = c.CreateWebhook(c.ctx, request)
-	}
+		return err
+	})
 	if err != nil {
 		v.problem = explain(err)
 		return c.listWebhooks(v.problem.status, v)
@@ -84,6 +84,7 @@ type webhookView struct {
 	problem *failure
 	test    *client.WebhookTest
 	replay  *client.WebhookReplay
+	rotated *client.NewWebhookEndpoint
 	done    string // what was done
 	from    string // of a replay, as it was entered
 	to      string
@@ -133,26 +134,17 @@ func changeWebhook(c *call) error {
 	if err != nil {
 		return err
 	}
-	switch f := form(c.r.PostForm); c.r.PathValue("what") {
-	case "test":
-		v.test, err = c.TestWebhook(c.ctx, v.WebhookID)
-	case "pause":
-		err = v.setStatus(c, client.WebhookStatusPaused, "It is paused. Nothing is told, and what was pending is skipped.")
-	case "enable":
-		err = v.setStatus(c, client.WebhookStatusActive, "It is enabled. A replay catches up on what happened meanwhile.")
-	case "replay":
-		v.from, v.to = f.get("from"), f.get("to")
-		if err = c.first(f.get("once")); err == nil {
-			err = v.deliverAgain(c)
-		}
-	case "delete":
-		if err = c.DeleteWebhook(c.ctx, v.WebhookID); err == nil {
-			return c.redirect(path("webhooks"))
-		}
-	case "rotate":
-		return v.rotate(c, f)
-	default:
+	f, what := form(c.r.PostForm), c.r.PathValue("what")
+	act := v.actions(c, f)[what]
+	if act == nil {
 		return showNowhere(c)
+	}
+	err = c.once(f.get("once"), act)
+	switch {
+	case err == nil && what == "delete":
+		return c.redirect(path("webhooks"))
+	case err == nil && what == "rotate":
+		return c.render(http.StatusOK, webhookSecretPage(c, v.rotated, v.done))
 	}
 	status := http.StatusOK
 	if err != nil {
@@ -160,6 +152,25 @@ func changeWebhook(c *call) error {
 		status = v.problem.status
 	}
 	return c.showDeliveries(status, v)
+}
+
+// actions are what the buttons of the page ask for.
+func (v *webhookView) actions(c *call, f form) map[string]func() error {
+	return map[string]func() error{
+		"test": func() (err error) { v.test, err = c.TestWebhook(c.ctx, v.WebhookID); return err },
+		"pause": func() error {
+			return v.setStatus(c, client.WebhookStatusPaused, "It is paused. Nothing is told, and what was pending is skipped.")
+		},
+		"enable": func() error {
+			return v.setStatus(c, client.WebhookStatusActive, "It is enabled. A replay catches up on what happened meanwhile.")
+		},
+		"replay": func() error {
+			v.from, v.to = f.get("from"), f.get("to")
+			return v.deliverAgain(c)
+		},
+		"delete": func() error { return c.DeleteWebhook(c.ctx, v.WebhookID) },
+		"rotate": func() error { return v.rotate(c, f.get("overlap") != "") },
+	}
 }
 
 func (v *webhookView) setStatus(c *call, status client.WebhookStatus, done string) error {
@@ -187,25 +198,17 @@ func (v *webhookView) deliverAgain(c *call) error {
 // rotationOverlap is how long the secret before works, if the form asks for it, in seconds.
 const rotationOverlap = 24 * 3600
 
-// rotate gives the webhook a new secret, and shows it this once.
-func (v *webhookView) rotate(c *call, f form) error {
-	if err := c.first(f.get("once")); err != nil {
-		v.problem = explain(err)
-		return c.showDeliveries(v.problem.status, v)
-	}
+// rotate gives the webhook a new secret.
+func (v *webhookView) rotate(c *call, overlaps bool) (err error) {
 	overlap := int64(0)
-	if f.get("overlap") != "" {
-		overlap = rotationOverlap
+	v.done = "The secret is replaced. The one before does not work any more."
+	if overlaps {
+		overlap, v.done = rotationOverlap, "The secret is replaced. The one before works for 24 hours more."
 	}
-	made, err := c.RotateWebhook(c.ctx, v.WebhookID, client.KeyRotation{OverlapSeconds: overlap})
-	if err != nil {
-		return err
+	if v.rotated, err = c.RotateWebhook(c.ctx, v.WebhookID, client.KeyRotation{OverlapSeconds: overlap}); err != nil {
+		v.done = ""
 	}
-	text := "The secret is replaced. The one before does not work any more."
-	if overlap > 0 {
-		text = "The secret is replaced. The one before works for 24 hours more."
-	}
-	return c.render(http.StatusOK, webhookSecretPage(c, made, text))
+	return err
 }
 
 // host returns what a list shows of a receiver.

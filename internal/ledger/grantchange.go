@@ -75,14 +75,12 @@ func (x *GrantChange) fingerprint() [16]byte {
 
 // Validate implements Operation. It cuts the instant to PostgreSQL's resolution.
 func (x *GrantChange) Validate() error {
+	var e *Error
 	if x.Meter != "" {
-		if e := ValidateID("meter", x.Meter); e != nil {
-			return e
-		}
+		e = ValidateID("meter", x.Meter)
 	}
-	e := ValidateInstant("expires_at", x.ExpiresAt)
 	x.ExpiresAt = period.Micros(x.ExpiresAt)
-	return FirstOf(validKey(x.Key), ValidateID("tenant", x.Tenant), ValidateID("grant_id", x.GrantID), e, validReason(x.Reason))
+	return FirstOf(e, validKey(x.Key), ValidateID("tenant", x.Tenant), ValidateID("grant_id", x.GrantID), ValidateInstant("expires_at", x.ExpiresAt), validReason(x.Reason))
 }
 
 func (x *GrantChange) decide(b *Batch, c *Call) error {
