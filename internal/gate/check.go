@@ -52,7 +52,7 @@ func (g *Gate) check(ctx context.Context, req *Request, how charging) (Check, er
 		return g.blockedCheck(ctx, req, &facts, blocked), nil
 	}
 	var reads *redisstore.Reads
-	if !held {
+	if !held && !facts.unknown { // nobody needs to publish what does not exist
 		reads = g.copies.Reads(keys, req.MaxStale)
 	}
 	var res limitsResult

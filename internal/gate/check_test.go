@@ -1,8 +1,11 @@
 package gate
 
 import (
+	"fmt"
 	"testing"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/ledger"
@@ -217,5 +220,28 @@ func TestCheck_LocalMode_UsesLocalCopies(t *testing.T) {
 	}
 	if got, err := in.Check(t.Context(), request("", "calls", 7)); err != nil || got.Code != ledger.CodeQuotaExceeded || got.Limits[0].Remaining != 1 {
 		t.Errorf("after a consume of 4: %+v, %v", got, err)
+	}
+}
+
+// Ids that do not exist leave no announcement in Redis, however many are asked for: they would drive this process to ask for all balances.
+func TestCheck_UnknownTenant_AsksNobodyToPublish(t *testing.T) {
+	t.Parallel()
+	options := testenv.Redis(t)
+	in := newInstance(t, testenv.Postgres(t), patientClient(options))
+	in.catalogue()
+	client := redis.NewClient(options)
+	defer func() { _ = client.Close() }()
+	for i := range 20 {
+		req := request("", "calls", 1)
+		req.Tenant = fmt.Sprint("nobody-", i)
+		_, err := in.Check(t.Context(), req)
+		in.expectCode(ledger.CodeTenantNotFound, req.Tenant, err)
+	}
+	if got, err := in.checkFrom(SourceCache, request("", "calls", 1)); err != nil { // it is announced, and what came before it
+		t.Fatalf("%+v, %v", got, err)
+	}
+	n, err := client.ZCard(t.Context(), "quota:interest").Result()
+	if err != nil || n != 1 {
+		t.Errorf("%d balances were announced, %v; want the one that exists", n, err)
 	}
 }
