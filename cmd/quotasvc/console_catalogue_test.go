@@ -1,15 +1,20 @@
 package main
 
 import (
+	"bufio"
 	"crypto/rand"
 	"fmt"
+	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/network"
@@ -389,6 +394,88 @@ func TestConsole_Webhooks_FormsSentToTwoInstances_TakeEffectOnce(t *testing.T) {
 		t.Errorf("delete: %s", gone)
 	}
 	b.hook(404, at, "delete", fields, "There is nothing with this id")
+}
+
+// rawReceiver answers every call with the bytes that it is given, whatever they are. Its answers end their connections.
+func rawReceiver(t testing.TB, answer string) (address string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			_ = conn.SetDeadline(time.Now().Add(soon))
+			if r, err := http.ReadRequest(bufio.NewReader(conn)); err == nil {
+				_, _ = io.Copy(io.Discard, r.Body)
+				_, _ = io.WriteString(conn, answer)
+			}
+			_ = conn.Close()
+		}
+	}()
+	return l.Addr().String()
+}
+
+// TestConsole_InChromium_TextsOfReceiversStayTexts: what somebody else's server answers, and every field of a webhook, is a text on the pages: its URL, status
+// lines, headers, bodies, places that it leads to, and bytes that are no text. The policy was not violated, and no script complained.
+func TestConsole_InChromium_TextsOfReceiversStayTexts(t *testing.T) {
+	t.Parallel()
+	c := newConsole(t, "QUOTASVC_WEBHOOK_ALLOW_PRIVATE=true")
+	b := newChromium(t, c)
+	b.signIn(testKey)
+	harmless := func(at string) {
+		t.Helper()
+		if found := result(b, chromedp.Evaluate[int](`document.querySelectorAll("main img, main script, main iframe, main [onerror], main a[href^='javascript:']").length`)); found != 0 {
+			t.Errorf("%s has %d elements of a text", at, found)
+		}
+	}
+	for name, tc := range map[string]struct{ answer, shows string }{
+		"status line": {"HTTP/1.1 " + hostile + "\r\n\r\n", "he call failed"},
+		"protocol":    {hostile + "\r\n\r\n", "he call failed"},
+		"header":      {"HTTP/1.1 200 OK\r\n" + hostile + "\r\n\r\n", "he call failed"},
+		"no text":     {"HTTP/1.1 200 OK\r\n\xff\xfe\x00\x1b[31m" + strings.Repeat("\xe2\x82", 90) + hostile + "\r\n\r\n", "he call failed"},
+		"a long one":  {"HTTP/1.1 x" + strings.Repeat("é", 200) + "\r\n\r\n", "he call failed"}, // it is cut, and not within a character
+		"body":        {"HTTP/1.1 500 " + hostile + "\r\nX-Why: " + hostile + "\r\nContent-Length: " + strconv.Itoa(len(hostile)) + "\r\n\r\n" + hostile, "500"},
+		"location":    {"HTTP/1.1 302 Found\r\nLocation: javascript:alert(1)//" + hostile + "\r\nContent-Length: 0\r\n\r\n", "redirects are not followed"},
+	} {
+		var w struct {
+			WebhookID string `json:"webhook_id"`
+		}
+		address := "http://" + rawReceiver(t, tc.answer) + "/" + strings.ReplaceAll(hostile, " ", "%20") + "?q=" + strings.ReplaceAll(hostile, " ", "+")
+		c.do(t, 201, "POST", "/v1/webhooks", "", object{"url": address, "types": []string{"grant.created"}, "tenant": "acme"}).into(t, &w)
+		at := "/console/webhooks/" + w.WebhookID
+		b.open(at)
+		b.click("Call it once")
+		b.shows("The receiver has not accepted the call")
+		b.shows(tc.shows)
+		harmless(name)
+	}
+	c.do(t, 201, "POST", "/v1/tenants/acme/grants", "told", object{"meter": "credits", "amount": 5, "source": "promo", "reason": hostile})
+	var list struct {
+		Items []struct {
+			WebhookID string `json:"webhook_id"`
+		}
+	}
+	c.do(t, 200, "GET", "/v1/webhooks", "", nil).into(t, &list)
+	reader := c.browser(t)
+	reader.signIn(testKey)
+	for _, w := range list.Items { // the stored outcome of the first attempt
+		at := "/console/webhooks/" + w.WebhookID
+		reader.showsSoon(at, " ms")
+		b.open(at)
+		b.shows("evt_")
+		harmless(at)
+	}
+	for _, at := range []string{"/console/webhooks", "/console/audit", "/console/events", "/console/webhooks/" + url.PathEscape(hostile), "/console/webhooks?cursor=" + url.QueryEscape(hostile)} {
+		b.open(at)
+		harmless(at)
+	}
+	b.clean("404", "400")
 }
 
 // TestConsole_InChromium_EditTheCatalogue: with a preview, and a session that ends in mid-form.

@@ -171,5 +171,7 @@ func reason(err error) string {
 	for inner := errors.Unwrap(err); inner != nil; inner = errors.Unwrap(inner) {
 		text = inner.Error()
 	}
-	return "the call failed: " + text[:min(len(text), errorMax)]
+	// A receiver writes part of the text, and the cut may fall within a character: PostgreSQL and JSON take neither that nor a zero byte.
+	text = strings.ReplaceAll(strings.ToValidUTF8(text[:min(len(text), errorMax)], ""), "\x00", "")
+	return "the call failed: " + text
 }
