@@ -71,7 +71,7 @@ var mayImport = map[string][]string{
 	"internal/ledger/audit":          {"internal/ledger/audit/seal", "internal/namedsql"},                                  // never the ledger: it must not share its mistakes
 	"internal/ledger/journal":        {"internal/namedsql"},
 	"internal/ledger/archive":        {"internal/ledger", "internal/ledger/journal", "internal/namedsql", "internal/pgpool", "internal/trail"},
-	"internal/ledger/model":          {"internal/ledger", "internal/period", "internal/price"}, // the second implementation, for tests
+	"internal/ledger/model":          {"internal/bound", "internal/ledger", "internal/period", "internal/price"}, // the second implementation, for tests
 	"internal/ledger/verifier":       {"internal/bound", "internal/events", "internal/trail", "internal/pgpool", "internal/ledger", "internal/ledger/audit", "internal/ledger/audit/seal", "internal/namedsql"},
 	"internal/ledger/pg":             {"internal/citus", "internal/clock", "internal/events", "internal/ledger", "internal/ledger/hints", "internal/ledger/jobs", "internal/ledger/notice", "internal/ledger/journal", "internal/namedsql", "internal/pgpool", "internal/bound", "internal/breaker", "internal/lane", "internal/period", "internal/trail"},
 	"internal/ledger/history":        {"internal/ledger", "internal/ledger/pg", "internal/pgpool", "internal/namedsql", "internal/bound", "internal/period"},

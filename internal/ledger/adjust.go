@@ -67,8 +67,8 @@ func (a *Adjust) balance() BalanceKey { return BalanceKey{a.Tenant, a.Meter, a.S
 func (a *Adjust) answers(*Change) {}
 
 func (a *Adjust) fingerprint() [16]byte {
-	h := canonical.AppendTexts(nil, "adjust/1", a.Tenant, a.Meter, a.Subject)
-	return canonical.Fingerprint(canonical.AppendTexts(canonical.AppendNumber(h, a.Amount), a.Reason))
+	h := appendTexts(nil, "adjust/1", a.Tenant, a.Meter, a.Subject)
+	return fingerprintOf(appendTexts(canonical.AppendNumber(h, a.Amount), a.Reason))
 }
 
 // Validate implements Operation.

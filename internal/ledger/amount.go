@@ -1,10 +1,6 @@
 package ledger
 
-import (
-	"math"
-
-	"github.com/quotasvc/quotasvc/internal/bound"
-)
+import "github.com/quotasvc/quotasvc/internal/bound"
 
 // MaxAmount is the largest amount a request, a grant or a balance may carry.
 const MaxAmount int64 = bound.MaxAmount
@@ -36,13 +32,4 @@ func (b *Book) room() int64 {
 		}
 	}
 	return max(0, room)
-}
-
-// SaturatingAdd returns a+b for values that are not negative, or the largest int64 if the sum is larger. Sums of demands use it: they
-// are lower bounds.
-func SaturatingAdd(a, b int64) int64 {
-	if a > math.MaxInt64-b {
-		return math.MaxInt64
-	}
-	return a + b
 }

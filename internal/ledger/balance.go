@@ -151,7 +151,10 @@ type BalanceCopy struct {
 func (b *Book) Copy(now time.Time) BalanceCopy {
 	c := BalanceCopy{
 		Tenant: b.Tenant, Meter: b.Meter, Subject: b.Subject, Seq: b.Seq, Remaining: b.Remaining(), Limit: b.Limit(),
-		InPlan: b.Plan != "", Allowance: b.Allowance, Renews: b.Renews, ValidUntil: b.NextEvent, AsOf: period.Later(now, b.UpdatedAt),
+		InPlan: b.Plan != "", Allowance: b.Allowance, Renews: b.Renews, ValidUntil: b.NextEvent, AsOf: now,
+	}
+	if b.UpdatedAt.After(now) { // clocks step
+		c.AsOf = b.UpdatedAt
 	}
 	if b.End.Before(period.Forever) {
 		c.ResetAt = b.End

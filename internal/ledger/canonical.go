@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"crypto/sha256"
 	"encoding/binary"
 
 	"github.com/quotasvc/quotasvc/internal/ledger/canonical"
@@ -13,10 +14,24 @@ const (
 	chainVersionActor = 2 // the same, then the actor
 )
 
+// appendTexts appends texts, each after its length.
+func appendTexts(b []byte, texts ...string) []byte {
+	for _, t := range texts {
+		b = append(binary.AppendUvarint(b, uint64(len(t))), t...)
+	}
+	return b
+}
+
+// fingerprintOf hashes a request, which begins with its kind and the version of the format.
+func fingerprintOf(b []byte) [16]byte {
+	full := sha256.Sum256(b)
+	return [16]byte(full[:16])
+}
+
 func appendItems(b []byte, items []Item) []byte {
 	b = binary.AppendVarint(b, int64(len(items)))
 	for i := range items {
-		b = binary.AppendVarint(canonical.AppendTexts(b, items[i].Meter), items[i].Amount)
+		b = binary.AppendVarint(appendTexts(b, items[i].Meter), items[i].Amount)
 	}
 	return b
 }
@@ -29,22 +44,22 @@ func appendEntry(b []byte, e *Entry) []byte {
 		version = chainVersionActor
 	}
 	b = append(b, version)
-	b = canonical.AppendTexts(b, e.Tenant, e.Meter, e.Subject)
+	b = appendTexts(b, e.Tenant, e.Meter, e.Subject)
 	b = binary.AppendVarint(b, e.Seq)
-	b = canonical.AppendTexts(b, e.OperationID)
+	b = appendTexts(b, e.OperationID)
 	b = binary.AppendVarint(b, int64(e.Line))
-	b = canonical.AppendTexts(b, string(e.Kind))
+	b = appendTexts(b, string(e.Kind))
 	b = binary.AppendVarint(b, e.PeriodStart.UnixMicro())
-	b = canonical.AppendTexts(b, e.Grant, string(e.Source))
+	b = appendTexts(b, e.Grant, string(e.Source))
 	b = binary.AppendVarint(binary.AppendVarint(b, e.Amount), e.RemainingAfter)
 	b = binary.AppendVarint(binary.AppendVarint(b, int64(e.Item)), e.Requested)
 	b = append(binary.AppendUvarint(b, uint64(len(e.Fingerprint))), e.Fingerprint...)
 	b = binary.AppendVarint(b, e.CreatedAt.UnixMicro())
 	b = canonical.AppendOptional(b, e.EffectiveAt)
-	b = canonical.AppendTexts(b, e.OpSubject)
+	b = appendTexts(b, e.OpSubject)
 	b = canonical.AppendJSON(canonical.AppendJSON(b, e.Detail), e.Metadata)
 	if e.Actor != "" {
-		b = canonical.AppendTexts(b, e.Actor)
+		b = appendTexts(b, e.Actor)
 	}
 	return b
 }

@@ -3,6 +3,7 @@ package ledger
 import (
 	"time"
 
+	"github.com/quotasvc/quotasvc/internal/bound"
 	"github.com/quotasvc/quotasvc/internal/period"
 )
 
@@ -83,7 +84,7 @@ func (b *Book) carryUse(how ending, used int64, t *Terms, next period.Period) in
 		b.SpanUsed, b.SpanEnd = 0, time.Time{}
 		return 0
 	}
-	b.SpanUsed = SaturatingAdd(b.SpanUsed, used)
+	b.SpanUsed = bound.SaturatingAdd(b.SpanUsed, used)
 	if t.once() || how == endsInTime && next.Start.Equal(b.End) {
 		return 0
 	}
@@ -94,7 +95,7 @@ func (b *Book) carryUse(how ending, used int64, t *Terms, next period.Period) in
 	case err != nil || !t.meets(was):
 		return b.SpanUsed
 	case closing.Start.Equal(next.Start):
-		return SaturatingAdd(b.Carried, used)
+		return bound.SaturatingAdd(b.Carried, used)
 	case !b.Start.After(next.Start): // all earlier use was before next
 		return used
 	}

@@ -3,7 +3,6 @@ package ledger
 import (
 	"time"
 
-	"github.com/quotasvc/quotasvc/internal/ledger/canonical"
 	"github.com/quotasvc/quotasvc/internal/price"
 )
 
@@ -86,12 +85,12 @@ func (d *Debit) Validate() error {
 }
 
 func (d *Debit) fingerprint() [16]byte {
-	h := canonical.AppendTexts(make([]byte, 0, 256), "debit/1", d.Scope, d.Tenant, d.Subject, string(d.Metadata))
+	h := appendTexts(make([]byte, 0, 256), "debit/1", d.Scope, d.Tenant, d.Subject, string(d.Metadata))
 	h = appendItems(h, d.Items)
 	if d.Mode != "" && d.Mode != ModeNormal {
-		h = canonical.AppendTexts(h, string(d.Mode))
+		h = appendTexts(h, string(d.Mode))
 	}
-	return canonical.Fingerprint(h)
+	return fingerprintOf(h)
 }
 
 // Demand implements Operation.

@@ -122,13 +122,13 @@ func (g *Grant) balance() BalanceKey { return BalanceKey{g.Tenant, g.Meter, g.Su
 func (g *Grant) answers(*GrantResult) {}
 
 func (g *Grant) fingerprint() [16]byte {
-	h := canonical.AppendTexts(nil, "grant/1", g.Tenant, g.Meter, g.Subject, g.GrantID)
-	h = canonical.AppendTexts(canonical.AppendNumber(h, g.Amount), string(g.Source))
+	h := appendTexts(nil, "grant/1", g.Tenant, g.Meter, g.Subject, g.GrantID)
+	h = appendTexts(canonical.AppendNumber(h, g.Amount), string(g.Source))
 	if g.Priority != nil {
-		h = canonical.AppendNumber(canonical.AppendTexts(h, "priority"), int64(*g.Priority))
+		h = canonical.AppendNumber(appendTexts(h, "priority"), int64(*g.Priority))
 	}
 	h = canonical.AppendInstant(canonical.AppendInstant(h, g.EffectiveAt), g.ExpiresAt)
-	return canonical.Fingerprint(canonical.AppendTexts(h, g.CostBasis, g.Reason))
+	return fingerprintOf(appendTexts(h, g.CostBasis, g.Reason))
 }
 
 // Validate implements Operation. It cuts instants to PostgreSQL's resolution.
@@ -254,19 +254,19 @@ func (b *Book) newGrant(g *Grant, now time.Time) (GrantRecord, *Error) {
 
 // roomForGrant returns why the balance cannot be granted amount more, nil when it can.
 func (b *Book) roomForGrant(amount int64) *Error {
-	open, total := 0, SaturatingAdd(b.Opening, b.Granted)
+	open, total := 0, bound.SaturatingAdd(b.Opening, b.Granted)
 	for _, o := range b.Grants {
 		if o.Status == GrantActive || o.Status == GrantPending {
 			open++
 		}
 		if o.Status == GrantPending {
-			total = SaturatingAdd(total, o.Amount)
+			total = bound.SaturatingAdd(total, o.Amount)
 		}
 	}
 	if open >= GrantsOpenMax {
 		return Errorf(CodeConflict, "meter", "a balance has at most %d open grants", GrantsOpenMax)
 	}
-	if SaturatingAdd(total, max(0, b.Adjusted)) > MaxAmount-amount {
+	if bound.SaturatingAdd(total, max(0, b.Adjusted)) > MaxAmount-amount {
 		return Errorf(CodeInvalidArgument, "amount", "would raise what the balance was granted above %d", MaxAmount)
 	}
 	if amount > b.room() {

@@ -11,7 +11,6 @@ import (
 // GrantAction says what a GrantChange does.
 type GrantAction string
 
-// The actions.
 const (
 	VoidGrant   GrantAction = "void"   // takes back what is left
 	ExtendGrant GrantAction = "extend" // gives a later end
@@ -66,11 +65,11 @@ func (x *GrantChange) balances(found *Located) []BalanceKey {
 func (x *GrantChange) answers(*Change) {}
 
 func (x *GrantChange) fingerprint() [16]byte {
-	h := canonical.AppendTexts(nil, string(x.Kind())+"/1", x.Tenant, x.GrantID, x.Meter, x.Reason)
+	h := appendTexts(nil, string(x.Kind())+"/1", x.Tenant, x.GrantID, x.Meter, x.Reason)
 	if x.Action == ExtendGrant {
 		h = canonical.AppendInstant(h, x.ExpiresAt)
 	}
-	return canonical.Fingerprint(h)
+	return fingerprintOf(h)
 }
 
 // Validate implements Operation. It cuts the instant to PostgreSQL's resolution.

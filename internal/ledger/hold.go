@@ -138,8 +138,8 @@ func (h *Hold) Spends() (tenant, subject string, items []Item) { return h.Tenant
 func (h *Hold) answers(*HoldResult) {}
 
 func (h *Hold) fingerprint() [16]byte {
-	f := canonical.AppendTexts(nil, "hold/1", h.Tenant, h.HoldID, h.Subject, string(h.Metadata))
-	return canonical.Fingerprint(appendItems(canonical.AppendNumber(f, int64(h.TTL)), h.Items))
+	f := appendTexts(nil, "hold/1", h.Tenant, h.HoldID, h.Subject, string(h.Metadata))
+	return fingerprintOf(appendItems(canonical.AppendNumber(f, int64(h.TTL)), h.Items))
 }
 
 // Validate implements Operation.

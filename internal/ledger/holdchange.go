@@ -59,9 +59,9 @@ func (h *HoldChange) Demand(found *Located) []Demand {
 func (h *HoldChange) answers(*HoldResult) {}
 
 func (h *HoldChange) fingerprint() [16]byte {
-	f := canonical.AppendTexts(nil, "hold-"+string(h.Action)+"/1", h.Tenant, h.HoldID)
+	f := appendTexts(nil, "hold-"+string(h.Action)+"/1", h.Tenant, h.HoldID)
 	f = canonical.AppendFlag(canonical.AppendNumber(f, int64(h.TTL)), h.Final)
-	return canonical.Fingerprint(appendItems(canonical.AppendTexts(f, string(h.Return)), h.Items))
+	return fingerprintOf(appendItems(appendTexts(f, string(h.Return)), h.Items))
 }
 
 // Validate implements Operation.

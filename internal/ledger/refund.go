@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/quotasvc/quotasvc/internal/bound"
 	"github.com/quotasvc/quotasvc/internal/ledger/canonical"
 	"github.com/quotasvc/quotasvc/internal/price"
 )
@@ -87,12 +88,12 @@ func (r *Refund) Demand(found *Located) []Demand {
 func (r *Refund) answers(*RefundResult) {}
 
 func (r *Refund) fingerprint() [16]byte {
-	h := canonical.AppendTexts(nil, "refund/1", r.Tenant, r.OperationID, r.Meter)
-	h = canonical.AppendTexts(canonical.AppendNumber(h, r.Amount), string(r.Return), r.Reason)
+	h := appendTexts(nil, "refund/1", r.Tenant, r.OperationID, r.Meter)
+	h = appendTexts(canonical.AppendNumber(h, r.Amount), string(r.Return), r.Reason)
 	if !r.At.IsZero() { // a request without it has the fingerprint that it always had
 		h = canonical.AppendInstant(h, r.At)
 	}
-	return canonical.Fingerprint(h)
+	return fingerprintOf(h)
 }
 
 // Validate implements Operation.
@@ -184,7 +185,7 @@ func (r *Refund) outOfRange(b *Batch) *Error {
 		if book.Refunded > RefundedMax {
 			return Errorf(CodeAmountOutOfRange, "amount", "would raise what was refunded of meter %q in this period above %d", book.Meter, RefundedMax)
 		}
-		if have := SaturatingAdd(book.Remaining(), book.Held); have > MaxAmount {
+		if have := bound.SaturatingAdd(book.Remaining(), book.Held); have > MaxAmount {
 			return Errorf(CodeAmountOutOfRange, "amount", "would raise what meter %q has to %d, above %d", book.Meter, have, MaxAmount)
 		}
 	}

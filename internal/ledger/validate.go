@@ -2,9 +2,7 @@ package ledger
 
 import (
 	"fmt"
-	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/quotasvc/quotasvc/internal/bound"
 	"github.com/quotasvc/quotasvc/internal/period"
@@ -27,7 +25,7 @@ const TextMax = 500
 
 // validFreeText refuses what PostgreSQL cannot store.
 func validFreeText(field, s string) *Error {
-	if len(s) > TextMax || !utf8.ValidString(s) || strings.ContainsRune(s, 0) {
+	if !bound.Storable(s, TextMax) {
 		return Errorf(CodeInvalidArgument, field, "must be UTF-8 text of at most %d bytes without NUL", TextMax)
 	}
 	return nil

@@ -1,7 +1,6 @@
 package canonical
 
 import (
-	"crypto/sha256"
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
@@ -13,20 +12,6 @@ import (
 // appendText appends a text after its length.
 func appendText(b []byte, text string) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(text))), text...)
-}
-
-// AppendTexts appends texts, each after its length.
-func AppendTexts(b []byte, texts ...string) []byte {
-	for _, t := range texts {
-		b = appendText(b, t)
-	}
-	return b
-}
-
-// Fingerprint hashes a request. It begins with a text that names the kind of the request and the version of its format.
-func Fingerprint(b []byte) [16]byte {
-	full := sha256.Sum256(b)
-	return [16]byte(full[:16])
 }
 
 // AppendNumber appends an integer.

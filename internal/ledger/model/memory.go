@@ -7,6 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/quotasvc/quotasvc/internal/bound"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/period"
 )
@@ -60,7 +61,7 @@ func (r *reading) demand() map[ledger.BalanceKey]int64 {
 	out := map[ledger.BalanceKey]int64{}
 	for _, c := range r.calls {
 		for _, d := range c.Op.Demand(&r.located) {
-			out[d.BalanceKey] = ledger.SaturatingAdd(out[d.BalanceKey], d.Most)
+			out[d.BalanceKey] = bound.SaturatingAdd(out[d.BalanceKey], d.Most)
 		}
 	}
 	for _, k := range r.more {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/quotasvc/quotasvc/internal/bound"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/ledger/hints"
 )
@@ -95,7 +96,7 @@ func (p *plan) arrange() {
 	p.demand = make(map[ledger.BalanceKey]int64, len(p.calls))
 	for _, c := range p.calls {
 		for _, d := range c.Op.Demand(p.located) {
-			p.demand[d.BalanceKey] = ledger.SaturatingAdd(p.demand[d.BalanceKey], d.Most)
+			p.demand[d.BalanceKey] = bound.SaturatingAdd(p.demand[d.BalanceKey], d.Most)
 		}
 	}
 	for _, k := range p.more {

@@ -14,7 +14,6 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/ledger/hints"
 	"github.com/quotasvc/quotasvc/internal/ledger/notice"
-	"github.com/quotasvc/quotasvc/internal/period"
 	"github.com/quotasvc/quotasvc/internal/trail"
 )
 
@@ -191,7 +190,9 @@ func (t *tx) scanClock(row pgx.Row) error {
 	}
 	t.newestMonth = ledger.MonthOf(newest)
 	t.batch.Now = t.ledger.clock.Agree(t.began, now)
-	t.termsChanged = period.Later(tenants, plans)
+	if t.termsChanged = tenants; plans.After(tenants) {
+		t.termsChanged = plans
+	}
 	return nil
 }
 
