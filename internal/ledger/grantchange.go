@@ -11,6 +11,7 @@ import (
 // GrantAction says what a GrantChange does.
 type GrantAction string
 
+// The actions.
 const (
 	VoidGrant   GrantAction = "void"   // takes back what is left
 	ExtendGrant GrantAction = "extend" // gives a later end

@@ -8,8 +8,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/period"
 )
 
-// The API has checked requests before. These checks come second: a batch serves many callers, and must not fail because one request
-// breaks a constraint of a table or an invariant.
+// The API has checked requests before. These checks come second: one request that breaks a constraint must not fail its whole batch.
 
 func validKey(s string) *Error { return validKeyIn("Idempotency-Key", s) }
 
