@@ -1145,6 +1145,9 @@ type DebitBatchRequest struct {
 
 // DebitRequest What is debited.
 type DebitRequest struct {
+	// At With `dry_run`: decide as it would be at this instant, at most 400 days ahead, if nothing is used until then. Periods, grants, holds and agreed terms begin and end on the way; blocks and a suspension are those of now.
+	At time.Time `json:"at,omitempty,omitzero"`
+
 	// DryRun Decide and change nothing.
 	DryRun bool `json:"dry_run,omitempty,omitzero"`
 

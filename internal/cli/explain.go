@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/quotasvc/quotasvc/client"
@@ -11,13 +12,14 @@ import (
 
 type explainCmd struct {
 	Connection
-	Tenant  string `arg:"" help:"The tenant's id."`
-	Meter   string `arg:"" help:"The meter."`
-	Amount  int64  `arg:"" help:"How many units."`
-	Subject string `placeholder:"SUBJECT" help:"The subject that would use them."`
-	Route   string `placeholder:"ROUTE" help:"The route, for limits per route."`
-	Method  string `placeholder:"METHOD" help:"The method, for limits that name one."`
-	IP      string `name:"ip" placeholder:"ADDRESS" help:"The address of the client, for limits per ip and for blocks."`
+	Tenant  string  `arg:"" help:"The tenant's id."`
+	Meter   string  `arg:"" help:"The meter."`
+	Amount  int64   `arg:"" help:"How many units."`
+	Subject string  `placeholder:"SUBJECT" help:"The subject that would use them."`
+	Route   string  `placeholder:"ROUTE" help:"The route, for limits per route."`
+	Method  string  `placeholder:"METHOD" help:"The method, for limits that name one."`
+	IP      string  `name:"ip" placeholder:"ADDRESS" help:"The address of the client, for limits per ip and for blocks."`
+	At      instant `placeholder:"TIME" help:"At this time, at most 400 days ahead, if nothing is used until then: a time (RFC 3339) or a day. Limits and blocks are not foreseen."`
 }
 
 // Run says whether the units may be used now. A denial is an answer, so the status is 0.
@@ -25,6 +27,9 @@ func (c *explainCmd) Run(ctx context.Context, io *IO) error {
 	s, err := c.Dial(io)
 	if err != nil {
 		return err
+	}
+	if c.At.given() {
+		return c.foresee(ctx, io, s)
 	}
 	newest := int64(0)
 	a, err := s.Check(ctx, client.CheckRequest{
@@ -61,6 +66,34 @@ func (c *explainCmd) Run(ctx context.Context, io *IO) error {
 	if a.Degraded {
 		io.printf("  A backend is away: balances may be older than that, or limits were decided by one instance alone.\n")
 	}
+	return nil
+}
+
+// foresee says what a debit would be answered at an instant to come.
+func (c *explainCmd) foresee(ctx context.Context, io *IO, s *client.Client) error {
+	at, err := c.At.resolve(ctx, s)
+	if err != nil {
+		return err
+	}
+	tried, err := s.Debit(ctx, client.DebitRequest{Tenant: c.Tenant, Items: []client.Item{{Meter: c.Meter, Amount: c.Amount}}, Subject: c.Subject, DryRun: true, At: at})
+	when := at.UTC().Format(time.RFC3339)
+	e := client.AsError(err)
+	switch {
+	case err == nil && c.JSON:
+		return io.json(tried)
+	case err == nil:
+		io.printf("%s: %s could use %s %s at %s, if nothing is used until then.\n", io.paint(green, "allowed"), c.who(), amount(c.Amount), c.Meter, when)
+		for i := range tried.Items {
+			printDraws(io, &tried.Items[i])
+			io.printf("  %s %s would remain.\n", amount(tried.Items[i].Remaining), tried.Items[i].Meter)
+		}
+		return nil
+	case e == nil || e.Problem == nil || !slices.Contains([]client.ProblemCode{client.ProblemCodeQuotaExceeded, client.ProblemCodeCreditsExhausted}, e.Code):
+		return err
+	case c.JSON:
+		return io.json(e.Problem)
+	}
+	io.printf("%s: %s could not use %s %s at %s, even if nothing is used until then: %s (%s).\n", io.paint(red, "denied"), c.who(), amount(c.Amount), c.Meter, when, e.Detail, e.Code)
 	return nil
 }
 

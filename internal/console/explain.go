@@ -11,18 +11,24 @@ import (
 	"github.com/quotasvc/quotasvc/internal/access"
 )
 
-// explainView is what would happen if a tenant used an amount now.
+// explainView is what would happen if a tenant used an amount, now or at another time.
 type explainView struct {
-	tenant, meter, amount, subject, route string
+	tenant, meter, amount, subject, route, at string // as they were entered
 
-	asked   bool // the form was complete
-	mayAsk  bool // the key has the scope use, which checks need
+	when    time.Time // that was entered in the tenant's zone; zero: now
+	past    bool      // when has been
+	asked   bool      // the form was complete
+	mayAsk  bool      // the key has the scope use, which checks need
 	problem *failure
 	unit    string
 	zone    *time.Location
-	answer  *client.CheckAnswer
+	answer  *client.CheckAnswer // of now
 	draws   *client.DebitAnswer // what a debit would draw; nil if it would be refused
 	steps   []step
+
+	allowed bool
+	code    client.ProblemCode // why not
+	asOf    time.Time
 }
 
 // step is one step of the waterfall.
@@ -31,6 +37,8 @@ type step struct {
 	outcome     outcome
 	meter       string // whose units it takes
 	amount      int64  // that it takes
+
+	link, href string // what more there is to read
 }
 
 // outcome says how a step ends.
@@ -48,7 +56,7 @@ func showExplain(c *call) error {
 	q := c.r.URL.Query()
 	v := &explainView{
 		tenant: strings.TrimSpace(q.Get("tenant")), meter: strings.TrimSpace(q.Get("meter")), amount: strings.TrimSpace(q.Get("amount")),
-		subject: strings.TrimSpace(q.Get("subject")), route: strings.TrimSpace(q.Get("route")), mayAsk: c.key.Scopes.Has(access.Use), zone: time.UTC,
+		subject: strings.TrimSpace(q.Get("subject")), route: strings.TrimSpace(q.Get("route")), at: strings.TrimSpace(q.Get("at")), mayAsk: c.key.Scopes.Has(access.Use), zone: time.UTC,
 	}
 	if v.tenant == "" && c.key.Tenant != "" {
 		v.tenant = c.key.Tenant
@@ -76,6 +84,12 @@ func (v *explainView) ask(c *call) error {
 		v.zone = zoneOf(t.Timezone)
 	}
 	items := client.Items{{Meter: v.meter, Amount: amount}}
+	if v.when, err = dayIn("at", v.at, v.zone); err != nil {
+		return err
+	}
+	if !v.when.IsZero() {
+		return v.askAt(c, items)
+	}
 	v.answer, err = c.Check(c.ctx, client.CheckRequest{Tenant: v.tenant, Items: items, Subject: v.subject, Route: v.route})
 	if err != nil {
 		return err
@@ -86,7 +100,7 @@ func (v *explainView) ask(c *call) error {
 	} else if e := client.AsError(err); e == nil || e.Status >= http.StatusInternalServerError {
 		return err
 	}
-	v.steps = v.waterfall()
+	v.steps, v.allowed, v.code, v.asOf = v.waterfall(), v.answer.Allowed, v.answer.Code, v.answer.AsOf
 	return nil
 }
 
@@ -167,6 +181,11 @@ func (v *explainView) itemSteps(item *client.CheckedItem) []step {
 		}
 		return []step{{title: "Balance of " + item.Meter, text: text, outcome: denies}}
 	}
+	return v.drawSteps()
+}
+
+// drawSteps says which grants pay.
+func (v *explainView) drawSteps() []step {
 	var steps []step
 	for _, d := range v.draws.Items {
 		for n, draw := range d.Draws {
@@ -212,6 +231,9 @@ func ordinal(n int) string {
 
 // verdict says in one sentence what would happen.
 func (v *explainView) verdict() string {
+	if !v.when.IsZero() {
+		return v.verdictAt()
+	}
 	what := fmt.Sprintf("%s %s of %s", v.amount, v.unit, v.meter)
 	switch {
 	case v.answer.Allowed:

@@ -178,10 +178,11 @@ func (g *Gate) decide(ctx context.Context, req *Request, facts *tenantFacts, d *
 	if result, done, err := newcomer.Welcome[ledger.DebitResult](ctx, facts.desk, d, req.DryRun); done {
 		return result, err
 	}
-	result, err := pg.DoOrDryRun(ctx, g.ledger, d, req.DryRun)
-	if !req.DryRun {
-		g.memory.note(d, result, err, g.now())
+	if req.DryRun {
+		return pg.Foresee(ctx, g.ledger, d, req.At)
 	}
+	result, err := pg.Do(ctx, g.ledger, d)
+	g.memory.note(d, result, err, g.now())
 	return result, err
 }
 

@@ -41,6 +41,9 @@ type Request struct {
 	// DryRun makes Consume and Debit decide without charging limits and without writing.
 	DryRun bool
 
+	// At is the instant to come at which a dry run of a debit decides; zero: now.
+	At time.Time
+
 	// Forwarded is the method and URI of the request that a gateway asks about; empty: no gateway asks. A key is good for one
 	// such request, and is refused as reused for another. A replay is not debited again, but its limits stay charged: it is
 	// one more request. Check ignores all of the field but whether a gateway asks: then limits treat spellings of a route as one by

@@ -57,7 +57,7 @@ func newBodies() *bodies {
 		check:        check,
 		checkBatch:   checkBatchMembers(check),
 		consume:      slices.Concat(feature, dimensionMembers(), changeMembers()),
-		debit:        debit,
+		debit:        append(slices.Clone(debit), atMember()),
 		charge:       chargeMembers(),
 		chargeRefund: chargeRefundMembers(),
 		batch:        batchMembers(slices.Concat(debit, []body.Member[gate.Request]{key})),

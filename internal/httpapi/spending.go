@@ -86,6 +86,11 @@ func changeMembers() []body.Member[gate.Request] {
 	}
 }
 
+// atMember reads the instant of a dry run.
+func atMember() body.Member[gate.Request] {
+	return body.Optional("at", func(d *body.Document, r *gate.Request) { r.At = d.Instant() })
+}
+
 func staleMember() body.Member[gate.Request] {
 	return body.Optional("max_stale_ms", func(d *body.Document, r *gate.Request) {
 		stale := time.Duration(d.Integer(0, staleMaxMs)) * time.Millisecond
@@ -208,6 +213,9 @@ func (s *Server) writeRemaining(rc *request, refused *gate.Debited) {
 func (s *Server) debit(rc *request) error {
 	if err := rc.readSpending(s.bodies.debit); err != nil {
 		return err
+	}
+	if !rc.gateRequest.At.IsZero() && !rc.gateRequest.DryRun {
+		return ledger.Errorf(ledger.CodeInvalidArgument, "at", `needs "dry_run": true: nothing is debited at another time`)
 	}
 	done, err := s.gate.Debit(rc.ctx, rc.gateRequest)
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/quotasvc/quotasvc/internal/lane"
 	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/period"
 	"github.com/quotasvc/quotasvc/internal/trail"
 )
 
@@ -32,6 +33,15 @@ func Do[R any](ctx context.Context, l *Ledger, op ledger.Request[R]) (*R, error)
 
 // DryRun returns what Do would answer now and records nothing. It does not look up the key.
 func DryRun[R any](ctx context.Context, l *Ledger, op ledger.Request[R]) (*R, error) {
+	return Foresee(ctx, l, op, time.Time{})
+}
+
+// foreseenMax bounds how far ahead an operation is foreseen: a year's period and some days.
+const foreseenMax = 400 * 24 * time.Hour
+
+// Foresee is DryRun at an instant at that is to come, at most 400 days ahead, if nothing changes until then but what is due: periods, grants, holds, terms. Zero means
+// now.
+func Foresee[R any](ctx context.Context, l *Ledger, op ledger.Request[R], at time.Time) (*R, error) {
 	if err := op.Validate(); err != nil {
 		return nil, err
 	}
@@ -41,6 +51,15 @@ func DryRun[R any](ctx context.Context, l *Ledger, op ledger.Request[R]) (*R, er
 		b, err := l.view(ctx, p, time.Time{})
 		if err != nil {
 			return ledger.Next{}, err
+		}
+		if !at.IsZero() {
+			if ahead := at.Sub(b.Now); ahead <= 0 || ahead > foreseenMax {
+				return ledger.Next{}, ledger.Errorf(ledger.CodeInvalidArgument, "at", "must lie in the next 400 days; it is %s now", b.Now.Format(time.RFC3339))
+			}
+			b.Now = period.Micros(at)
+			if err := b.AdvanceInMemory(ctx.Err); err != nil {
+				return ledger.Next{}, err
+			}
 		}
 		return b.Decide(p.calls), nil
 	})

@@ -2076,6 +2076,11 @@ export interface components {
             metadata?: components["schemas"]["Metadata"];
             /** @description Decide and change nothing. */
             dry_run?: boolean;
+            /**
+             * Format: date-time
+             * @description With `dry_run`: decide as it would be at this instant, at most 400 days ahead, if nothing is used until then. Periods, grants, holds and agreed terms begin and end on the way; blocks and a suspension are those of now.
+             */
+            at?: string;
         };
         /** @description Independent debits. */
         DebitBatchRequest: {

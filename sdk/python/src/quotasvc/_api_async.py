@@ -94,6 +94,7 @@ class AsyncApi:
         mode: params.Mode | None = None,
         metadata: Mapping[str, Any] | None = None,
         dry_run: bool | None = None,
+        at: datetime | str | None = None,
         key: str | None = None,
     ) -> models.DebitAnswer:
         """Debit the balance.
@@ -103,7 +104,7 @@ class AsyncApi:
         Scope: use. key: the Idempotency-Key; a new one if it is not given.
         """
         return await self._transport.call(
-            Call("POST", "/v1/debits", body={"tenant": tenant, "items": items, "subject": subject, "mode": mode, "metadata": metadata, "dry_run": dry_run}, key=key or new_key()),
+            Call("POST", "/v1/debits", body={"tenant": tenant, "items": items, "subject": subject, "mode": mode, "metadata": metadata, "dry_run": dry_run, "at": at}, key=key or new_key()),
             models.DebitAnswer,
         )
 

@@ -1,0 +1,55 @@
+package pg
+
+import (
+	"testing"
+	"time"
+
+	"github.com/quotasvc/quotasvc/internal/ledger"
+)
+
+// What is foreseen is what comes: the same debit at that instant, when it has come, has the same answer. Nothing is written for it.
+func TestForesee_AnswersAsTheDebitWillBe(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	b.hourly("acme", 10)
+	if _, err := Do(t.Context(), b.Ledger, debitOf("acme", "k1", 7)); err != nil {
+		t.Fatal(err)
+	}
+	at := time.Now().Add(90 * time.Minute)
+	foreseen, err := Foresee(t.Context(), b.Ledger, debitOf("acme", "k2", 4), at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.rewind("", 90*time.Minute) // the 90 minutes pass
+	came, err := Do(t.Context(), b.Ledger, debitOf("acme", "k2", 4))
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantEqual(t, "remaining", foreseen.Items[0].Remaining, came.Items[0].Remaining)
+	wantEqual(t, "charged", foreseen.Items[0].Charged, came.Items[0].Charged)
+	b.mustVerify()
+}
+
+// Nearly 10,000 hourly periods lie ahead: who asks about a year must not keep a processor busy.
+func TestForesee_YearOfHourlyPeriods_IsQuick(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	b.hourly("acme", 10)
+	if _, err := Do(t.Context(), b.Ledger, debitOf("acme", "k1", 7)); err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	got, err := Foresee(t.Context(), b.Ledger, debitOf("acme", "k2", 10), began.Add(foreseenMax-time.Minute))
+	if err != nil || got.Items[0].Remaining != 0 {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if took := time.Since(began); took > 2*time.Second {
+		t.Errorf("it took %s", took)
+	} else {
+		t.Log(took)
+	}
+	_, err = Foresee(t.Context(), b.Ledger, debitOf("acme", "k2", 10), began.Add(foreseenMax+time.Hour))
+	wantCode(t, err, ledger.CodeInvalidArgument)
+	_, err = Foresee(t.Context(), b.Ledger, debitOf("acme", "k2", 10), began.Add(-time.Second))
+	wantCode(t, err, ledger.CodeInvalidArgument)
+}
