@@ -139,6 +139,7 @@ def test_every_operation_works(service: Service) -> None:
     assert charge.charge_id and api.refund_charge(charge_id=charge.charge_id).refunded
     assert api.get_limit_state(rule=rule, tenant=tenant, subject="user-1").limit
     api.get_limit_top(rule=rule)
+    assert api.get_limit_shadow(rule=rule).rule == rule
     api.reset_limit(rule=rule, tenant=tenant, subject="user-1")
     api.delete_subject_limit_override(rule=rule, tenant=tenant, subject="user-1")
     api.delete_limit_override(rule=rule, tenant=tenant)
@@ -163,6 +164,7 @@ def test_every_operation_works(service: Service) -> None:
     assert api.get_operation(tenant=tenant, operation_id=key).entries
     api.grant(tenant=tenant, meter=meter, amount=50, source="topup", grant_id=f"g-{run}", expires_at=now + timedelta(days=9))
     assert f"g-{run}" in {g.grant_id for g in api.all_grants(tenant=tenant)}
+    assert api.extend_grant(tenant=tenant, grant_id=f"g-{run}", expires_at=now + timedelta(days=19), reason="a tour").expires_at == now + timedelta(days=19)
     api.void_grant(tenant=tenant, grant_id=f"g-{run}", reason="a tour")
     assert api.adjust(tenant=tenant, meter=meter, amount=-1, reason="a tour").amount == -1
     assert api.get_balance(tenant=tenant, meter=meter).used and len(api.list_balances(tenant=tenant).items) == 1
