@@ -1322,21 +1322,6 @@ type GrantExtension struct {
 	Units int64 `json:"units"`
 }
 
-// GrantExtensionRequest How long a grant is to last, and why.
-type GrantExtensionRequest struct {
-	// DryRun Decide and change nothing.
-	DryRun bool `json:"dry_run,omitempty,omitzero"`
-
-	// ExpiresAt No draws from this instant on; later than the grant's end. null for never.
-	ExpiresAt *time.Time `json:"expires_at"`
-
-	// Meter Required only if several meters have a grant of this id.
-	Meter string `json:"meter,omitempty,omitzero"`
-
-	// Reason The reason, for the records. At most 500 bytes of UTF-8.
-	Reason Reason `json:"reason"`
-}
-
 // GrantList A page of grants.
 type GrantList struct {
 	// Items The page.
