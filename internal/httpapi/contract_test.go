@@ -111,7 +111,7 @@ func TestBodies_FieldsEqualSchemas(t *testing.T) {
 		"VerificationRequest": fieldsOf(r.verification), "Item": fieldsOf(itemMembers()), "HoldRequest": fieldsOf(r.hold),
 		"CaptureRequest": fieldsOf(r.capture), "ReleaseRequest": fieldsOf(r.release), "ExtendRequest": fieldsOf(r.extend),
 		"RefundRequest": fieldsOf(r.refund), "VoidRequest": fieldsOf(r.void), "GrantExtensionRequest": fieldsOf(r.extension), "AdjustmentRequest": fieldsOf(r.adjustment),
-		"BatchDebit":   append(fieldsOf(r.debit), field{"idempotency_key", true}), // a dry run may omit it, which the contract does not say
+		"BatchDebit":   append(fieldsOf(slices.Concat(demandMembers(itemMembers()), changeMembers())), field{"idempotency_key", true}), // a dry run may omit it, which the contract does not say
 		"LeaseRequest": fieldsOf(r.lease), "LeaseRenewal": fieldsOf(r.renewal), "ResetRequest": fieldsOf(r.reset),
 		"ChargeRequest": fieldsOf(r.charge), "ChargeRefundRequest": fieldsOf(r.chargeRefund),
 		"GaugeRequest": fieldsOf(r.gauge), "KeyRequest": fieldsOf(r.key), "TestClockRequest": fieldsOf(r.clock), "KeyRotation": fieldsOf(r.rotation), "PortalSessionRequest": fieldsOf(r.link),

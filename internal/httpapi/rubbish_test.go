@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/go-json-experiment/json"
@@ -30,7 +31,7 @@ func fullBodies() map[string]struct{ method, path, body string } {
 		"check":      {"POST", "/v1/check", `{` + demand + `,"feature":"sso","route":"/x","ip":"192.0.2.1","method":"GET","max_stale_ms":5}`},
 		"checkBatch": {"POST", "/v1/check/batch", `{"checks":[{` + demand + `,"feature":"sso","route":"/x","ip":"192.0.2.1","method":"GET","max_stale_ms":5}]}`},
 		"consume":    {"POST", "/v1/consume", `{` + demand + `,"feature":"sso","route":"/x","ip":"2001:db8::1","method":"GET",` + change + `}`},
-		"debit":      {"POST", "/v1/debits", `{` + demand + `,` + change + `}`},
+		"debit":      {"POST", "/v1/debits", `{` + demand + `,` + strings.Replace(change, "false", "true", 1) + `,"at":"` + time.Now().AddDate(0, 6, 0).UTC().Format(time.RFC3339) + `"}`},
 		"debitBatch": {"POST", "/v1/debits/batch", `{"debits":[{"idempotency_key":"k",` + demand + `,` + change + `}],"dry_run":false}`},
 		"grant": {"POST", "/v1/tenants/acme/grants", `{"meter":"calls","amount":5,"source":"topup","subject":"u1","grant_id":"g1","priority":7,
 			"effective_at":"2026-01-01T00:00:00Z","expires_at":"2099-01-01T00:00:00+02:00","cost_basis":"0.01 EUR","reason":"sold","dry_run":false}`},
