@@ -85,6 +85,7 @@ func TestUpgrade_SchemaOfEarlierVersion_RefusedThenMigratedWithItsData(t *testin
 			in.sameAsInSnapshot(t)
 			in.prepare(t)
 			in.everyOperation(t)
+			in.newOperations(t)
 			must(t, env, "verify", "--full")
 		})
 	}
