@@ -67,8 +67,12 @@ func TestLoader_OneSlot_ReadsAllThatWait(t *testing.T) {
 	eventually(t, "all checks wait", func() bool { return in.loader.waiting.Len() == tenants+1 })
 	<-in.loader.slots
 	all.Wait()
-	if reads := in.reads(); reads != 2 {
-		t.Errorf("%d questions were %d reads, want 2", tenants+1, reads)
+	most := uint64(2)
+	if testenv.OnCitus() {
+		most = 2 * 4 // a read is of one of the four shard groups
+	}
+	if reads := in.reads(); reads < 2 || reads > most {
+		t.Errorf("%d questions were %d reads, want 2 to %d", tenants+1, reads, most)
 	}
 	if in.loader.waiting.Len() != 0 || len(in.loader.slots) != 0 {
 		t.Error("a question or a slot is left over")

@@ -143,7 +143,7 @@ func (b *citusBundle) inOneGroup(group int) []string {
 }
 
 var literals = map[string]string{
-	"bigint[]": "'{1,1}'", "integer[]": "'{1,1}'", "boolean[]": "'{t,f}'", "bytea[]": "'{a,b}'", "jsonb[]": `'{"{}","{}"}'`,
+	"bigint[]": "'{1,1}'", "integer[]": "'{1,1}'", "smallint[]": "'{1,1}'", "boolean[]": "'{t,f}'", "bytea[]": "'{a,b}'", "jsonb[]": `'{"{}","{}"}'`,
 	"date[]": "'{2026-01-01,2026-02-01}'", "timestamp with time zone[]": "'{2026-01-01,2026-01-01}'", "timestamp with time zone": "'2026-01-01'",
 	"bigint": "2", "integer": "2", "boolean": "true", "bytea": "'a'",
 }
