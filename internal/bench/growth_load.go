@@ -169,10 +169,11 @@ func (g *grower) measure(ctx context.Context, out *growth.Step, all []*grown, in
 	return nil
 }
 
-// warmUps is how long each size gets debits before the rounds, in slices. The first change of a page after a checkpoint writes the whole page into the WAL: in
-// operation that is spread over the minutes between two checkpoints, and in the first seconds after one it would be what a size with many balances is measured by.
+// warmUps is how long each size gets debits before the rounds, in slices. The first change of a page after a checkpoint writes the whole page into the WAL.
+// In operation that is spread over the minutes between two checkpoints. In the first seconds after one it is most of the work for many balances.
 const warmUps = 10
 
+// warmUp lets each size change its pages once.
 func (g *grower) warmUp(ctx context.Context, all []*grown) error {
 	for _, s := range all {
 		g.say("%s: warming up", s.Label)

@@ -142,10 +142,8 @@ func ASCII(s string, first byte, low, high int) bool {
 	return true
 }
 
-// Storable reports whether s has at most most bytes and can be stored by PostgreSQL: it is UTF-8 without NUL.
-func Storable(s string, most int) bool {
-	return len(s) <= most && utf8.ValidString(s) && !strings.ContainsRune(s, 0)
-}
+// Storable reports whether PostgreSQL can store s as text: it is UTF-8 without NUL.
+func Storable(s string) bool { return utf8.ValidString(s) && !strings.ContainsRune(s, 0) }
 
 // SaturatingAdd returns a+b for values that are not negative, or the largest int64 if the sum is larger. Sums of demands use it: they
 // are lower bounds.

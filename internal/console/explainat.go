@@ -9,15 +9,15 @@ import (
 	"github.com/quotasvc/quotasvc/client"
 )
 
-// whatToCome is the note of every explanation of another time.
-const whatToCome = "Their levels at another time are not known: a limit is full again soon after nobody asks. Blocks and a suspension count as they are now."
+// notForeseen is the note of every explanation of a time to come.
+const notForeseen = "Their levels at that time are not known. Blocks and a suspension count as they are now."
 
 // askAt explains the instant that was entered: one to come by a dry run there, one that has been by what is stored of it.
 func (v *explainView) askAt(c *call, items client.Items) error {
 	tried, err := c.Debit(c.ctx, client.DebitRequest{Tenant: v.tenant, Items: items, Subject: v.subject, DryRun: true, At: v.when})
 	if err == nil {
 		v.draws, v.allowed, v.asOf = tried, true, tried.AsOf
-		v.steps = append([]step{{title: "Rate limits", text: whatToCome, outcome: notes}}, v.drawSteps()...)
+		v.steps = append([]step{{title: "Rate limits", text: notForeseen, outcome: notes}}, v.drawSteps()...)
 		return nil
 	}
 	e := client.AsError(err)
@@ -35,7 +35,7 @@ func (v *explainView) askAt(c *call, items client.Items) error {
 		return past
 	}
 	v.asOf, v.code = v.when, e.Code
-	v.steps = []step{{title: "Rate limits", text: whatToCome, outcome: notes}, {title: "Balance of " + v.meter, text: sentence(e.Detail), outcome: denies}}
+	v.steps = []step{{title: "Rate limits", text: notForeseen, outcome: notes}, {title: "Balance of " + v.meter, text: sentence(e.Detail), outcome: denies}}
 	return nil
 }
 
@@ -78,10 +78,9 @@ func (v *explainView) askPast(c *call, amount int64) error {
 	for i := range list.Counts {
 		n += list.Counts[i].N
 	}
-	local := minute.In(v.zone)
 	v.steps = append(v.steps, step{
 		title: "Refusals", outcome: notes, text: fmt.Sprintf("Refused in the minute of %s: %s.", short(minute, v.zone), num(n)), link: "Read why",
-		href: with(path("tenants", v.tenant, "refusals"), "day", local.Format(time.DateOnly), "at", local.Format("15:04")),
+		href: refusalsAt(v.tenant, minute, v.zone),
 	}, step{title: "Rate limits", outcome: notes, text: "Levels that have been are not kept. A refusal names the limit that denied it."})
 	return nil
 }

@@ -92,8 +92,13 @@ func (v *refusalsView) link(from, to time.Time) string {
 
 // linkAt returns the path of the refusals of a minute.
 func (v *refusalsView) linkAt(minute time.Time) string {
-	local := minute.In(v.zone)
-	return with(path("tenants", v.Tenant.Tenant, "refusals"), "day", local.Format(time.DateOnly), "at", local.Format("15:04"))
+	return refusalsAt(v.Tenant.Tenant, minute, v.zone)
+}
+
+// refusalsAt returns the path of a tenant's refusals in a minute.
+func refusalsAt(tenant string, minute time.Time, zone *time.Location) string {
+	local := minute.In(zone)
+	return with(path("tenants", tenant, "refusals"), "day", local.Format(time.DateOnly), "at", local.Format("15:04"))
 }
 
 // why says in words why a request was refused.

@@ -39,12 +39,11 @@ func (r *refresher) add(ctx context.Context, tenant, subject string, items []led
 	if len(r.due) == loadBatchMax {
 		return
 	}
-	request := ledger.CheckRequest{Tenant: tenant, Subject: subject, Items: slices.Clone(items)}
 	key := balances.QuestionKey(tenant, subject, items)
 	if _, known := r.due[key]; known {
 		return
 	}
-	r.due[key] = request
+	r.due[key] = ledger.CheckRequest{Tenant: tenant, Subject: subject, Items: slices.Clone(items)}
 	if !r.running {
 		r.running = true
 		go r.run(context.WithoutCancel(ctx))

@@ -24,7 +24,7 @@ const TextMax = 500
 
 // validFreeText refuses what PostgreSQL cannot store.
 func validFreeText(field, s string) *Error {
-	if !bound.Storable(s, TextMax) {
+	if len(s) > TextMax || !bound.Storable(s) {
 		return Errorf(CodeInvalidArgument, field, "must be UTF-8 text of at most %d bytes without NUL", TextMax)
 	}
 	return nil

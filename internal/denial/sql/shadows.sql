@@ -12,9 +12,9 @@ ORDER BY d.rule, d.every, d.since, t.tenant_id, d.refused_by
 ON CONFLICT (rule, every, since, tenant_id, refused_by) DO UPDATE SET denies = c.denies + excluded.denies, passes = c.passes + excluded.passes;
 
 -- name: ShadowSums
--- Returns for limit $1 from minute $2 to before $4 what became of the requests, how many of them it would have denied, how many it would have let pass, and of
--- how many tenants they were; at most $5 rows: those of granted requests and of other reasons, then limits, the most
--- requests first. $3 is the first hour from $2 on: before it minutes are read, after it hours.
+-- Returns what became of the requests that limit $1 decided from minute $2 to before $4. Each row has how many of them the limit would have denied, how many it
+-- would have let pass, and how many tenants they were of. There are at most $5 rows: granted requests and other reasons first, then limits, the most requests first.
+-- $3 is the first hour from $2 on: before it minutes are read, after it hours.
 SELECT p.refused_by, sum(p.denies)::bigint, sum(p.passes)::bigint, count(*)
 FROM (
     SELECT c.tenant_id, c.refused_by, sum(c.denies) AS denies, sum(c.passes) AS passes

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/quotasvc/quotasvc/internal/bound"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/ledger/pg"
 )
@@ -27,7 +28,7 @@ func (r *Reader) Operation(ctx context.Context, tenant, id string, at time.Time)
 	if err := r.ledger.MustExist(ctx, tenant); err != nil {
 		return nil, err
 	}
-	if len(id) > 1024 || !pg.ValidText(id) {
+	if len(id) > 1024 || !bound.Storable(id) {
 		return nil, ledger.Errorf(ledger.CodeOperationNotFound, "operation_id", "no such operation of tenant %q", tenant)
 	}
 	rows, err := r.ledger.Readers().Query(ctx, r.sql["EntriesOfOperation"], tenant, id)

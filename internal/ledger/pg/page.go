@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"strings"
 
+	"github.com/quotasvc/quotasvc/internal/bound"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
@@ -18,9 +19,6 @@ func ValidLimit(n int) *ledger.Error {
 	return nil
 }
 
-// ValidText reports whether PostgreSQL can store s.
-func ValidText(s string) bool { return strings.ToValidUTF8(s, "") == s && !strings.ContainsRune(s, 0) }
-
 // SealCursor makes a cursor of the parts of the last key. Callers treat it as opaque. Ids contain no newline, so newlines separate the parts.
 func SealCursor(parts ...string) string {
 	return base64.RawURLEncoding.EncodeToString([]byte(strings.Join(parts, "\n")))
@@ -33,7 +31,7 @@ func OpenCursor(cursor string, n int) ([]string, error) {
 	}
 	raw, err := base64.RawURLEncoding.DecodeString(cursor)
 	parts := strings.Split(string(raw), "\n")
-	if err != nil || len(parts) != n || len(raw) > 1024 || !ValidText(string(raw)) {
+	if err != nil || len(parts) != n || len(raw) > 1024 || !bound.Storable(string(raw)) {
 		return nil, ledger.Errorf(ledger.CodeInvalidArgument, "cursor", "unknown cursor")
 	}
 	return parts, nil
