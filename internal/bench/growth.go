@@ -29,7 +29,7 @@ type GrowthConfig struct {
 	Connections int               // of the load generator, 1..4096
 	Rate        int               // requests/s at which latency is measured
 	DiskShare   float64           // the part of the free disk that a step may use, above 0 and at most 1
-	PostgreSQL  map[string]string // settings in place of those of `bench run`
+	PostgreSQL  map[string]string // settings in place of those of `bench run`: shared_buffers as on a server of its own (MemoryQuarter)
 	Progress    io.Writer         // one line per step
 	Log         io.Writer         // output of the servers
 	Env         []string          // further environment of the processes, for tests
@@ -215,13 +215,13 @@ func (g *grower) step(ctx context.Context, s *growthStep, r *growth.Result) erro
 // steps returns all steps with their settings.
 func (g *grower) steps() []growthStep {
 	c, z := g.cfg, &g.cfg.Sizes
-	load := fmt.Sprintf("debits for %s, then %d rounds: %s as fast as possible, then %s at %s/s; %d connections", warmUps*c.Slice, c.Rounds, c.Slice, c.OpenFor, chart.Figure(float64(c.Rate)), c.Connections)
+	load := fmt.Sprintf("debits until at most %g of them write a whole page into the WAL, then %d rounds: a lead-in, %s as fast as possible, %s at %s/s; %d connections", warmPages, c.Rounds, c.Slice, c.OpenFor, chart.Figure(float64(c.Rate)), c.Connections)
 	for _, name := range slices.Sorted(maps.Keys(c.PostgreSQL)) {
 		load += fmt.Sprintf("; PostgreSQL with %s=%s", name, c.PostgreSQL[name])
 	}
-	each := func(of []int) time.Duration { // of all rounds and of what every size needs to start
-		round := 2 * (time.Duration((1+leadIn)*float64(c.Slice)) + c.OpenFor*5/4)
-		return time.Duration(len(of)) * (round*time.Duration(c.Rounds) + warmUps*c.Slice + 10*time.Second)
+	each := func(of []int) time.Duration { // of all rounds and of what every size needs to start; some lead-ins are as long as they may be
+		round := 2*(time.Duration((1+leadIn)*float64(c.Slice))+c.OpenFor*5/4) + leadMost/2*c.Slice
+		return time.Duration(len(of)) * (round*time.Duration(c.Rounds) + 2*warmLeast*c.Slice + 10*time.Second)
 	}
 	rows := func(n int, micros float64) time.Duration {
 		return time.Duration(float64(n) * micros * float64(time.Microsecond))

@@ -25,12 +25,15 @@ const (
 // balancesOf returns the number of balances for a number of debits: each is debited a hundred times, so that all pages have been full.
 func balancesOf(debits int) int { return max(1, debits/100) }
 
+// snapshotPart is the part of the debits that are made beside an open snapshot: each makes the table larger and the next one slower.
+const snapshotPart = 5
+
 // layoutSetting is one setting of the storage of balances.
 type layoutSetting struct {
 	label      string
 	fillfactor int
 	set        string // further statement
-	snapshot   bool   // a transaction with a snapshot stays open, as a dump or a report has one
+	snapshot   bool   // a transaction with a snapshot stays open, as a dump or a report has one; only a part of the debits are made
 }
 
 func (g *grower) layoutSettings() (all []layoutSetting) {
@@ -41,7 +44,7 @@ func (g *grower) layoutSettings() (all []layoutSetting) {
 		}
 		all = append(all, layoutSetting{label: label, fillfactor: f})
 	}
-	open := layoutSetting{"60, beside an open snapshot", schemaFillfactor, "", true}
+	open := layoutSetting{"60, beside an open snapshot, a fifth of the debits", schemaFillfactor, "", true}
 	if len(all) == 1 {
 		return append(all, open) // a short form
 	}
@@ -50,7 +53,7 @@ func (g *grower) layoutSettings() (all []layoutSetting) {
 		layoutSetting{"60, autovacuum by default", schemaFillfactor, "ALTER TABLE balances RESET (autovacuum_vacuum_scale_factor, autovacuum_vacuum_cost_delay)", false},
 		layoutSetting{"60, autovacuum off", schemaFillfactor, "ALTER TABLE balances SET (autovacuum_enabled = false)", false},
 		open,
-		layoutSetting{fmt.Sprintf("%d, beside an open snapshot", widest), widest, "", true},
+		layoutSetting{fmt.Sprintf("%d, beside an open snapshot, a fifth of the debits", widest), widest, "", true},
 	)
 }
 
@@ -93,14 +96,16 @@ func (g *grower) layout(ctx context.Context, set *layoutSetting) (l growth.Layou
 	if err := g.start(ctx, s, 1); err != nil {
 		return l, err
 	}
+	debits := g.cfg.Sizes.Debits
 	if set.snapshot {
+		debits /= snapshotPart
 		release, err := snapshot(ctx, s.at[0].databaseURL)
 		if err != nil {
 			return l, err
 		}
 		defer func() { err = errors.Join(err, release()) }()
 	}
-	if err := g.debitMany(ctx, s, &l); err != nil {
+	if err := g.debitMany(ctx, s, debits, &l); err != nil {
 		return l, err
 	}
 	if err := g.stand.end(ctx, s.at[0]); err != nil { // its sessions report their statistics
@@ -125,8 +130,8 @@ func snapshot(ctx context.Context, url string) (release func() error, err error)
 	return func() error { return db.Close(context.WithoutCancel(ctx)) }, nil
 }
 
-// debitMany sends the debits in batches, of random tenants.
-func (g *grower) debitMany(ctx context.Context, s *grown, l *growth.Layout) error {
+// debitMany sends debits in batches, of random tenants.
+func (g *grower) debitMany(ctx context.Context, s *grown, debits int, l *growth.Layout) error {
 	size := min(layoutBatch, l.Balances)
 	t := newTemplate("/v1/debits/batch", bearer(g.stand.adminKey), batchBody(size), size)
 	clients, err := dial(ctx, s.at[0].api, min(batchClients, g.cfg.Connections))
@@ -138,7 +143,7 @@ func (g *grower) debitMany(ctx context.Context, s *grown, l *growth.Layout) erro
 	if err != nil {
 		return err
 	}
-	requests, pid := int64(max(1, g.cfg.Sizes.Debits/size)), s.at[0].child.Pid()
+	requests, pid := int64(max(1, debits/size)), s.at[0].child.Pid()
 	before, sent := cpuOf(os.Getpid(), pid), atomic.Int64{}
 	r, err := closedLoop(ctx, len(clients), time.Hour, func(caller int) (outcome, error) {
 		if sent.Add(1) > requests {

@@ -12,6 +12,9 @@ import (
 	"github.com/quotasvc/quotasvc/internal/bench/report"
 )
 
+// inMemory is the default of QUOTASVC_TENANTS_IN_MEMORY.
+const inMemory = 50_000
+
 // tenants measures tenants: how many are stored, and how many of them are in use.
 func (g *grower) tenants(ctx context.Context) (out growth.Step, err error) {
 	sizes, leftOut, err := g.fits(g.cfg.Sizes.Tenants, "tenants", func(n int) float64 { return float64(n) * tenantBytes })
@@ -26,6 +29,12 @@ func (g *grower) tenants(ctx context.Context) (out growth.Step, err error) {
 			return out, err
 		}
 		all = append(all, s)
+		if n > inMemory && n < sizes[len(sizes)-1] {
+			all = append(all, &grown{
+				Size: growth.Size{Label: s.Label + growth.InMemory, Value: s.Value}, tenants: n, of: s, env: fmt.Sprint("QUOTASVC_TENANTS_IN_MEMORY=", n),
+				at: []*site{g.siteOf(s.database, len(all)-1)},
+			})
+		}
 	}
 	last := all[len(all)-1]
 	if few := sizes[0]; len(all) > 1 {
@@ -129,7 +138,7 @@ func (g *grower) catalogue(ctx context.Context) (out growth.Step, err error) {
 // measure starts the instances of all sizes, loads them in turn, and verifies what they wrote.
 func (g *grower) measure(ctx context.Context, out *growth.Step, all []*grown, instances []int) error {
 	for i, s := range all {
-		if s.of != nil {
+		if s.of != nil && s.env == "" {
 			s.at = s.of.at
 			continue
 		}
@@ -152,7 +161,7 @@ func (g *grower) measure(ctx context.Context, out *growth.Step, all []*grown, in
 		return err
 	}
 	for _, s := range all {
-		if s.of == nil {
+		if s.of == nil || s.env != "" {
 			for _, at := range s.at {
 				s.Memory = max(s.Memory, peakMemory(at.child.Pid()))
 			}
@@ -169,19 +178,49 @@ func (g *grower) measure(ctx context.Context, out *growth.Step, all []*grown, in
 	return nil
 }
 
-// warmUps is how long each size gets debits before the rounds, in slices. The first change of a page after a checkpoint writes the whole page into the WAL.
-// In operation that is spread over the minutes between two checkpoints. In the first seconds after one it is most of the work for many balances.
-const warmUps = 10
+// The first change of a page after a checkpoint writes the whole page into the WAL. In operation that is spread over the minutes between two checkpoints.
+// In the first ones after a checkpoint it is a large part of the work, if there are many pages.
+const (
+	// warmPages is how many whole pages a debit writes at most when its size is warm: as between two checkpoints that are ten times that far apart.
+	warmPages = 0.1
+
+	// warmLeast and warmMost bound how long each size gets debits before the rounds, in slices.
+	warmLeast, warmMost = 5, 240
+)
 
 // warmUp lets each size change its pages once.
 func (g *grower) warmUp(ctx context.Context, all []*grown) error {
 	for _, s := range all {
 		g.say("%s: warming up", s.Label)
-		if _, _, err := g.fast(ctx, s, g.debits(), warmUps*g.cfg.Slice, &growth.Load{}); err != nil {
+		before, err := g.wholePages(ctx)
+		if err != nil {
 			return err
 		}
+		for did := 0; did < warmMost; did += warmLeast {
+			r, _, err := g.fast(ctx, s, g.debits(), warmLeast*g.cfg.Slice, &growth.Load{})
+			if err != nil {
+				return err
+			}
+			after, err := g.wholePages(ctx)
+			if err != nil {
+				return err
+			}
+			s.Pages = float64(after-before) / float64(max(r.units, 1))
+			if before = after; s.Pages <= warmPages {
+				break
+			}
+		}
+		g.say("%s: warm, %.2f whole pages in the WAL for a debit", s.Label, s.Pages)
 	}
 	return nil
+}
+
+// wholePages returns how many whole pages PostgreSQL has written into the WAL. Its sessions report them up to a second late.
+func (g *grower) wholePages(ctx context.Context) (n int64, err error) {
+	if err := g.stand.db.QueryRow(ctx, "SELECT wal_fpi FROM pg_stat_wal").Scan(&n); err != nil {
+		return 0, fmt.Errorf("whole pages in the WAL: %w", err)
+	}
+	return n, nil
 }
 
 func (g *grower) debits() *template {
@@ -190,7 +229,7 @@ func (g *grower) debits() *template {
 	return t
 }
 
-// rounds loads all sizes in each round, first those as fast as possible, then those at a fixed rate. Each round begins with another size.
+// rounds loads all sizes in each round, each with both loads: first as fast as possible, then at a fixed rate. Each round begins with another size.
 func (g *grower) rounds(ctx context.Context, all []*grown) error {
 	loads := []struct {
 		name string
@@ -206,14 +245,14 @@ func (g *grower) rounds(ctx context.Context, all []*grown) error {
 			s.Loads[l] = growth.Load{Name: loads[l].name, Achieved: 1}
 		}
 	}
-	begin := g.bar.within
+	begin, part := g.bar.within, 0.0
 	for round := range g.cfg.Rounds {
 		for l := range loads {
 			t := loads[l].t
 			for i := range all {
 				at := (i + round) % len(all)
 				s, out := all[at], &all[at].Loads[l]
-				if _, _, err := g.fast(ctx, s, t, time.Duration(leadIn*float64(g.cfg.Slice)), out); err != nil {
+				if err := g.lead(ctx, s, t, out); err != nil {
 					return err
 				}
 				sample, used, err := g.fast(ctx, s, t, g.cfg.Slice, out)
@@ -222,16 +261,11 @@ func (g *grower) rounds(ctx context.Context, all []*grown) error {
 				}
 				out.Rates = append(out.Rates, sample.rate())
 				out.Used, units[at][l] = out.Used.Plus(used), units[at][l]+sample.units
-			}
-			for i := range all {
-				at := (i + round) % len(all)
-				if err := g.steady(ctx, all[at], t, &all[at].Loads[l]); err != nil {
+				if err := g.steady(ctx, s, t, out); err != nil {
 					return err
 				}
-			}
-			g.at(begin + (1-begin)*(float64(round)+float64(l+1)/float64(len(loads)))/float64(g.cfg.Rounds)*0.95)
-			for _, s := range all {
-				out := &s.Loads[l]
+				part += 0.95 / float64(g.cfg.Rounds*len(loads)*len(all))
+				g.at(begin + (1-begin)*part)
 				g.say("round %d/%d  %-36s %6s %7.0f/s, p99 %s", round+1, g.cfg.Rounds, s.Label, out.Name, out.Rates[round], report.Micros(int64(out.P99s[round])))
 			}
 		}
@@ -240,6 +274,31 @@ func (g *grower) rounds(ctx context.Context, all []*grown) error {
 		for l := range loads {
 			s.Loads[l].Used = s.Loads[l].Used.Per(units[i][l])
 		}
+	}
+	return nil
+}
+
+const (
+	// leadAsks is how often each tenant in use is asked about before its size is measured, on each instance and on average: 95 % of them at least once.
+	leadAsks = 3
+
+	// leadMost bounds a lead-in, in slices. With a million tenants it ends before all were asked about.
+	leadMost = 8
+)
+
+// lead loads a size until it is as under a load that does not pause: while the other sizes had theirs, copies of its balances have grown old, and a check
+// that finds none reads PostgreSQL.
+func (g *grower) lead(ctx context.Context, s *grown, t *template, out *growth.Load) error {
+	if _, _, err := g.fast(ctx, s, t, time.Duration(leadIn*float64(g.cfg.Slice)), out); err != nil || t.recorded {
+		return err
+	}
+	asks := int64(leadAsks * s.tenants * len(s.at))
+	for end := time.Now().Add(leadMost * g.cfg.Slice); asks > 0 && time.Now().Before(end); {
+		r, _, err := g.fast(ctx, s, t, min(g.cfg.Slice, time.Until(end)), out)
+		if err != nil {
+			return err
+		}
+		asks -= r.units
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"net/url"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/quotasvc/quotasvc/internal/bench/growth"
 	"github.com/quotasvc/quotasvc/internal/bench/past"
+	"github.com/quotasvc/quotasvc/internal/bench/report"
 )
 
 //go:embed growth_seed.sql
@@ -38,7 +40,8 @@ type grown struct {
 	database string
 	at       []*site
 	tenants  int    // of the load
-	of       *grown // another size whose database and instances it uses; nil: it has its own
+	of       *grown // another size whose database it uses; nil: it has its own
+	env      string // further environment of instances of its own. Without it a size with another's database uses its instances too
 	acked    int64  // debits that were answered with 200
 }
 
@@ -140,7 +143,11 @@ func (g *grower) start(ctx context.Context, s *grown, n int) error {
 			s.at = append(s.at, &site{exe: s.at[0].exe, databaseURL: s.at[0].databaseURL, redisURL: s.at[0].redisURL})
 		}
 		began := time.Now()
-		if err := g.stand.serve(ctx, s.at[i], fmt.Sprint("QUOTASVC_REPLICAS=", n)); err != nil {
+		env := []string{fmt.Sprint("QUOTASVC_REPLICAS=", n)}
+		if s.env != "" {
+			env = append(env, s.env)
+		}
+		if err := g.stand.serve(ctx, s.at[i], env...); err != nil {
 			return fmt.Errorf("start the service: %w", err)
 		}
 		s.Start = max(s.Start, time.Since(began).Seconds())
@@ -202,6 +209,16 @@ func (g *grower) fitInto(free float64, sizes []int, what string, need func(n int
 		return nil, nil, fmt.Errorf("the disk has no room for any size: %s", strings.Join(leftOut, "; "))
 	}
 	return fit, leftOut, nil
+}
+
+// MemoryQuarter returns the shared_buffers of a server with data of many sizes: a quarter of the machine's memory, in whole gigabytes, as docs/postgres.md
+// advises. It returns none if the machine has less than 4 GB, or does not say.
+func MemoryQuarter() map[string]string {
+	kilobytes, err := strconv.ParseInt(strings.TrimSuffix(report.ProcField("/proc/meminfo", "MemTotal"), " kB"), 10, 64)
+	if quarter := kilobytes >> 22; err == nil && quarter > 0 {
+		return map[string]string{"shared_buffers": fmt.Sprint(quarter, "GB")}
+	}
+	return nil
 }
 
 func freeBytes(dir string) (float64, error) {

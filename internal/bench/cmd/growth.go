@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"time"
 
@@ -22,6 +23,7 @@ type growthCmd struct {
 	Instances    []int             `env:"GROWTH_INSTANCES" placeholder:"N" help:"Numbers of instances."`
 	Months       []int             `env:"GROWTH_MONTHS" placeholder:"N" help:"Months of partitions."`
 	Rules        []int             `env:"GROWTH_RULES" placeholder:"N" help:"Rules of the catalogue."`
+	Fillfactors  []int             `env:"GROWTH_FILLFACTORS" placeholder:"N" help:"Fillfactors of balances. With one, only it is measured, and beside an open snapshot."`
 	Debits       int               `env:"GROWTH_DEBITS" placeholder:"N" help:"Debits on each layout of balances."`
 	MonthTenants int               `env:"GROWTH_MONTH_TENANTS" placeholder:"N" help:"Tenants whose period ends."`
 	MonthRate    int               `env:"GROWTH_MONTH_RATE" placeholder:"N" help:"Live debits/s beside a month's end."`
@@ -31,7 +33,7 @@ type growthCmd struct {
 	Rate         int               `default:"2000" help:"Fixed rate for measuring latency, in requests/s."`
 	Connections  int               `default:"128" help:"Connections of the load generator."`
 	DiskShare    float64           `default:"0.5" help:"Part of the free disk that a step may use. Larger sizes are left out."`
-	PostgreSQL   map[string]string `name:"postgresql" placeholder:"SETTING=VALUE" help:"Settings of PostgreSQL, for example shared_buffers=4GB."`
+	PostgreSQL   map[string]string `name:"postgresql" placeholder:"SETTING=VALUE" help:"Settings of PostgreSQL, for example shared_buffers=4GB; by default a quarter of the machine's memory, as on a server of its own."`
 	Docs         string            `default:"docs" type:"path" help:"Directory of the documents."`
 	Record       bool              `help:"Write the results and the pictures into the documents. Needs all steps."`
 	Markdown     bool              `help:"Print the tables for a page of the documents."`
@@ -49,7 +51,7 @@ func (c *growthCmd) sizes() bench.GrowthSizes {
 	for _, d := range []struct {
 		given []int
 		to    *[]int
-	}{{c.Tenants, &z.Tenants}, {c.Entries, &z.Entries}, {c.Instances, &z.Instances}, {c.Months, &z.Months}, {c.Rules, &z.Rules}} {
+	}{{c.Tenants, &z.Tenants}, {c.Entries, &z.Entries}, {c.Instances, &z.Instances}, {c.Months, &z.Months}, {c.Rules, &z.Rules}, {c.Fillfactors, &z.Fillfactors}} {
 		if len(d.given) > 0 {
 			*d.to = d.given
 		}
@@ -79,6 +81,10 @@ func (c *growthCmd) Run(ctx context.Context) error {
 	}
 	if c.OpenFor != 0 {
 		openFor = c.OpenFor
+	}
+	if settings := bench.MemoryQuarter(); !c.Small && len(settings) > 0 {
+		maps.Copy(settings, c.PostgreSQL)
+		c.PostgreSQL = settings
 	}
 	return c.withLog(func(log io.Writer) error {
 		result, err := bench.Growth(ctx, bench.GrowthConfig{

@@ -3,6 +3,7 @@ package growth
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/quotasvc/quotasvc/internal/bench/chart"
 	"github.com/quotasvc/quotasvc/internal/bench/report"
@@ -19,6 +20,9 @@ const (
 	hotLeast        = 0.95 // of the updates, with the table as the schema makes it
 	bloatMost       = 2.0  // x heap and indexes after the debits, with the table as the schema makes it
 )
+
+// InMemory ends the label of a size whose instances keep all of its tenants in memory. Their memory is what they are asked to take, and has no bound.
+const InMemory = ", all of them in memory"
 
 // AsMigrated is the label of the layout that the schema makes.
 const AsMigrated = "60, as migrated"
@@ -101,7 +105,7 @@ func (s *Step) p99(i int, load string) report.Target {
 
 func (s *Step) memory(i int) []report.Target {
 	first, here := &s.Sizes[0], &s.Sizes[i]
-	if first.Memory == 0 || here.Memory == 0 {
+	if first.Memory == 0 || here.Memory == 0 || strings.HasSuffix(here.Label, InMemory) {
 		return nil // unknown on this system, or that of another size's process
 	}
 	switch s.Name {

@@ -118,15 +118,17 @@ func (s *Step) loads(load string) table {
 
 // sizes returns what each size takes by itself.
 func (s *Step) sizes() table {
-	t := table{{s.Name, "entries before", "database", "peak memory of an instance", "start of an instance", "`quotasvc verify`", "entries/s"}}
+	t := table{{s.Name, "entries before", "database", "peak memory of an instance", "start of an instance", "whole pages in the WAL for a debit", "`quotasvc verify`", "entries/s"}}
 	for i := range s.Sizes {
 		z := &s.Sizes[i]
-		if z.Verified == 0 {
-			continue // it shares another size's database
+		if z.Verified == 0 && z.Memory == 0 {
+			continue // it shares another size's database and instances
 		}
-		t = append(t, []string{
-			z.Label, figure(float64(z.Entries)), bytes(z.Disk), bytes(z.Memory), seconds(z.Start), seconds(z.Verified), figure(float64(z.Entries) / z.Verified),
-		})
+		row := []string{z.Label, figure(float64(z.Entries)), bytes(z.Disk), bytes(z.Memory), seconds(z.Start), fmt.Sprintf("%.2f", z.Pages), seconds(z.Verified), figure(float64(z.Entries) / z.Verified)}
+		if z.Verified == 0 { // another size's database
+			row[1], row[6], row[7] = "", "", ""
+		}
+		t = append(t, row)
 	}
 	return t
 }

@@ -62,6 +62,7 @@ type Size struct {
 	Start    float64 `json:"start_seconds"`          // of the slowest instance, until it answers
 	Memory   int64   `json:"service_peak_rss_bytes"` // of the largest instance; 0: unknown, or that of another size's process
 	Verified float64 `json:"verify_seconds"`         // of `quotasvc verify` after the load; 0: not run
+	Pages    float64 `json:"whole_pages"`            // in the WAL for a debit, after the warm-up
 	Loads    []Load  `json:"loads"`
 }
 
