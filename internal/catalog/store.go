@@ -327,17 +327,24 @@ func (s *Store) Events(ctx context.Context, q events.Query) (page events.Page, e
 
 // read runs do in one read-only transaction with one view of the database. It runs do again if the connection was dead.
 func (s *Store) read(ctx context.Context, op string, do func(context.Context, *txn) error) error {
+	options := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
+	return s.reach(ctx, op, func(ctx context.Context) error {
+		return pgx.BeginTxFunc(ctx, s.pool, options, func(raw pgx.Tx) error {
+			return do(ctx, &txn{Tx: raw, store: s})
+		})
+	})
+}
+
+// reach runs do, which reads from PostgreSQL, within readTimeout. It runs do again if the connection was dead.
+func (s *Store) reach(ctx context.Context, op string, do func(context.Context) error) error {
 	if cause := s.cfg.Away(); cause != nil {
 		return away(op, cause)
 	}
 	defer time.AfterFunc(slowAfter, s.cfg.Suspect).Stop()
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
-	options := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
 	return translate(op, retry(ctx, func(ctx context.Context) (bool, error) {
-		err := pgx.BeginTxFunc(ctx, s.pool, options, func(raw pgx.Tx) error {
-			return do(ctx, &txn{Tx: raw, store: s})
-		})
+		err := do(ctx)
 		return isConnectionLost(err), err
 	}))
 }

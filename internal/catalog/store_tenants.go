@@ -12,6 +12,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/quotasvc/quotasvc/internal/catalog/check"
 	"github.com/quotasvc/quotasvc/internal/events"
@@ -205,22 +206,33 @@ func (tx *txn) tenants(ctx context.Context, ids []string, after, prefix string, 
 	return items, wrap("select tenants", err)
 }
 
-// standings reads what requests need of the tenants ids, by id.
-func (tx *txn) standings(ctx context.Context, ids []string) (map[string]Standing, error) {
-	rows, err := tx.query(ctx, "Standings", ids)
-	if err != nil {
-		return nil, wrap("select tenants", err)
-	}
-	found := make(map[string]Standing, len(ids))
+// standings reads what requests need of the tenants ids, by id, in one round trip. The plan is a generic one: it is the same for any ids, and to make
+// it for each read took five times as long as to run it.
+func (s *Store) standings(ctx context.Context, ids []string) (found map[string]Standing, err error) {
+	err = s.reach(ctx, "read tenants", func(ctx context.Context) error {
+		found = make(map[string]Standing, len(ids))
+		out := &pgx.Batch{}
+		out.Queue("BEGIN READ ONLY")
+		if s.cfg.Target != namedsql.Citus {
+			out.Queue("SET LOCAL plan_cache_mode = force_generic_plan")
+		}
+		out.Queue(s.queries["Standings"], ids).Query(func(rows pgx.Rows) error { return scanStandings(rows, found) })
+		out.Queue("COMMIT")
+		return s.pool.AcquireFunc(ctx, func(conn *pgxpool.Conn) error { return conn.SendBatch(ctx, out).Close() })
+	})
+	return found, err
+}
+
+func scanStandings(rows pgx.Rows, found map[string]Standing) error {
 	var s Standing
-	_, err = pgx.ForEachRow(rows, []any{&s.ID, &s.Plan, &s.Timezone, &s.Suspended, &s.CreatedAt, &s.UpdatedAt, &s.RuleOverrides, &s.SubjectOverrides, &s.Features}, func() error {
+	_, err := pgx.ForEachRow(rows, []any{&s.ID, &s.Plan, &s.Timezone, &s.Suspended, &s.CreatedAt, &s.UpdatedAt, &s.RuleOverrides, &s.SubjectOverrides, &s.Features}, func() error {
 		if len(s.Features) == 0 {
 			s.Features = nil
 		}
 		found[s.ID], s.Features = s, nil
 		return nil
 	})
-	return found, wrap("select tenants", err)
+	return wrap("select tenants", err)
 }
 
 // tenantIDs reads the ids of tenants that are not listed.

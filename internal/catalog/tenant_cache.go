@@ -230,11 +230,7 @@ func (c *tenantCache) load(ctx context.Context, ids []string) []loadedTenant {
 	}
 	readAt := c.now().Sub(c.began)
 	wanted := slices.Compact(slices.Sorted(slices.Values(ids)))
-	var found map[string]Standing
-	err := c.store.read(ctx, "read tenants", func(ctx context.Context, tx *txn) (err error) {
-		found, err = tx.standings(ctx, wanted)
-		return err
-	})
+	found, err := c.store.standings(ctx, wanted)
 	answers := make([]loadedTenant, len(ids))
 	if err != nil {
 		if errors.Is(err, errUnavailable) {

@@ -30,10 +30,13 @@ ORDER BY t.tenant_id;
 
 -- name: Standings
 -- What requests need of those of the tenants $1 that exist. The columns before the last say whether limits are overridden for the tenant, and for
--- subjects of it.
+-- subjects of it. OFFSET makes PostgreSQL look them up: for many tenants it read the overrides of all into a hash table.
 SELECT t.tenant_id, t.plan, t.timezone, t.status = 'suspended', t.created_at, t.updated_at,
-       EXISTS (SELECT 1 FROM limit_overrides o WHERE o.tenant_id = t.tenant_id AND o.subject = ''),
-       EXISTS (SELECT 1 FROM limit_overrides o WHERE o.tenant_id = t.tenant_id AND o.subject > ''), t.features
+       EXISTS (SELECT 1 FROM limit_overrides o WHERE o.tenant_id = t.tenant_id AND o.subject = '' OFFSET 0), -- plain
+       EXISTS (SELECT 1 FROM limit_overrides o WHERE o.tenant_id = t.tenant_id AND o.subject > '' OFFSET 0), -- plain
+-- citus: EXISTS (SELECT 1 FROM limit_overrides o WHERE o.tenant_id = t.tenant_id AND o.subject = ''),
+-- citus: EXISTS (SELECT 1 FROM limit_overrides o WHERE o.tenant_id = t.tenant_id AND o.subject > ''),
+       t.features
 FROM unnest($1::text[]) AS k (tenant_id)
 CROSS JOIN LATERAL (SELECT * FROM tenants n WHERE n.tenant_id = k.tenant_id OFFSET 0) AS t -- plain
 -- citus: JOIN tenants t ON t.tenant_id = k.tenant_id AND t.tenant_id = ANY ($1::text[])
