@@ -54,6 +54,7 @@ var mayImport = map[string][]string{
 	"internal/events":                {"internal/namedsql"},
 	"internal/webhooks":              {"internal/address", "internal/body", "internal/bound", "internal/catalog", "internal/events", "internal/namedsql", "internal/trail"},
 	"internal/ledger/hints":          {"internal/ledger"},
+	"internal/ledger/pace":           nil,
 	"internal/ledger/jobs":           {},
 	"internal/ledger/notice":         {"internal/events", "internal/ledger", "internal/period"}, // pure: what changes tell
 	"internal/cli":                   {"client", "internal/catalog/diff", "internal/catalogdoc", "internal/httpapi/wire"},
@@ -73,7 +74,7 @@ var mayImport = map[string][]string{
 	"internal/ledger/archive":        {"internal/ledger", "internal/ledger/journal", "internal/namedsql", "internal/pgpool", "internal/trail"},
 	"internal/ledger/model":          {"internal/bound", "internal/ledger", "internal/period", "internal/price"}, // the second implementation, for tests
 	"internal/ledger/verifier":       {"internal/bound", "internal/events", "internal/trail", "internal/pgpool", "internal/ledger", "internal/ledger/audit", "internal/ledger/audit/seal", "internal/namedsql"},
-	"internal/ledger/pg":             {"internal/citus", "internal/clock", "internal/events", "internal/ledger", "internal/ledger/hints", "internal/ledger/jobs", "internal/ledger/notice", "internal/ledger/journal", "internal/namedsql", "internal/pgpool", "internal/bound", "internal/breaker", "internal/lane", "internal/period", "internal/trail"},
+	"internal/ledger/pg":             {"internal/citus", "internal/clock", "internal/events", "internal/ledger", "internal/ledger/hints", "internal/ledger/jobs", "internal/ledger/notice", "internal/ledger/journal", "internal/ledger/pace", "internal/namedsql", "internal/pgpool", "internal/bound", "internal/breaker", "internal/lane", "internal/period", "internal/trail"},
 	"internal/ledger/history":        {"internal/ledger", "internal/ledger/pg", "internal/pgpool", "internal/namedsql", "internal/bound", "internal/period"},
 	"internal/redisstore":            {"internal/lane"},
 	"internal/once":                  {"internal/redisstore"},

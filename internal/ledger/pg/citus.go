@@ -203,26 +203,31 @@ func (l *Ledger) refreshGroups(ctx context.Context) {
 	l.nodes.Reach(ctx)
 }
 
-// dueInGroups returns up to limit due balances, those of each shard group together.
-func (l *Ledger) dueInGroups(ctx context.Context, args ...any) ([][]ledger.BalanceKey, error) {
+// dueInGroups returns up to limit due balances, those of each shard group together, and the place of the first of all.
+func (l *Ledger) dueInGroups(ctx context.Context, args ...any) (groups [][]ledger.BalanceKey, first place, err error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	rows, err := l.readers.Query(ctx, l.sql["DueBalances"], args...)
 	if err != nil {
-		return nil, fmt.Errorf("find due balances: %w", err)
+		return nil, place{}, fmt.Errorf("find due balances: %w", err)
 	}
 	keys, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (k ledger.BalanceKey, err error) {
-		return k, row.Scan(&k.Tenant, &k.Meter, &k.Subject)
+		at := place{}
+		err = row.Scan(&k.Tenant, &k.Meter, &k.Subject, &at.due)
+		if at.tenant = k.Tenant; first == (place{}) {
+			first = at
+		}
+		return k, err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("find due balances: %w", err)
+		return nil, place{}, fmt.Errorf("find due balances: %w", err)
 	}
 	if len(keys) == 0 {
-		return nil, nil
+		return nil, place{}, nil
 	}
-	groups := divide(l, keys, func(k ledger.BalanceKey) string { return k.Tenant })
+	groups = divide(l, keys, func(k ledger.BalanceKey) string { return k.Tenant })
 	for _, g := range groups {
 		slices.SortFunc(g, ledger.CompareKeys)
 	}
-	return groups, nil
+	return groups, first, nil
 }

@@ -15,20 +15,18 @@ import (
 
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/ledger/jobs"
+	"github.com/quotasvc/quotasvc/internal/ledger/pace"
 	"github.com/quotasvc/quotasvc/internal/period"
 )
 
 const (
-	// rollChunkMin and rollChunkMax bound the rows that one transaction of a roll locks, rollTime is how long it should take: debits of these tenants
-	// wait for it, and all others beside it. A single transaction of 256 rows takes some 50 ms, in which the p99 of others' debits grew to 46 times.
-	rollChunkMin = 16
-	rollChunkMax = 256
-	rollTime     = 4 * time.Millisecond
-	// rollRest is the pause after a transaction, in times of how long it took: a roll takes a third of one core, and less where PostgreSQL is busy.
-	rollRest    = 2
-	rollRestMax = time.Second
 	// rollSaveEvery is the time between two records of a roll's progress, and between two of its turn.
 	rollSaveEvery = time.Second
+	// sweepWhole is how often a sweep begins with all that is due. Otherwise it begins where the last one ended: before that is only what was locked
+	// then, or has come due long before its entry was written.
+	sweepWhole = time.Minute
+	// sweepOverlap is how long before the end of the last sweep the next one begins: longer than a transaction, which may make a balance due while it waits.
+	sweepOverlap = 10 * time.Second
 	// rollTurn is how long a turn lasts that is not kept: its process has ended or stands still.
 	rollTurn = 10 * time.Second
 	// rollEvents bounds the events that one transaction of a roll works off: some 6,000 rows, well below attemptTimeout on a slow disk.
@@ -110,6 +108,8 @@ type Sweep struct {
 	ledger *Ledger
 	holder string              // its name for the turn
 	aside  []ledger.BalanceKey // what it could not write; tried again by rolls
+	start  place               // everything due before was worked off
+	whole  time.Time           // when it last began with all that is due
 }
 
 // NewSweep returns a sweep. Its methods are for one goroutine.
@@ -121,13 +121,22 @@ func (s *Sweep) Run(ctx context.Context) error {
 	if err != nil {
 		return unavailable("ask PostgreSQL for the time", err)
 	}
-	r := &roller{Roll: &Roll{ID: "sweep", AsOf: now}, ledger: s.ledger, chunk: rollChunkMin, aside: s.aside}
+	if time.Since(s.whole) >= sweepWhole {
+		s.start, s.whole = place{}, time.Now()
+	}
+	r := &roller{Roll: &Roll{ID: "sweep", AsOf: now}, ledger: s.ledger, chunk: pace.ChunkMin, start: s.start, from: s.start, aside: s.aside}
 	defer func() { s.aside = r.aside }()
 	var kept time.Time
+	var busy pace.Pace // always: nobody waits for a sweep
 	for ctx.Err() == nil {
 		began := time.Now()
-		if done, err := r.next(ctx); done || err != nil {
+		done, err := r.next(ctx)
+		if err != nil {
 			return err
+		}
+		if done {
+			s.start = place{due: now.Add(-sweepOverlap)}
+			return nil
 		}
 		if time.Since(kept) >= rollSaveEvery {
 			if mine, err := s.ledger.takeTurn(ctx, s.holder, false); !mine || err != nil {
@@ -135,7 +144,7 @@ func (s *Sweep) Run(ctx context.Context) error {
 			}
 			kept = time.Now()
 		}
-		rest(ctx, min(rollRest*time.Since(began), rollRestMax))
+		busy.Wait(ctx, time.Since(began))
 	}
 	return ctx.Err()
 }
@@ -191,12 +200,29 @@ func (l *Ledger) beginRoll(ctx context.Context, asOf *time.Time) (Roll, error) {
 	return roll, nil
 }
 
+// lookAround asks PostgreSQL how many transactions others have made. On Citus its nodes count each for itself: a roll always holds back there.
+func (l *Ledger) lookAround(ctx context.Context, p *pace.Pace) error {
+	if l.cluster != nil || !p.Due() {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	var commits int64
+	if err := l.readers.QueryRow(ctx, l.sql["Commits"]).Scan(&commits); err != nil {
+		return unavailable("ask how busy PostgreSQL is", err)
+	}
+	p.Count(commits, time.Now())
+	return nil
+}
+
 // roller is a roll at work.
 type roller struct {
 	*Roll
 
 	ledger *Ledger
-	chunk  int // balances of the next transaction
+	chunk  int   // balances of the next transaction
+	start  place // everything due before is done
+	from   place // what is due before it was worked off, or is locked
 	// aside are the balances that this roll could not write. It leaves them out from then on; the next roll tries them again.
 	aside    []ledger.BalanceKey
 	failures int  // attempts that failed in a row
@@ -204,15 +230,16 @@ type roller struct {
 }
 
 func (l *Ledger) runRoll(ctx context.Context, roll *Roll, progress func(Roll)) error {
-	r := &roller{Roll: roll, ledger: l, chunk: rollChunkMin}
+	r := &roller{Roll: roll, ledger: l, chunk: pace.ChunkMin}
 	var saved time.Time
+	var with pace.Pace
 	for {
 		began := time.Now()
 		if began.Sub(saved) >= rollSaveEvery {
-			if err := l.keepRoll(ctx, roll); err != nil {
+			if err := errors.Join(l.keepRoll(ctx, roll), l.lookAround(ctx, &with)); err != nil {
 				l.log.Warn("roll progress not saved", "roll_id", roll.ID, "error", err)
 			}
-			saved = began
+			saved, began = began, time.Now()
 		}
 		done, err := r.next(ctx)
 		switch {
@@ -226,17 +253,7 @@ func (l *Ledger) runRoll(ctx context.Context, roll *Roll, progress func(Roll)) e
 			return l.saveRoll(context.WithoutCancel(ctx), roll)
 		}
 		progress(*roll)
-		rest(ctx, min(rollRest*time.Since(began), rollRestMax))
-	}
-}
-
-// rest pauses so that live debits find PostgreSQL idle: nothing needs a roll to be fast.
-func rest(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
+		with.Wait(ctx, time.Since(began))
 	}
 }
 
@@ -244,16 +261,20 @@ func rest(ctx context.Context, d time.Duration) {
 // balance that is refused again and again is set aside. It fails when PostgreSQL is away, or refuses too much.
 func (r *roller) next(ctx context.Context) (done bool, err error) {
 	began := time.Now()
-	out, err := r.ledger.rollOnce(ctx, r.AsOf, r.chunk, r.aside)
+	out, err := r.ledger.rollOnce(ctx, r.AsOf, r.chunk, r.from, r.aside)
 	if err == nil {
-		r.failures, r.slow, r.chunk = 0, false, nextChunk(r.chunk, time.Since(began))
+		r.failures, r.slow, r.chunk = 0, false, pace.Next(r.chunk, time.Since(began))
 		r.Processed += int64(out.finished)
 		for k, why := range out.broken {
 			if err := r.setAside(k, why); err != nil {
 				return false, err
 			}
 		}
-		return out.taken == nil, nil
+		whole := r.from == r.start
+		if r.from = out.next; out.taken == nil {
+			r.from = r.start // for what was locked
+		}
+		return out.taken == nil && whole, nil
 	}
 	fault := faultOf(err)
 	r.failures++
@@ -271,7 +292,7 @@ func (r *roller) next(ctx context.Context) (done bool, err error) {
 		return false, err
 	}
 	if out.taken == nil { // the row itself could not be read
-		if out.taken, err = r.ledger.firstDue(ctx, r.AsOf, r.aside); err != nil {
+		if out.taken, err = r.ledger.firstDue(ctx, r.AsOf, r.from, r.aside); err != nil {
 			return false, err
 		}
 	}
@@ -282,12 +303,6 @@ func (r *roller) next(ctx context.Context) (done bool, err error) {
 		}
 	}
 	return false, nil
-}
-
-// nextChunk returns the number of balances that takes about rollTime, if chunk took so long. It at most doubles, and falls at once.
-func nextChunk(chunk int, took time.Duration) int {
-	fits := int(float64(chunk) * float64(rollTime) / float64(max(took, time.Microsecond)))
-	return min(max(fits, rollChunkMin), 2*chunk, rollChunkMax)
 }
 
 // setAside leaves k out of the rest of the roll. It fails when that would be one too many.
@@ -342,18 +357,30 @@ func (l *Ledger) saveRoll(ctx context.Context, roll *Roll) error {
 
 // rolled is what one transaction of a roll has done.
 type rolled struct {
-	taken    []ledger.BalanceKey // locked; none were due when it is empty
+	taken    []ledger.BalanceKey // locked; none were due from the place on when it is empty
+	next     place               // where the next transaction goes on, if any were
 	finished int                 // of these, how many have nothing due any more
 	broken   map[ledger.BalanceKey]error
 }
 
-// rollOnce advances up to chunk due balances to asOf, without those set aside, and at most about rollEvents events.
-func (l *Ledger) rollOnce(ctx context.Context, asOf time.Time, chunk int, aside []ledger.BalanceKey) (out rolled, err error) {
+// place is where a roll has arrived among what is due, in the order of balances_by_due. Several balances may be at one place.
+type place struct {
+	due    time.Time
+	tenant string
+}
+
+func (p place) before(q place) bool {
+	return p.due.Before(q.due) || p.due.Equal(q.due) && p.tenant < q.tenant
+}
+
+// rollOnce advances up to chunk due balances to asOf, from a place on and without those set aside, and at most about rollEvents events.
+func (l *Ledger) rollOnce(ctx context.Context, asOf time.Time, chunk int, from place, aside []ledger.BalanceKey) (out rolled, err error) {
 	tenants, meters, subjects := columnsOf(aside)
+	args := []any{asOf, chunk, tenants, meters, subjects, toDB(from.due), from.tenant}
 	if l.cluster == nil {
-		return l.rollDue(ctx, asOf, l.sql["LockDueBalances"], []any{asOf, chunk, tenants, meters, subjects}, nil)
+		return l.rollDue(ctx, asOf, l.sql["LockDueBalances"], args, nil)
 	}
-	groups, err := l.dueInGroups(ctx, asOf, chunk, tenants, meters, subjects)
+	groups, first, err := l.dueInGroups(ctx, args...)
 	if err != nil {
 		return out, err
 	}
@@ -361,6 +388,7 @@ func (l *Ledger) rollOnce(ctx context.Context, asOf time.Time, chunk int, aside 
 		of, meters, subjects := columnsOf(keys)
 		out, err = l.rollDue(ctx, asOf, l.sql["LockDueOf"], []any{of, meters, subjects, asOf}, of)
 		if err != nil || len(out.taken) > 0 {
+			out.next = first // the other groups are not done
 			return out, err
 		}
 	}
@@ -375,6 +403,7 @@ func (l *Ledger) rollDue(ctx context.Context, asOf time.Time, lock string, args 
 				err = fmt.Errorf("%w: %v\n%s", errPanicked, p, debug.Stack())
 			}
 		}()
+		out.next = place{}
 		first := &pgx.Batch{}
 		t.began = l.clock.Begin()
 		first.Queue("BEGIN ISOLATION LEVEL READ COMMITTED")
@@ -384,6 +413,11 @@ func (l *Ledger) rollDue(ctx context.Context, asOf time.Time, lock string, args 
 			return err
 		}
 		out.taken = slices.Collect(maps.Keys(t.batch.Books))
+		for _, b := range t.batch.Books {
+			if at := (place{b.RollAt, b.Tenant}); out.next.before(at) {
+				out.next = at
+			}
+		}
 		if err := t.readMore(ctx, &plan{all: true}); err != nil {
 			return err
 		}
@@ -395,12 +429,12 @@ func (l *Ledger) rollDue(ctx context.Context, asOf time.Time, lock string, args 
 }
 
 // firstDue returns the key of the balance that a chunk of one takes.
-func (l *Ledger) firstDue(ctx context.Context, asOf time.Time, aside []ledger.BalanceKey) ([]ledger.BalanceKey, error) {
+func (l *Ledger) firstDue(ctx context.Context, asOf time.Time, from place, aside []ledger.BalanceKey) ([]ledger.BalanceKey, error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	tenants, meters, subjects := columnsOf(aside)
 	var k ledger.BalanceKey
-	if err := l.readers.QueryRow(ctx, l.sql["FirstDue"], asOf, tenants, meters, subjects).Scan(&k.Tenant, &k.Meter, &k.Subject); err != nil {
+	if err := l.readers.QueryRow(ctx, l.sql["FirstDue"], asOf, tenants, meters, subjects, toDB(from.due), from.tenant).Scan(&k.Tenant, &k.Meter, &k.Subject); err != nil {
 		return nil, unavailable("find the balance that a roll cannot read", err)
 	}
 	return []ledger.BalanceKey{k}, nil

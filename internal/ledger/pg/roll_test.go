@@ -1,6 +1,7 @@
 package pg
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -8,7 +9,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/ledger/pace"
 	"github.com/quotasvc/quotasvc/internal/period"
 )
 
@@ -45,7 +49,7 @@ func TestRoll_OnlyIdlePeriodsPass_HasNothingToDo(t *testing.T) {
 	}
 	t.Logf("%d idle balances: the roll took %s", tenants, time.Since(began).Round(time.Millisecond))
 	var size int64
-	if err := b.db.QueryRow(t.Context(), "SELECT pg_relation_size('balances_to_roll')").Scan(&size); err != nil {
+	if err := b.db.QueryRow(t.Context(), "SELECT pg_relation_size('balances_by_due')").Scan(&size); err != nil {
 		t.Fatal(err)
 	}
 	if size > 16384 {
@@ -129,7 +133,7 @@ func TestRoll_BalanceThatCannotBeWritten_IsSetAside_OthersAreRolled(t *testing.T
 func TestSweep_MoreThanOneTransaction_WaitsForItsTurn(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
-	const balances = 4 * rollChunkMin
+	const balances = 4 * pace.ChunkMin
 	for i := range balances {
 		b.hourly(fmt.Sprintf("t%02d", i), 10)
 		if _, err := Do(t.Context(), b.Ledger, debitOf(fmt.Sprintf("t%02d", i), "k", 1)); err != nil {
@@ -138,7 +142,7 @@ func TestSweep_MoreThanOneTransaction_WaitsForItsTurn(t *testing.T) {
 	}
 	b.rewind("", 90*time.Minute)
 	due := balances
-	sweep := func(s *Sweep, all bool, why string) { // a transaction is of rollChunkMin balances, on Citus of those of them that are in one shard group
+	sweep := func(s *Sweep, all bool, why string) { // a transaction is of pace.ChunkMin balances, on Citus of those of them that are in one shard group
 		t.Helper()
 		before := due
 		if err := s.Run(t.Context()); err != nil {
@@ -147,7 +151,7 @@ func TestSweep_MoreThanOneTransaction_WaitsForItsTurn(t *testing.T) {
 		if err := b.db.QueryRow(t.Context(), "SELECT count(*) FROM balances WHERE next_event_at <= clock_timestamp()").Scan(&due); err != nil {
 			t.Fatal(err)
 		}
-		if done := before - due; all && due > 0 || !all && (done < 1 || done > rollChunkMin) {
+		if done := before - due; all && due > 0 || !all && (done < 1 || done > pace.ChunkMin) {
 			t.Errorf("%s: of %d balances that were due %d are left after the sweep", why, before, due)
 		}
 	}
@@ -177,25 +181,87 @@ func TestSweep_MoreThanOneTransaction_WaitsForItsTurn(t *testing.T) {
 	b.mustVerify()
 }
 
-func TestNextChunk_FitsIntoItsTime(t *testing.T) {
+// A dump keeps its snapshot for hours, and PostgreSQL keeps each entry of an index that a roll has made dead. A roll does not read them again
+// and again: each of a million balances would cost more than the one before.
+func TestRoll_BesideOpenSnapshot_ReadsNoDeadEntriesAgain(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct {
-		chunk int
-		took  time.Duration
-		want  int
-	}{
-		{16, 0, 32},
-		{16, time.Millisecond, 32},
-		{64, 2 * time.Millisecond, 128},
-		{200, time.Millisecond, 256},
-		{256, 32 * time.Millisecond, 32},
-		{256, time.Second, 16},
-		{1, time.Second, 2},
-		{1, time.Millisecond, 2},
-		{20, 4 * time.Millisecond, 20},
-	} {
-		if got := nextChunk(c.chunk, c.took); got != c.want {
-			t.Errorf("%d balances took %s: next %d, want %d", c.chunk, c.took, got, c.want)
+	b := newBundle(t)
+	const balances = 4000
+	b.backlog(balances, 3)
+	b.exec("ANALYZE balances")
+	snapshot, err := b.db.BeginTx(t.Context(), pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = snapshot.Rollback(context.WithoutCancel(t.Context())) }()
+	if _, err := snapshot.Exec(t.Context(), "SELECT FROM balances LIMIT 1"); err != nil {
+		t.Fatal(err)
+	}
+	now, err := b.askTime(t.Context(), b.readers)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &roller{Roll: &Roll{ID: "roll-1", AsOf: now}, ledger: b.Ledger, chunk: pace.ChunkMin}
+	for r.Processed < balances*3/4 {
+		if done, err := r.next(t.Context()); done || err != nil {
+			t.Fatal(done, err)
 		}
 	}
+	lock, on := b.sql["LockDueBalances"], b.writers
+	if b.cluster != nil {
+		lock, on = b.sql["DueBalances"], b.readers
+	}
+	pages := func(from place) (pages int) {
+		var plan []struct {
+			Plan struct {
+				Hit  int `json:"Shared Hit Blocks"`
+				Read int `json:"Shared Read Blocks"`
+			}
+		}
+		err := pgx.BeginFunc(t.Context(), on, func(tx pgx.Tx) error {
+			none := []string{}
+			row := tx.QueryRow(t.Context(), "EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) "+lock, pgx.QueryExecModeSimpleProtocol, now, pace.ChunkMin, none, none, none, toDB(from.due), from.tenant)
+			return row.Scan(&plan)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return plan[0].Plan.Hit + plan[0].Plan.Read
+	}
+	whole, rest := pages(place{}), pages(r.from)
+	t.Logf("the next %d of %d balances take %d pages, from the beginning %d", pace.ChunkMin, balances, rest, whole)
+	if b.cluster == nil && (whole < balances/32 || rest > 5*pace.ChunkMin) {
+		t.Errorf("the next %d balances take %d pages from the place of the roll on, want at most %d; from the beginning they take %d", pace.ChunkMin, rest, 5*pace.ChunkMin, whole)
+	}
+	if _, err := b.RunRoll(t.Context(), nil, func(Roll) {}); err != nil {
+		t.Error(err)
+	}
+	b.mustVerify()
+}
+
+// A sweep begins where the last one ended, and now and then with everything: what came due in the past is worked off within sweepWhole.
+func TestSweep_DueInThePast_IsFoundByTheNextWholeOne(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	s := b.NewSweep()
+	if err := s.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	b.backlog(2, 3)
+	for _, whole := range []bool{false, true} {
+		if whole {
+			s.whole = s.whole.Add(-sweepWhole)
+		}
+		if err := s.Run(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		var due int
+		if err := b.db.QueryRow(t.Context(), "SELECT count(*) FROM balances WHERE coalesce(roll_at, next_event_at) <= clock_timestamp()").Scan(&due); err != nil {
+			t.Fatal(err)
+		}
+		if want := 2; whole && due != 0 || !whole && due != want {
+			t.Errorf("whole: %v; %d balances are due after the sweep", whole, due)
+		}
+	}
+	b.mustVerify()
 }

@@ -43,16 +43,17 @@ JOIN balances b ON b.tenant_id = k.tenant_id AND b.meter = k.meter AND b.subject
 ;
 
 -- name: LockDueBalances
--- Locks up to $2 balances for which a roll has something to write at $1. It skips rows that another transaction has locked, and the
--- balances $3..$5, which this roll has set aside. The constant is the condition of the index: what lies behind it is never due.
+-- Locks up to $2 balances for which a roll has something to write at $1, from the place $6, $7 on. It skips rows that another transaction has
+-- locked, and the balances $3..$5, which this roll has set aside. The constant is the condition of the index: what lies behind it is never due.
 SELECT b.tenant_id, b.meter, b.subject, b.seq, b.plan, b.plan_version, b.allowance, b.renews, b.period_start, b.period_end,
        b.opening, b.granted, b.refunded, b.used, b.expired, b.adjusted, b.held, b.overage,
        b.owed, b.settled, b.carried, b.span_used, b.span_end, b.forgiven_seq, b.head_grant, b.head_source, b.head_remaining,
        b.next_event_at, b.updated_at, coalesce(b.roll_at, b.next_event_at), b.chain
 FROM balances b
 WHERE coalesce(b.roll_at, b.next_event_at) < '9999-12-31T00:00:00Z' AND coalesce(b.roll_at, b.next_event_at) <= $1::timestamptz
+  AND (coalesce(b.roll_at, b.next_event_at), b.tenant_id) >= ($6::timestamptz, $7::text)
   AND (b.tenant_id, b.meter, b.subject) NOT IN (SELECT * FROM unnest($3::text[], $4::text[], $5::text[]))
-ORDER BY coalesce(b.roll_at, b.next_event_at)
+ORDER BY coalesce(b.roll_at, b.next_event_at), b.tenant_id
 LIMIT $2::integer
 FOR NO KEY UPDATE OF b SKIP LOCKED;
 

@@ -6,22 +6,24 @@ SELECT count(*) FROM balances
 WHERE coalesce(roll_at, next_event_at) < '9999-12-31T00:00:00Z' AND coalesce(roll_at, next_event_at) <= $1::timestamptz;
 
 -- name: FirstDue
--- Returns the key of the balance that LockDueBalances takes first, for a row that cannot be read. Parameters as there, without $2.
+-- Returns the key of the balance that LockDueBalances takes first, for a row that cannot be read: at $1, without $2..$4, from $5, $6 on.
 SELECT b.tenant_id, b.meter, b.subject
 FROM balances b
 WHERE coalesce(b.roll_at, b.next_event_at) < '9999-12-31T00:00:00Z' AND coalesce(b.roll_at, b.next_event_at) <= $1::timestamptz
+  AND (coalesce(b.roll_at, b.next_event_at), b.tenant_id) >= ($5::timestamptz, $6::text)
   AND (b.tenant_id, b.meter, b.subject) NOT IN (SELECT * FROM unnest($2::text[], $3::text[], $4::text[]))
-ORDER BY coalesce(b.roll_at, b.next_event_at)
+ORDER BY coalesce(b.roll_at, b.next_event_at), b.tenant_id
 LIMIT 1;
 
 -- name: DueBalances
--- Returns up to $2 balances for which a roll has something to write at $1, without the balances $3..$5, those that fell due first first. It locks
--- none: on Citus, rows of several shards cannot be locked by one statement. LockDueOf locks them.
-SELECT b.tenant_id, b.meter, b.subject
+-- Returns up to $2 balances for which a roll has something to write at $1, without the balances $3..$5, from the place $6, $7 on and in its order. It
+-- locks none: on Citus, rows of several shards cannot be locked by one statement. LockDueOf locks them.
+SELECT b.tenant_id, b.meter, b.subject, coalesce(b.roll_at, b.next_event_at)
 FROM balances b
 WHERE coalesce(b.roll_at, b.next_event_at) < '9999-12-31T00:00:00Z' AND coalesce(b.roll_at, b.next_event_at) <= $1::timestamptz
+  AND (coalesce(b.roll_at, b.next_event_at), b.tenant_id) >= ($6::timestamptz, $7::text)
   AND (b.tenant_id, b.meter, b.subject) NOT IN (SELECT * FROM unnest($3::text[], $4::text[], $5::text[]))
-ORDER BY coalesce(b.roll_at, b.next_event_at)
+ORDER BY coalesce(b.roll_at, b.next_event_at), b.tenant_id
 LIMIT $2::integer;
 
 -- name: InsertRoll
@@ -44,6 +46,10 @@ UPDATE roll_turn
 SET holder = $1, until = clock_timestamp() + $3::interval
 WHERE holder = $1 OR $2::boolean OR until NOT BETWEEN clock_timestamp() AND clock_timestamp() + $3::interval
 RETURNING true;
+
+-- name: Commits
+-- Returns how many transactions were committed in this database, as far as its sessions have reported.
+SELECT coalesce(sum(xact_commit), 0)::bigint FROM pg_stat_database WHERE datname = current_database();
 
 -- name: RollByID
 -- Returns a roll. The last column is true if it is running but its last heartbeat is over a minute old.
