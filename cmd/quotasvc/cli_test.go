@@ -22,14 +22,14 @@ func TestServe_InvalidConfiguration_ListsAllProblems(t *testing.T) {
 	t.Parallel()
 	status, _, stderr := tool(t, []string{
 		"QUOTASVC_DATABASE_URL=postgres://u:hunter2@h:port/db", "QUOTASVC_REDIS_URL=http://:hunter2@h", "QUOTASVC_ADMIN_KEY=short",
-		"QUOTASVC_LISTEN=nowhere", "QUOTASVC_STOP_TIMEOUT=1ms", "QUOTASVC_LEDGER_LANES=65", "QUOTASVC_REPLICAS=0", "QUOTASVC_REJECTIONS_HIGH=-1",
+		"QUOTASVC_LISTEN=nowhere", "QUOTASVC_STOP_TIMEOUT=1ms", "QUOTASVC_LEDGER_LANES=65", "QUOTASVC_TENANTS_IN_MEMORY=999", "QUOTASVC_REPLICAS=0", "QUOTASVC_REJECTIONS_HIGH=-1",
 		"QUOTASVC_LEGACY_HEADERS=x-ratelimit-epoch,x-ratelimit-delta",
 		"QUOTASVC_TRUSTED_PROXIES=10.0.0.0/8,10.0.0.0/40",
 	}, "serve")
 	if status != exitUsage {
 		t.Errorf("ended with %d, want %d", status, exitUsage)
 	}
-	for _, name := range []string{"DATABASE_URL", "REDIS_URL", "ADMIN_KEY", "LISTEN", "STOP_TIMEOUT", "LEDGER_LANES", "REPLICAS", "REJECTIONS_HIGH", "LEGACY_HEADERS", "TRUSTED_PROXIES"} {
+	for _, name := range []string{"DATABASE_URL", "REDIS_URL", "ADMIN_KEY", "LISTEN", "STOP_TIMEOUT", "LEDGER_LANES", "TENANTS_IN_MEMORY", "REPLICAS", "REJECTIONS_HIGH", "LEGACY_HEADERS", "TRUSTED_PROXIES"} {
 		if !strings.Contains(stderr, "(QUOTASVC_"+name+")") {
 			t.Errorf("the error does not name %s", name)
 		}

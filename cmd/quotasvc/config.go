@@ -107,10 +107,11 @@ type serviceConfig struct {
 	StopTimeout time.Duration `env:"QUOTASVC_STOP_TIMEOUT" default:"6s" group:"Starting and stopping" help:"Time limit of the stop after the drain delay. Container runtimes kill after 10 s by default; keep the sum of both below their limit."`
 
 	Replicas            int           `env:"QUOTASVC_REPLICAS" default:"1" group:"Tuning" help:"Minimum number of instances to assume while Redis is unavailable, 1 to 256. Limits are then divided by this number or by the last known number of live instances, whichever is larger."`
-	LedgerLanes         int           `env:"QUOTASVC_LEDGER_LANES" default:"0" group:"Tuning" help:"Number of ledger writers, 1 to 64. Each one uses a PostgreSQL connection. 0: 2, or on Citus one for each shard group, at most 32."`
+	LedgerLanes         int           `env:"QUOTASVC_LEDGER_LANES" default:"0" group:"Tuning" help:"Number of ledger writers, 1 to 64. Each one uses a PostgreSQL connection. 0: 2, of which an instance beside others uses one; on Citus one for each shard group, at most 32."`
 	CoordinatorOnly     bool          `env:"QUOTASVC_COORDINATOR_ONLY" group:"Tuning" help:"On Citus, send every statement through the coordinator. Otherwise writers connect to the node that holds their tenants, at the address that pg_dist_node has, if it answers."`
 	CheckReads          int           `env:"QUOTASVC_CHECK_READS" default:"8" group:"Tuning" help:"Maximum number of concurrent PostgreSQL reads for checks."`
 	Readers             int           `env:"QUOTASVC_READERS" default:"8" group:"Tuning" help:"PostgreSQL connections for reads of balances, checks and look-ups, 1 to 1024. Reports have three of their own."`
+	TenantsInMemory     int           `env:"QUOTASVC_TENANTS_IN_MEMORY" default:"50000" group:"Tuning" help:"Tenants in use of which the process keeps facts, copies of balances and levels of limits, 1000 to 5000000. Checks of more of them within half a minute ask Redis, or read PostgreSQL. Each takes about 1 kB."`
 	CacheFresh          time.Duration `env:"QUOTASVC_CACHE_FRESH" default:"30s" group:"Tuning" help:"Age at which a cached balance is read from PostgreSQL again, unless a check sets max_stale_ms."`
 	WebhookAllowPrivate bool          `env:"QUOTASVC_WEBHOOK_ALLOW_PRIVATE" group:"Tuning" help:"Let webhooks have addresses of private, loopback and link-local networks. Whoever may make a webhook can then have this service call what it reaches inside."`
 	RejectionsHigh      int64         `env:"QUOTASVC_REJECTIONS_HIGH" default:"100" group:"Tuning" help:"How many requests of a tenant a limit refuses in a minute when the event limit.rejections_high tells it, up to 1000000000. It is told once an hour for each tenant and limit. 0: never."`
@@ -203,6 +204,7 @@ func (c *serviceConfig) validate() error {
 		_, err := pgx.ParseConfig(string(c.ReportDatabaseURL))
 		check.require(err == nil, settingName("report-database-url"), "%v", redactedParse(err))
 	}
+	check.require(c.TenantsInMemory >= 1000 && c.TenantsInMemory <= 5_000_000, settingName("tenants-in-memory"), "is %d; must be between 1000 and 5000000", c.TenantsInMemory)
 	check.require(c.CacheFresh >= 10*time.Millisecond && c.CacheFresh <= 24*time.Hour, settingName("cache-fresh"),
 		"is %s; must be between 10ms and 24h", c.CacheFresh)
 	check.require(c.RejectionsHigh >= 0 && c.RejectionsHigh <= 1e9, settingName("rejections-high"), "is %d; must be between 0 and 1000000000", c.RejectionsHigh)

@@ -164,7 +164,7 @@ func start(ctx context.Context, secrets *rotation, log *slog.Logger) (_ *service
 	if err != nil {
 		return nil, err
 	}
-	l, err := s.startLedger(ctx, cfg, agreed, m, afterCommit(cache, sums))
+	l, err := s.startLedger(ctx, cfg, agreed, m, limiter, afterCommit(cache, sums))
 	if err != nil {
 		return nil, err
 	}
@@ -184,7 +184,7 @@ func start(ctx context.Context, secrets *rotation, log *slog.Logger) (_ *service
 	if err != nil {
 		return nil, err
 	}
-	overrides, err := s.openOverrides(cat.Store)
+	overrides, err := s.openOverrides(cfg, cat.Store)
 	if err != nil {
 		return nil, err
 	}
@@ -276,9 +276,9 @@ func newMeasurements() *measurements {
 // startRedis starts the parts that use Redis: limits and cached balances. The service starts even if Redis is down. Without a
 // URL both parts keep their state in this process.
 func (s *service) startRedis(ctx context.Context, cfg *serviceConfig, agreed *clock.Clock, m *measurements) (*redisstore.Store, *ratelimit.Limiter, *balances.Cache, error) {
-	limits := ratelimit.Config{Log: s.log, Metrics: m.limits}
+	limits := ratelimit.Config{MaxLocalLevels: 2 * cfg.TenantsInMemory, Log: s.log, Metrics: m.limits}
 	copies := balances.Config{
-		FreshFor: cfg.CacheFresh, Clock: agreed, Log: s.log, Metrics: m.registry,
+		FreshFor: cfg.CacheFresh, LocalMax: cfg.TenantsInMemory, Clock: agreed, Log: s.log, Metrics: m.registry,
 	}
 	if cfg.RedisURL == "" {
 		s.log.Warn("no redis is configured: limits and cached balances are kept in this process; use this with one instance only")
@@ -289,7 +289,7 @@ func (s *service) startRedis(ctx context.Context, cfg *serviceConfig, agreed *cl
 	}
 	store, err := redisstore.Open(string(cfg.RedisURL), redisstore.Config{
 		Log: s.log, Metrics: m.redis, LaneMetrics: m.lanes, Tracer: m.traces.Tracer(), Traces: m.traces.Provider(),
-		Login: &s.secrets.redis,
+		Login: &s.secrets.redis, WatchMax: 3 * cfg.TenantsInMemory,
 	})
 	if err != nil {
 		return nil, nil, nil, err
@@ -351,7 +351,7 @@ func (s *service) startCatalog(ctx context.Context, cfg *serviceConfig, agreed *
 	if err != nil {
 		return nil, nil, err
 	}
-	c := catalog.New(store, catalog.Config{OnReset: limiter.ForgetBucket, OnKeys: keys.Changed, Log: s.log, Metrics: m.registry})
+	c := catalog.New(store, catalog.Config{Tenants: 2 * cfg.TenantsInMemory, OnReset: limiter.ForgetBucket, OnKeys: keys.Changed, Log: s.log, Metrics: m.registry})
 	s.onStop("catalogue", c.Stop)
 	if err := c.Start(ctx); err != nil {
 		return nil, nil, err
@@ -370,12 +370,12 @@ func idKey(ctx context.Context, c *catalog.Store) (access.IDKey, error) {
 }
 
 // openOverrides returns the overrides of limits.
-func (s *service) openOverrides(c *catalog.Store) (*override.Cache, error) {
+func (s *service) openOverrides(cfg *serviceConfig, c *catalog.Store) (*override.Cache, error) {
 	store, err := override.NewStore(c, gate.CheckLimit)
 	if err != nil {
 		return nil, err
 	}
-	overrides := override.NewCache(store, override.Config{})
+	overrides := override.NewCache(store, override.Config{Sets: 2 * cfg.TenantsInMemory})
 	s.onStop("overrides", overrides.Stop)
 	return overrides, nil
 }
@@ -420,11 +420,12 @@ func (s *service) openHistory(ctx context.Context, cfg *serviceConfig, m *measur
 	return h, nil
 }
 
-func (s *service) startLedger(ctx context.Context, cfg *serviceConfig, agreed *clock.Clock, m *measurements, onCommit func([]ledger.BalanceCopy)) (*pg.Ledger, error) {
+func (s *service) startLedger(ctx context.Context, cfg *serviceConfig, agreed *clock.Clock, m *measurements, limiter *ratelimit.Limiter, onCommit func([]ledger.BalanceCopy)) (*pg.Ledger, error) {
 	l, err := pg.Open(ctx, pg.Config{
 		DatabaseURL: string(cfg.DatabaseURL), Login: &s.secrets.database, Lanes: cfg.LedgerLanes, Log: s.log, Metrics: m.registry, LaneMetrics: m.lanes,
 		Tracer: m.traces.Tracer(), Traces: m.traces.Provider(),
-		Clock: agreed, OnCommit: onCommit, Readers: cfg.Readers, ThroughCoordinator: cfg.CoordinatorOnly,
+		Instances: func() int { return limiter.Replicas().Count() },
+		Clock:     agreed, OnCommit: onCommit, Readers: cfg.Readers, Hints: cfg.TenantsInMemory, ThroughCoordinator: cfg.CoordinatorOnly,
 	})
 	if err != nil {
 		return nil, err

@@ -36,8 +36,8 @@ type Config struct {
 	// KeepFor bounds the lifetime of a copy in Redis. A copy ends earlier at its balance's next event. 0 means 24 h.
 	KeepFor time.Duration
 
-	// LocalMax bounds the copies in this process; the least recently used ones go first. 0 means 50,000. In local mode
-	// there are no other copies. With Redis, the local copies answer checks while Redis is away.
+	// LocalMax bounds the copies in this process, of which the least recently used ones go first, and the balances that it announces one by
+	// one. 0 means 50,000. In local mode there are no other copies. With Redis, the local copies answer checks while Redis is away.
 	LocalMax int
 
 	// Clock is the ledger's, whose instants copies carry; nil: the system's.
@@ -91,7 +91,7 @@ func New(store *redisstore.Store, cfg Config) *Cache {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
 	c := &Cache{
-		cfg: cfg, local: newLocalCopies(cfg.LocalMax), pending: newPendingCopies(pendingMax), interest: newInterest(),
+		cfg: cfg, local: newLocalCopies(cfg.LocalMax), pending: newPendingCopies(pendingMax), interest: newInterest(cfg.LocalMax),
 		shelf: newPendingCopies(pendingMax), wake: make(chan struct{}, 1), stop: make(chan struct{}), ended: make(chan struct{}),
 	}
 	c.metrics = newMetrics(cfg.Metrics, c.pending, c.shelf)

@@ -45,7 +45,7 @@
 //
 // A check that asks Redis for a balance announces it (lua/interest.lua), at most every askAgain. Instances that commit learn of
 // announcements every learnEvery, or with the first commit after. What they did not publish they keep for passedFor, and publish it when they learn that somebody has asked
-// meanwhile. An instance that has not learned for blindAfter publishes everything. With more than askedMax balances an instance asks for
+// meanwhile. An instance that has not learned for blindAfter publishes everything. With more than Config.LocalMax balances an instance asks for
 // all of them. So the first check of a balance reads PostgreSQL, and the next ones use copies.
 //
 // # Held copies

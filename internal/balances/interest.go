@@ -22,9 +22,6 @@ const (
 	// askSlack is how much older than the first announcement a copy may be. It covers the read of PostgreSQL that began with it.
 	askSlack = 500 * time.Millisecond
 
-	// askedMax bounds the balances that this process announces one by one. Beyond, it asks for all of them: everything is published then.
-	askedMax = 50_000
-
 	// learnEvery is how often an instance that commits learns what is asked about.
 	learnEvery = 100 * time.Millisecond
 
@@ -61,6 +58,8 @@ func idOf(k ledger.BalanceKey) uint64 {
 // interest knows about which balances checks ask, and so which copies a commit has to publish. It performs no I/O and reads no clock:
 // the publisher exchanges announcements with the other instances through Redis. It is safe for concurrent use.
 type interest struct {
+	most int // balances that this process announces one by one. Beyond, it asks for all of them: everything is published then
+
 	mu      sync.Mutex
 	began   time.Time                // what since counts from
 	asked   map[uint64]asking        // by checks of this process
@@ -83,8 +82,9 @@ type asking struct {
 	queued bool
 }
 
-func newInterest() *interest {
+func newInterest(most int) *interest {
 	return &interest{
+		most:  most,
 		asked: map[uint64]asking{}, wanted: map[uint64]time.Duration{},
 		passed: [2]map[uint64]*ledger.BalanceCopy{{}, {}},
 	}
@@ -106,7 +106,7 @@ func (in *interest) ask(keys []ledger.BalanceKey, now time.Time) (news bool) {
 	for i := range keys {
 		id := idOf(keys[i])
 		a, known := in.asked[id]
-		if !known && len(in.asked) >= askedMax {
+		if !known && len(in.asked) >= in.most {
 			id = everything
 			a, known = in.asked[id]
 		}

@@ -30,7 +30,7 @@ type note struct {
 func newFleet(t *rapid.T, n int) *fleet {
 	f := &fleet{t: t, now: time.Unix(1_700_000_000, 0), shared: map[string]*ledger.BalanceCopy{}, committed: map[string][]*ledger.BalanceCopy{}}
 	for range n {
-		f.instances = append(f.instances, newInterest())
+		f.instances = append(f.instances, newInterest(defaultLocalMax))
 	}
 	return f
 }
@@ -161,14 +161,14 @@ func runFleet(t *rapid.T, downMax int, bound time.Duration) {
 
 func TestInterest_Bounded_AsksForEverything(t *testing.T) {
 	t.Parallel()
-	in, now := newInterest(), time.Unix(1_700_000_000, 0)
-	keys := make([]ledger.BalanceKey, askedMax+2)
+	in, now := newInterest(defaultLocalMax), time.Unix(1_700_000_000, 0)
+	keys := make([]ledger.BalanceKey, defaultLocalMax+2)
 	for i := range keys {
 		keys[i] = keyOf(copyOf(strconv.Itoa(i), 1, now))
 	}
 	in.ask(keys, now)
-	if len(in.asked) != askedMax+1 || !slices.Contains(in.queue, everything) {
-		t.Fatalf("%d balances are asked about, want %d and everything", len(in.asked), askedMax)
+	if len(in.asked) != defaultLocalMax+1 || !slices.Contains(in.queue, everything) {
+		t.Fatalf("%d balances are asked about, want %d and everything", len(in.asked), defaultLocalMax)
 	}
 	for ids, _, due := in.unsent(now); due; ids, _, due = in.unsent(now) {
 		in.sent(ids, true, now, now)
@@ -193,7 +193,7 @@ func TestInterest_Bounded_AsksForEverything(t *testing.T) {
 
 func TestInterest_PassedCopies_AreBounded(t *testing.T) {
 	t.Parallel()
-	in, now := newInterest(), time.Unix(1_700_000_000, 0)
+	in, now := newInterest(defaultLocalMax), time.Unix(1_700_000_000, 0)
 	in.learn(nil, 1, true, now)
 	var published int
 	for i := range passedMax + 10 {

@@ -36,6 +36,8 @@ type Config struct {
 	Budget time.Duration
 	// MaxQueue bounds the requests that wait per lane; 0 is DefaultMaxQueue. A request beyond it fails with ErrAway.
 	MaxQueue int
+	// WatchMax bounds the keys whose changes are followed, so that values of them are held; 0 is DefaultWatchMax.
+	WatchMax int
 	// Log gets a line for a node that did not take the scripts; nil discards it.
 	Log *slog.Logger
 	// Metrics and LaneMetrics may be nil.
@@ -56,6 +58,9 @@ func (cfg Config) withDefaults() Config {
 	}
 	if cfg.MaxQueue <= 0 {
 		cfg.MaxQueue = DefaultMaxQueue
+	}
+	if cfg.WatchMax <= 0 {
+		cfg.WatchMax = DefaultWatchMax
 	}
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)

@@ -28,9 +28,9 @@ const (
 	// rereadAfter bounds how long a value is held without being read again.
 	rereadAfter = 5 * time.Minute // in whole seconds
 
-	// watchMax bounds the keys that are watched: about 35 bytes each in this process, and 100 in Redis. With 200,000 the maps of the stripes, which
+	// DefaultWatchMax bounds the keys that are watched: about 35 bytes each in this process, and 100 in Redis. With 200,000 the maps of the stripes, which
 	// have a power of two of places, would have twice as many.
-	watchMax = 150_000
+	DefaultWatchMax = 150_000
 
 	// watchRetry is the pause before the watch connects again.
 	watchRetry = time.Second
@@ -68,7 +68,7 @@ type Watch struct {
 }
 
 // watchStripe has keys by their hash. If two keys share one, a change of either is one of both; that a read of one then counts for the other
-// has a chance of 1 in 10^9 with watchMax keys, and Watch's seed is another one in each process.
+// has a chance of 1 in 10^9 with DefaultWatchMax keys, and Watch's seed is another one in each process.
 type watchStripe struct {
 	mu  sync.Mutex
 	all map[uint64]watched
@@ -259,7 +259,7 @@ func (w *Watch) reading(stamp int64, key string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e, known := s.all[hash]
-	if !known && len(s.all) >= watchMax/watchStripes {
+	if !known && len(s.all) >= w.store.cfg.WatchMax/watchStripes {
 		for other := range s.all { // any one
 			delete(s.all, other)
 			break

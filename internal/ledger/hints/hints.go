@@ -7,11 +7,13 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// most bounds each of the caches. A full cache is emptied.
-const most = 50_000
+// Default is the bound of each of the caches.
+const Default = 50_000
 
 // Hints is what earlier batches have learned. All methods may be called from any goroutine.
 type Hints struct {
+	most int // of each cache; a full one is emptied
+
 	mu       sync.Mutex
 	overflow map[ledger.BalanceKey][]ledger.BalanceKey // by the balance of an item: the balances of its overflow meter
 	capped   map[ledger.BalanceKey]struct{}            // balances of items whose plan caps subjects
@@ -32,9 +34,13 @@ type termsKey struct {
 	version int32
 }
 
-// New returns hints that know nothing.
-func New() *Hints {
+// New returns hints that know nothing. Each of their caches has up to most entries; 0 means Default.
+func New(most int) *Hints {
+	if most <= 0 {
+		most = Default
+	}
 	return &Hints{
+		most:     most,
 		overflow: map[ledger.BalanceKey][]ledger.BalanceKey{}, capped: map[ledger.BalanceKey]struct{}{},
 		allowances: map[termsKey]*ledger.Allowance{}, settled: map[ledger.BalanceKey]Settlement{},
 	}
@@ -51,7 +57,7 @@ func (h *Hints) Allowance(k ledger.BalanceKey, plan string, version int32) *ledg
 func (h *Hints) KeepAllowance(k ledger.BalanceKey, plan string, version int32, a *ledger.Allowance) {
 	h.termsMu.Lock()
 	defer h.termsMu.Unlock()
-	if len(h.allowances) >= most {
+	if len(h.allowances) >= h.most {
 		clear(h.allowances)
 	}
 	h.allowances[termsKey{meter: k.Meter, subject: k.Subject != "", plan: plan, version: version}] = a
@@ -69,7 +75,7 @@ func (h *Hints) IsSettled(k ledger.BalanceKey, s Settlement) bool {
 func (h *Hints) Settle(k ledger.BalanceKey, s Settlement) {
 	h.termsMu.Lock()
 	defer h.termsMu.Unlock()
-	if len(h.settled) >= most {
+	if len(h.settled) >= h.most {
 		clear(h.settled)
 	}
 	h.settled[k] = s
@@ -115,7 +121,7 @@ func (h *Hints) KeysFor(calls []*ledger.Call) []ledger.BalanceKey {
 func (h *Hints) Learn(keys []ledger.BalanceKey, calls []*ledger.Call) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if len(h.overflow)+len(h.capped) >= most {
+	if len(h.overflow)+len(h.capped) >= h.most {
 		clear(h.overflow)
 		clear(h.capped)
 	}

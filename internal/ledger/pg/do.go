@@ -138,7 +138,17 @@ func (l *Ledger) laneOf(tenant string) int {
 	if l.cluster != nil {
 		return l.cluster.Groups.Of(tenant) % len(l.lanes)
 	}
-	return int(maphash.String(l.seed, tenant) % uint64(len(l.lanes)))
+	return int(maphash.String(l.seed, tenant) % uint64(l.inUse.Load()))
+}
+
+// shareLanes divides the lanes among the instances. With twice as many lanes each transaction has half as many debits, and most of its cost is
+// its own: docs/decisions/debit-speed.md.
+func (l *Ledger) shareLanes() {
+	n := l.cfg.Lanes
+	if l.share {
+		n = max(1, n/max(1, l.cfg.Instances()))
+	}
+	l.inUse.Store(int32(n))
 }
 
 // submit sends a group of calls of one lane through it, and waits where their balances are locked. It returns within refusalMax, and when ctx's

@@ -31,7 +31,7 @@ var sqlFiles embed.FS
 
 // Defaults of Config.
 const (
-	lanesDefault   = 2    // measured on 2 cores: a third lane only moves CPU away from PostgreSQL
+	lanesDefault   = 2    // of all instances, at least one each; measured on 2 cores: a third lane only moves CPU away from PostgreSQL
 	lanesOnCitus   = 32   // at most: one for each shard group, so that a node that hangs delays nobody else
 	queueDefault   = 8192 // about 150 ms of work at 50,000 debits/s: beyond that, a refusal serves callers better than a wait
 	batchDefault   = 1024 // row locks and memory of one transaction; larger batches gain nothing measurable
@@ -42,10 +42,12 @@ const (
 // Config configures a Ledger. Zero values mean the defaults.
 type Config struct {
 	DatabaseURL string                // PostgreSQL, required
-	Lanes       int                   // writer lanes, 1..64; each owns one connection while it works. 0: 2, on Citus one for each shard group
+	Lanes       int                   // writer lanes, 1..64; each owns one connection while it works. 0: see Instances, on Citus one for each shard group
+	Instances   func() int            // instances that share the database: one of several uses one lane instead of two, if Lanes is 0. nil: this one alone
 	MaxQueue    int                   // groups waiting per lane before CodeQueueFull
 	MaxBatch    int                   // operations per transaction
 	Readers     int                   // connections for reads
+	Hints       int                   // balances of which batches remember what they have learned; 0: hints.Default
 	Log         *slog.Logger          // required
 	Metrics     prometheus.Registerer // required
 	LaneMetrics *lane.Metrics         // nil: none
@@ -72,6 +74,8 @@ type Ledger struct {
 	cluster *citus.Cluster // nil: PostgreSQL without Citus
 	nodes   *citus.Nodes   // writers of each node; nil: all statements go through writers
 	lanes   []*writerLane
+	inUse   atomic.Int32 // of lanes: the first ones
+	share   bool         // inUse depends on the number of instances
 	shelf   *shelf
 	breaker *breaker.Breaker
 	seed    maphash.Seed
@@ -98,7 +102,7 @@ func Open(ctx context.Context, cfg Config) (*Ledger, error) {
 	if cfg.Lanes < 1 || cfg.Lanes > 64 {
 		return nil, fmt.Errorf("ledger: Lanes is %d, allowed are 1 to 64", cfg.Lanes)
 	}
-	l := &Ledger{cfg: cfg, log: cfg.Log, seed: maphash.MakeSeed(), metrics: newMetrics(cfg.Metrics), hints: hints.New(), clock: cfg.Clock}
+	l := &Ledger{cfg: cfg, log: cfg.Log, seed: maphash.MakeSeed(), metrics: newMetrics(cfg.Metrics), hints: hints.New(cfg.Hints), clock: cfg.Clock}
 	var err error
 	if l.cluster, err = detectCitus(ctx, &cfg); err != nil {
 		return nil, err
@@ -107,6 +111,8 @@ func Open(ctx context.Context, cfg Config) (*Ledger, error) {
 		cfg.Lanes = min(l.cluster.Groups.Count(), lanesOnCitus)
 		l.cfg = cfg
 	}
+	l.share = l.cluster == nil && lanes == 0 && cfg.Instances != nil
+	l.shareLanes()
 	if l.sql, err = namedsql.LoadFor(namedsql.Target(l.cluster != nil), sqlFiles); err != nil {
 		return nil, err
 	}

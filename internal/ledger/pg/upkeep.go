@@ -24,7 +24,7 @@ const (
 )
 
 // upkeep makes the journal's partitions in advance, and checks whether rolls are made, at the start and every hour. Every few seconds it
-// compares the clocks. Nothing waits for it.
+// compares the clocks and asks how many instances there are. Nothing waits for it.
 type upkeep struct {
 	ledger *Ledger
 	cancel context.CancelFunc
@@ -58,6 +58,7 @@ func (u *upkeep) run(ctx context.Context) {
 		case <-clocks.C:
 			_ = u.ledger.Ping(ctx) // if PostgreSQL does not answer, there is nothing to compare
 			u.ledger.refreshGroups(ctx)
+			u.ledger.shareLanes()
 		}
 	}
 }

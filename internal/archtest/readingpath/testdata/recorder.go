@@ -74,7 +74,7 @@ func record(dir string) (err error) {
 	log := slog.New(slog.NewTextHandler(io.Discard, nil))
 	cfg := serviceConfig{
 		Listen: "127.0.0.1:0", OpsListen: "127.0.0.1:0", AdminKey: recordKey, StopTimeout: 8 * time.Second,
-		Replicas: 1, LedgerLanes: 2, CheckReads: 8, Readers: 8, CacheFresh: time.Hour, // no refresh in the middle of a record
+		Replicas: 1, LedgerLanes: 2, CheckReads: 8, Readers: 8, TenantsInMemory: 50_000, CacheFresh: time.Hour, // no refresh in the middle of a record
 	}
 	cfg.DatabaseURL, cfg.RedisURL = secret(os.Getenv("QUOTASVC_DATABASE_URL")), secret(os.Getenv("QUOTASVC_REDIS_URL"))
 	cfg.level, cfg.lines = new(slog.LevelVar), newFlood(log.Handler())

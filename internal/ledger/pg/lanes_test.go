@@ -1,0 +1,41 @@
+package pg
+
+import (
+	"fmt"
+	"sync/atomic"
+	"testing"
+)
+
+// One of several instances uses one lane: with all of theirs, transactions would be small, and cost more. The number follows the instances.
+func TestLanes_BesideOtherInstances_OneEach(t *testing.T) {
+	t.Parallel()
+	var instances atomic.Int32
+	instances.Store(1)
+	count := func() int { return int(instances.Load()) }
+	shared := newBundle(t, func(c *Config) { c.Instances = count })
+	alone := openLedger(t, shared.url)
+	told := openLedger(t, shared.url, func(c *Config) { c.Instances, c.Lanes = count, 3 })
+	used := func(l *Ledger) int {
+		lanes := map[int]bool{}
+		for i := range 200 {
+			lanes[l.laneOf(fmt.Sprint("tenant-", i))] = true
+		}
+		return len(lanes)
+	}
+	for i, c := range []struct{ instances, shared, alone, told int }{{1, 2, 2, 3}, {2, 1, 2, 3}, {256, 1, 2, 3}, {0, 2, 2, 3}, {1, 2, 2, 3}} {
+		instances.Store(int32(c.instances))
+		for l, want := range map[*Ledger]int{shared.Ledger: c.shared, alone: c.alone, told: c.told} {
+			if l.shareLanes(); l.cluster != nil {
+				want = min(len(l.lanes), used(l)) // on Citus the lanes are those of the shard groups
+			}
+			if got := used(l); got != want {
+				t.Errorf("%d instances: tenants are in %d lanes, want %d", c.instances, got, want)
+			}
+		}
+		shared.simple(fmt.Sprint("acme-", i), 10)
+		if _, err := Do(t.Context(), shared.Ledger, debitOf(fmt.Sprint("acme-", i), fmt.Sprint("k", t.Name()), 1)); err != nil {
+			t.Error(err)
+		}
+	}
+	shared.mustVerify()
+}
