@@ -289,7 +289,7 @@ func (s *service) startRedis(ctx context.Context, cfg *serviceConfig, agreed *cl
 	}
 	store, err := redisstore.Open(string(cfg.RedisURL), redisstore.Config{
 		Log: s.log, Metrics: m.redis, LaneMetrics: m.lanes, Tracer: m.traces.Tracer(), Traces: m.traces.Provider(),
-		Login: &s.secrets.redis, WatchMax: 3 * cfg.TenantsInMemory,
+		Login: &s.secrets.redis, WatchMax: watchMax(cfg.TenantsInMemory),
 	})
 	if err != nil {
 		return nil, nil, nil, err
@@ -317,6 +317,15 @@ func (s *service) startRedis(ctx context.Context, cfg *serviceConfig, agreed *cl
 		return nil
 	})
 	return store, limiter, cache, nil
+}
+
+// watchMax returns how many keys of Redis are watched for so many tenants: those of a balance and of three limits. By default it is less, which keeps the process
+// below 150 MB.
+func watchMax(tenants int) int {
+	if tenants <= redisstore.DefaultWatchMax/3 {
+		return 3 * tenants
+	}
+	return 4 * tenants
 }
 
 // watchEviction returns an error if a master of Redis may evict keys, and asks again from then on: its policy may change, and so may the master.

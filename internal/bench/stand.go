@@ -94,7 +94,7 @@ func (s *stand) startBaseline(ctx context.Context, databaseURL string, conns int
 
 // startServers starts Redis and PostgreSQL on new data in dir and connects to PostgreSQL.
 func (s *stand) startServers(ctx context.Context, dir string) (err error) {
-	if s.redis, err = localstack.StartRedis(ctx, localstack.RedisConfig{Dir: filepath.Join(dir, "redis")}); err != nil {
+	if s.redis, err = localstack.StartRedis(ctx, localstack.RedisConfig{Dir: filepath.Join(dir, "redis"), Extra: []string{"tracking-table-max-keys 0"}}); err != nil {
 		return err
 	}
 	settings := map[string]string{}
