@@ -26,7 +26,10 @@ const (
 func balancesOf(debits int) int { return max(1, debits/100) }
 
 // snapshotPart is the part of the debits that are made beside an open snapshot: each makes the table larger and the next one slower.
-const snapshotPart = 5
+const (
+	snapshotPart = 5
+	openSnapshot = "beside an open snapshot, a fifth of the debits"
+)
 
 // layoutSetting is one setting of the storage of balances.
 type layoutSetting struct {
@@ -44,7 +47,7 @@ func (g *grower) layoutSettings() (all []layoutSetting) {
 		}
 		all = append(all, layoutSetting{label: label, fillfactor: f})
 	}
-	open := layoutSetting{"60, beside an open snapshot, a fifth of the debits", schemaFillfactor, "", true}
+	open := layoutSetting{fmt.Sprintf("%d, %s", schemaFillfactor, openSnapshot), schemaFillfactor, "", true}
 	if len(all) == 1 {
 		return append(all, open) // a short form
 	}
@@ -53,7 +56,7 @@ func (g *grower) layoutSettings() (all []layoutSetting) {
 		layoutSetting{"60, autovacuum by default", schemaFillfactor, "ALTER TABLE balances RESET (autovacuum_vacuum_scale_factor, autovacuum_vacuum_cost_delay)", false},
 		layoutSetting{"60, autovacuum off", schemaFillfactor, "ALTER TABLE balances SET (autovacuum_enabled = false)", false},
 		open,
-		layoutSetting{fmt.Sprintf("%d, beside an open snapshot, a fifth of the debits", widest), widest, "", true},
+		layoutSetting{fmt.Sprintf("%d, %s", widest, openSnapshot), widest, "", true},
 	)
 }
 

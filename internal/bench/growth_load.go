@@ -31,7 +31,7 @@ func (g *grower) tenants(ctx context.Context) (out growth.Step, err error) {
 		all = append(all, s)
 		if n > inMemory && n < sizes[len(sizes)-1] {
 			all = append(all, &grown{
-				Size: growth.Size{Label: s.Label + growth.InMemory, Value: s.Value}, tenants: n, of: s, env: fmt.Sprint("QUOTASVC_TENANTS_IN_MEMORY=", n),
+				Size: growth.Size{Label: s.Label + growth.InMemory, Value: s.Value}, tenants: n, of: s, env: []string{fmt.Sprint("QUOTASVC_TENANTS_IN_MEMORY=", n)},
 				at: []*site{g.siteOf(s.database, len(all)-1)},
 			})
 		}
@@ -138,7 +138,7 @@ func (g *grower) catalogue(ctx context.Context) (out growth.Step, err error) {
 // measure starts the instances of all sizes, loads them in turn, and verifies what they wrote.
 func (g *grower) measure(ctx context.Context, out *growth.Step, all []*grown, instances []int) error {
 	for i, s := range all {
-		if s.of != nil && s.env == "" {
+		if s.isGuest() {
 			s.at = s.of.at
 			continue
 		}
@@ -161,7 +161,7 @@ func (g *grower) measure(ctx context.Context, out *growth.Step, all []*grown, in
 		return err
 	}
 	for _, s := range all {
-		if s.of == nil || s.env != "" {
+		if !s.isGuest() {
 			for _, at := range s.at {
 				s.Memory = max(s.Memory, peakMemory(at.child.Pid()))
 			}

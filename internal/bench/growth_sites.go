@@ -39,11 +39,14 @@ type grown struct {
 	growth.Size
 	database string
 	at       []*site
-	tenants  int    // of the load
-	of       *grown // another size whose database it uses; nil: it has its own
-	env      string // further environment of instances of its own. Without it a size with another's database uses its instances too
-	acked    int64  // debits that were answered with 200
+	tenants  int      // of the load
+	of       *grown   // another size whose database it uses; nil: it has its own
+	env      []string // further environment of its instances. A size with another's database has its own instances only if it has some
+	acked    int64    // debits that were answered with 200
 }
+
+// isGuest reports whether the size uses another one's database and instances.
+func (s *grown) isGuest() bool { return s.of != nil && s.env == nil }
 
 // build starts PostgreSQL and Redis and makes the database that all others are copies of.
 func (g *grower) build(ctx context.Context) (err error) {
@@ -143,11 +146,7 @@ func (g *grower) start(ctx context.Context, s *grown, n int) error {
 			s.at = append(s.at, &site{exe: s.at[0].exe, databaseURL: s.at[0].databaseURL, redisURL: s.at[0].redisURL})
 		}
 		began := time.Now()
-		env := []string{fmt.Sprint("QUOTASVC_REPLICAS=", n)}
-		if s.env != "" {
-			env = append(env, s.env)
-		}
-		if err := g.stand.serve(ctx, s.at[i], env...); err != nil {
+		if err := g.stand.serve(ctx, s.at[i], append([]string{fmt.Sprint("QUOTASVC_REPLICAS=", n)}, s.env...)...); err != nil {
 			return fmt.Errorf("start the service: %w", err)
 		}
 		s.Start = max(s.Start, time.Since(began).Seconds())

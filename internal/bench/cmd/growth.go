@@ -33,7 +33,7 @@ type growthCmd struct {
 	Rate         int               `default:"2000" help:"Fixed rate for measuring latency, in requests/s."`
 	Connections  int               `default:"128" help:"Connections of the load generator."`
 	DiskShare    float64           `default:"0.5" help:"Part of the free disk that a step may use. Larger sizes are left out."`
-	PostgreSQL   map[string]string `name:"postgresql" placeholder:"SETTING=VALUE" help:"Settings of PostgreSQL, for example shared_buffers=4GB; by default a quarter of the machine's memory, as on a server of its own."`
+	PostgreSQL   map[string]string `name:"postgresql" placeholder:"SETTING=VALUE" help:"Settings of PostgreSQL, for example shared_buffers=4GB. Default: shared_buffers of a quarter of the machine's memory."`
 	Docs         string            `default:"docs" type:"path" help:"Directory of the documents."`
 	Record       bool              `help:"Write the results and the pictures into the documents. Needs all steps."`
 	Markdown     bool              `help:"Print the tables for a page of the documents."`

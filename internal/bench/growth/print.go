@@ -43,9 +43,9 @@ func (r *Result) Markdown(out io.Writer) error {
 	for i := range r.Steps {
 		s := &r.Steps[i]
 		m := &s.Machine
-		fmt.Fprintf(out, "### %s\n\n%s; %s; %d cores, %s, %s, %s; 8 KiB write and fsync %s; load average before %s. %s; took %s.\n\n",
-			titles[s.Name], m.Date.Format(time.DateTime)+" UTC", strings.TrimSpace(m.CPU), m.Cores, m.Go, m.PostgreSQL, m.Redis, report.Micros(m.SyncMicros), m.LoadBefore,
-			s.Settings, s.Took)
+		fmt.Fprintf(out, "### %s\n\n- Machine: %s, %d cores; %s, %s, %s; 8 KiB write and fsync %s; load average before %s.\n- Load: %s.\n- Time: %s, for %s.\n\n",
+			titles[s.Name], strings.TrimSpace(m.CPU), m.Cores, m.Go, m.PostgreSQL, m.Redis, report.Micros(m.SyncMicros), m.LoadBefore,
+			s.Settings, m.Date.Format(time.DateTime)+" UTC", s.Took)
 		for _, t := range s.tables() {
 			for at, row := range t {
 				fmt.Fprintf(out, "| %s |\n", strings.Join(row, " | "))
