@@ -39,6 +39,23 @@ func TestCheckBalances_AsksNoLimits_NoRedisThatIsAway(t *testing.T) {
 	}
 }
 
+// redisCalls returns how many scripts a server has run, and how many reads of copies.
+func redisCalls(t *testing.T, server *redis.Client) (n int) {
+	t.Helper()
+	text, err := server.Info(t.Context(), "commandstats").Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, command := range []string{"get", "mget", "evalsha", "fcall"} {
+		if _, after, found := strings.Cut(text, "cmdstat_"+command+":calls="); found {
+			calls, _, _ := strings.Cut(after, ",")
+			m, _ := strconv.Atoi(calls)
+			n += m
+		}
+	}
+	return n
+}
+
 // A flood that a limit refuses gets the balance with each answer, and must not make a request of Redis each time.
 func TestCheckBalances_FloodOfRefusals_SparesRedis(t *testing.T) {
 	t.Parallel()
@@ -50,20 +67,7 @@ func TestCheckBalances_FloodOfRefusals_SparesRedis(t *testing.T) {
 	in.expectCode("", "the first", err)
 	stats := redis.NewClient(server.Options())
 	t.Cleanup(func() { _ = stats.Close() })
-	reads := func() (n int) {
-		text, err := stats.Info(t.Context(), "commandstats").Result()
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, command := range []string{"get", "mget", "evalsha", "fcall"} {
-			if _, after, found := strings.Cut(text, "cmdstat_"+command+":calls="); found {
-				calls, _, _ := strings.Cut(after, ",")
-				m, _ := strconv.Atoi(calls)
-				n += m
-			}
-		}
-		return n
-	}
+	reads := func() int { return redisCalls(t, stats) }
 	stale := time.Minute
 	refuse := func(key string) {
 		req := request(key, "calls", 1)

@@ -45,6 +45,19 @@ const (
 	movingLeases = 2
 )
 
+// putMovingPlan stores the plan of moving tenants through a, and waits until b knows it.
+func putMovingPlan(a, b *instance) {
+	limits := []catalog.Limit{
+		{Rule: "narrow", Per: []string{"tenant"}, Kind: "token_bucket", Rate: "1/d", Burst: movingBurst}, concurrencyLimit("jobs", movingLeases),
+	}
+	a.catalogue(limits...)
+	a.putPlan(catalog.Plan{ID: "many", Limits: limits, Allowances: []catalog.Allowance{
+		{Meter: "calls", Amount: movingUnits, Every: period.Year, Anchor: period.Calendar},
+		{Meter: "other", Amount: movingUnits, Every: period.Year, Anchor: period.Calendar},
+	}})
+	eventually(a.t, "the other instance knows the plan", func() bool { return b.tenants.catalog.Snapshot().Plans["many"] != nil })
+}
+
 // once makes one request of each kind, on an instance.
 func (m *moving) once(in *instance) {
 	ctx := context.Background()
@@ -138,14 +151,7 @@ func TestCluster_SlotsMove_NothingLostNoBalanceWrong(t *testing.T) {
 	c, database := testenv.RedisClusterPrivate(t), testenv.Postgres(t)
 	c.Calm()
 	a, b := newInstance(t, database, patientCluster(t, c.URL)), newInstance(t, database, patientCluster(t, c.URL))
-	a.catalogue(catalog.Limit{Rule: "narrow", Per: []string{"tenant"}, Kind: "token_bucket", Rate: "1/d", Burst: movingBurst}, concurrencyLimit("jobs", movingLeases))
-	a.putPlan(catalog.Plan{ID: "many", Limits: []catalog.Limit{
-		{Rule: "narrow", Per: []string{"tenant"}, Kind: "token_bucket", Rate: "1/d", Burst: movingBurst}, concurrencyLimit("jobs", movingLeases),
-	}, Allowances: []catalog.Allowance{
-		{Meter: "calls", Amount: movingUnits, Every: period.Year, Anchor: period.Calendar},
-		{Meter: "other", Amount: movingUnits, Every: period.Year, Anchor: period.Calendar},
-	}})
-	eventually(t, "the other instance knows the plan", func() bool { return b.tenants.catalog.Snapshot().Plans["many"] != nil })
+	putMovingPlan(a, b)
 	var all []*moving
 	for i := 0; len(all) < 3; i++ {
 		tenant := fmt.Sprint("t", i)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -41,24 +42,29 @@ type RedisCluster struct {
 func RedisClusterPrivate(t testing.TB) *RedisCluster {
 	t.Helper()
 	g := newGroup(t)
-	nodes := g.start(2*clusterMasters, localstack.RedisConfig{Mode: localstack.RedisClusterNode, Extra: []string{
+	c := &RedisCluster{Password: g.password, g: g, clients: map[*RedisServer]*redis.Client{}, ids: map[*RedisServer]string{}}
+	nodes := c.startNodes(2 * clusterMasters)
+	c.Masters, c.Replicas = slices.Clone(nodes[:clusterMasters]), nodes[clusterMasters:]
+	c.URL = (&url.URL{Scheme: "redis+cluster", User: url.UserPassword("", g.password), Host: addresses(nodes)}).String()
+	c.join(nodes)
+	return c
+}
+
+// startNodes starts nodes that belong to no cluster yet.
+func (c *RedisCluster) startNodes(n int) []*RedisServer {
+	c.g.t.Helper()
+	nodes := c.g.start(n, localstack.RedisConfig{Mode: localstack.RedisClusterNode, Extra: []string{
 		"cluster-node-timeout " + strconv.FormatInt(failureTimeout.Milliseconds(), 10),
 		"cluster-require-full-coverage no",
 		"cluster-replica-validity-factor 0", // a replica may take over even if its data is old
 		"cluster-allow-replica-migration no",
 		"repl-diskless-sync-delay 0", "repl-ping-replica-period 1",
 	}})
-	c := &RedisCluster{
-		Password: g.password, Masters: nodes[:clusterMasters], Replicas: nodes[clusterMasters:],
-		g: g, clients: map[*RedisServer]*redis.Client{}, ids: map[*RedisServer]string{},
-	}
 	for _, n := range nodes {
 		c.clients[n] = n.client()
-		c.ids[n] = fmt.Sprint(g.do(c.clients[n], "CLUSTER", "MYID"))
+		c.ids[n] = fmt.Sprint(c.g.do(c.clients[n], "CLUSTER", "MYID"))
 	}
-	c.URL = (&url.URL{Scheme: "redis+cluster", User: url.UserPassword("", g.password), Host: addresses(nodes)}).String()
-	c.join(nodes)
-	return c
+	return nodes
 }
 
 // join joins the nodes to a cluster.

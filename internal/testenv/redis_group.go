@@ -37,6 +37,7 @@ type group struct {
 	t        testing.TB
 	dir      string
 	password string
+	started  int // processes
 }
 
 func newGroup(t testing.TB) *group {
@@ -54,7 +55,8 @@ func (g *group) start(n int, cfg localstack.RedisConfig) []*RedisServer {
 	all, ctx := errgroup.WithContext(ctx)
 	for i := range servers {
 		cfg := cfg
-		cfg.Dir, cfg.Password = filepath.Join(g.dir, fmt.Sprintf("%d-%d", cfg.Mode, i)), g.password
+		cfg.Dir, cfg.Password = filepath.Join(g.dir, fmt.Sprintf("%d-%d", cfg.Mode, g.started)), g.password
+		g.started++
 		cfg.Search = &shared.source.search
 		all.Go(func() error {
 			r, err := localstack.StartRedis(ctx, cfg)

@@ -1,0 +1,74 @@
+package gate
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/quotasvc/quotasvc/internal/catalog"
+	"github.com/quotasvc/quotasvc/internal/testenv"
+)
+
+// TestCluster_NodeJoinsAndLeaves_NothingLostNoBalanceWrong adds a node, rebalances the slots, and takes the node out again, with the tool that
+// operators use, while two instances serve tenants of all nodes.
+func TestCluster_NodeJoinsAndLeaves_NothingLostNoBalanceWrong(t *testing.T) {
+	t.Parallel()
+	const tenants, pause = 16, 5 * time.Millisecond
+	c, database := testenv.RedisClusterPrivate(t), testenv.Postgres(t)
+	c.Calm()
+	a, b := newInstance(t, database, patientCluster(t, c.URL)), newInstance(t, database, patientCluster(t, c.URL))
+	putMovingPlan(a, b)
+	var all []*moving
+	for i := range tenants {
+		m := &moving{t: t, instances: [2]*instance{a, b}, tenant: fmt.Sprint("t", i), sent: &sync.RWMutex{}}
+		a.putTenant(catalog.Tenant{ID: m.tenant, Plan: "many"})
+		all = append(all, m)
+	}
+	served := func(n *testenv.RedisServer) (count int) {
+		for _, m := range all {
+			if c.Serves(n, "{"+m.tenant+"}") {
+				count++
+			}
+		}
+		return count
+	}
+	var load sync.WaitGroup
+	over := make(chan struct{})
+	stop := sync.OnceFunc(func() {
+		close(over)
+		load.Wait()
+	})
+	defer stop()
+	for n := range 2 {
+		for _, m := range all {
+			load.Go(func() {
+				for i := 0; ; i++ {
+					select {
+					case <-over:
+						if i > movingBurst { // so that some are refused
+							return
+						}
+					default:
+					}
+					m.once(m.instances[n])
+					time.Sleep(pause)
+				}
+			})
+		}
+	}
+	node := c.Join()
+	before := served(node)
+	c.Rebalance()
+	joined := served(node)
+	asked := redisCalls(t, c.Client(node))
+	c.Leave(node)
+	stop()
+	if before != 0 || joined == 0 || asked == 0 {
+		t.Errorf("the new node served %d tenants, %d after the rebalancing, with %d calls: it proves nothing", before, joined, asked)
+	}
+	t.Logf("%d of %d tenants moved to the new node and away from it; it had %d calls meanwhile", joined, tenants, asked)
+	for _, m := range all {
+		m.settle()
+	}
+}

@@ -1,0 +1,114 @@
+package testenv
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// toolTimeout bounds a run of redis-cli: a rebalancing moves thousands of slots.
+const toolTimeout = 4 * time.Minute
+
+// Join adds a master without slots, as an operator does it, and waits until every node knows it.
+func (c *RedisCluster) Join() *RedisServer {
+	c.g.t.Helper()
+	n := c.startNodes(1)[0]
+	c.tool("add-node", n.Addr, c.Masters[0].Addr)
+	c.awaitKnown(n, true)
+	c.Masters = append(c.Masters, n)
+	return n
+}
+
+// Rebalance spreads the slots over all masters, with one that has none.
+func (c *RedisCluster) Rebalance() {
+	c.g.t.Helper()
+	c.tool("rebalance", c.Masters[0].Addr, "--cluster-use-empty-masters")
+}
+
+// Leave moves all slots of a master that joined to the others, and takes it out of the cluster.
+func (c *RedisCluster) Leave(n *RedisServer) {
+	c.g.t.Helper()
+	c.tool("rebalance", c.Masters[0].Addr, "--cluster-weight", c.ids[n]+"=0")
+	c.tool("del-node", c.Masters[0].Addr, c.ids[n])
+	c.awaitKnown(n, false)
+	c.Masters = slices.DeleteFunc(c.Masters, func(m *RedisServer) bool { return m == n })
+	delete(c.clients, n)
+}
+
+// Serves reports whether a node says that it serves the slot of a key.
+func (c *RedisCluster) Serves(n *RedisServer, key string) bool {
+	c.g.t.Helper()
+	slot := int64(c.Slot(key))
+	ctx, cancel := context.WithTimeout(context.Background(), opTimeout)
+	defer cancel()
+	shards, err := c.clients[n].ClusterShards(ctx).Result()
+	if err != nil {
+		c.g.t.Fatal("testenv: ", err)
+	}
+	for _, s := range shards {
+		for _, r := range s.Slots {
+			if r.Start <= slot && slot <= r.End {
+				return slices.ContainsFunc(s.Nodes, func(m redis.Node) bool { return m.ID == c.ids[n] })
+			}
+		}
+	}
+	return false
+}
+
+// awaitKnown waits until every other node knows n and what it serves, or none does.
+func (c *RedisCluster) awaitKnown(n *RedisServer, want bool) {
+	c.g.t.Helper()
+	c.g.await("all nodes hear of the change", func(ctx context.Context) error {
+		for other, client := range c.clients {
+			if other == n {
+				continue
+			}
+			nodes, err := client.ClusterNodes(ctx).Result()
+			switch {
+			case err != nil:
+				return err
+			case strings.Contains(nodes, c.ids[n]) != want:
+				return errors.New("one has not")
+			}
+		}
+		return nil
+	})
+}
+
+// tool runs a command of redis-cli --cluster. It needs nodes that agree about the cluster, so it waits for that first.
+func (c *RedisCluster) tool(args ...string) {
+	c.g.t.Helper()
+	c.g.await("the nodes agree", func(ctx context.Context) error { return c.cli(ctx, "check", c.Masters[0].Addr) })
+	ctx, cancel := context.WithTimeout(context.Background(), toolTimeout)
+	defer cancel()
+	if err := c.cli(ctx, args...); err != nil {
+		c.g.t.Fatal("testenv: ", err)
+	}
+}
+
+// cli runs redis-cli --cluster.
+func (c *RedisCluster) cli(ctx context.Context, args ...string) error {
+	server, err := shared.source.search.Redis()
+	if err != nil {
+		return err
+	}
+	command := exec.CommandContext(ctx, strings.TrimSuffix(server, "-server")+"-cli", append([]string{"--cluster"}, args...)...)
+	command.Env = append(command.Environ(), "REDISCLI_AUTH="+c.Password)
+	if out, err := command.CombinedOutput(); err != nil {
+		return fmt.Errorf("redis-cli --cluster %s: %w\n%s", strings.Join(args, " "), err, lastLines(string(out)))
+	}
+	return nil
+}
+
+// lastLines returns the end of what a program printed.
+func lastLines(text string) string {
+	const most = 20
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	return strings.Join(lines[max(0, len(lines)-most):], "\n")
+}
