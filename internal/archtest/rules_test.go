@@ -74,7 +74,8 @@ var mayImport = map[string][]string{
 	"internal/ledger/archive":        {"internal/ledger", "internal/ledger/journal", "internal/namedsql", "internal/pgpool", "internal/trail"},
 	"internal/ledger/model":          {"internal/bound", "internal/ledger", "internal/period", "internal/price"}, // the second implementation, for tests
 	"internal/ledger/verifier":       {"internal/bound", "internal/events", "internal/trail", "internal/pgpool", "internal/ledger", "internal/ledger/audit", "internal/ledger/audit/seal", "internal/namedsql"},
-	"internal/ledger/pg":             {"internal/citus", "internal/clock", "internal/events", "internal/ledger", "internal/ledger/hints", "internal/ledger/jobs", "internal/ledger/notice", "internal/ledger/journal", "internal/ledger/pace", "internal/namedsql", "internal/pgpool", "internal/bound", "internal/breaker", "internal/lane", "internal/period", "internal/trail"},
+	"internal/ledger/pg/termrows":    {"internal/ledger", "internal/period"},
+	"internal/ledger/pg":             {"internal/citus", "internal/clock", "internal/events", "internal/ledger", "internal/ledger/hints", "internal/ledger/jobs", "internal/ledger/notice", "internal/ledger/journal", "internal/ledger/pace", "internal/ledger/pg/termrows", "internal/namedsql", "internal/pgpool", "internal/bound", "internal/breaker", "internal/lane", "internal/period", "internal/trail"},
 	"internal/ledger/history":        {"internal/ledger", "internal/ledger/pg", "internal/pgpool", "internal/namedsql", "internal/bound", "internal/period"},
 	"internal/redisstore":            {"internal/lane"},
 	"internal/once":                  {"internal/redisstore"},
@@ -182,7 +183,7 @@ var onlyIn = map[string][]string{
 	"golang.org/x/oauth2":                         {"internal/console/oidc"},
 	"google.golang.org/grpc":                      {"internal/envoyrls"},
 	"github.com/envoyproxy/go-control-plane":      {"internal/envoyrls"},
-	"github.com/jackc/pgx":                        {"internal/citus", "internal/pgpool", "internal/bench", "internal/bench/past", "internal/drill", "internal/ledger/pg", "internal/ledger/history", "internal/ledger/audit", "internal/ledger/journal", "internal/ledger/archive", "internal/ledger/verifier", "internal/catalog", "internal/access", "internal/denial", "internal/override", "internal/console/session", "internal/portal/link", "internal/trail", "internal/testclock", "internal/localstack", "internal/testenv", "cmd/quotasvc", "internal/events", "internal/listener", "internal/gauge", "internal/webhooks", "internal/roster", "internal/status"},
+	"github.com/jackc/pgx":                        {"internal/citus", "internal/pgpool", "internal/bench", "internal/bench/past", "internal/drill", "internal/ledger/pg", "internal/ledger/pg/termrows", "internal/ledger/history", "internal/ledger/audit", "internal/ledger/journal", "internal/ledger/archive", "internal/ledger/verifier", "internal/catalog", "internal/access", "internal/denial", "internal/override", "internal/console/session", "internal/portal/link", "internal/trail", "internal/testclock", "internal/localstack", "internal/testenv", "cmd/quotasvc", "internal/events", "internal/listener", "internal/gauge", "internal/webhooks", "internal/roster", "internal/status"},
 	"database/sql":                                {"internal/testenv", "cmd/quotasvc"}, // goose needs it
 	"github.com/pressly/goose":                    {"internal/testenv", "cmd/quotasvc"},
 	"github.com/redis/go-redis":                   {"internal/redisstore", "internal/testenv"},

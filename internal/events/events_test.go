@@ -278,7 +278,7 @@ func TestForget_MarksOfEndedPeriods_Alone(t *testing.T) {
 			var b pgx.Batch
 			err := Tell(t.Context(), tx, &b, Told{Events: []Event{{
 				Type: Exhausted, At: now, Tenant: "acme", Meter: "m", Data: Level{}, Once: &Once{Start: end.Add(-time.Hour), End: end, Mark: "x"},
-			}}})
+			}}}, &Wishes{})
 			if err != nil {
 				return err
 			}

@@ -18,14 +18,32 @@ type querier interface {
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 }
 
+// Wishes are the tenants whose PeriodOpened a webhook wants, if a transaction has asked already. The zero value has not.
+type Wishes struct {
+	tenants []string // "" stands for all
+	known   bool
+}
+
+// Queue asks with a batch that is sent in the transaction anyway. It is for transactions that will most likely open periods: Tell then has
+// nothing to ask.
+func (w *Wishes) Queue(batch *pgx.Batch) {
+	batch.Queue(queries["TenantsWhoWant"], string(PeriodOpened)).Query(w.scan)
+}
+
+func (w *Wishes) scan(rows pgx.Rows) error {
+	tenants, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	w.tenants, w.known = tenants, err == nil
+	return err
+}
+
 // Tell adds statements to a batch that insert what a transaction tells. It asks in the transaction first what was told before, and who wants
-// to know: for events that are told once, and for PeriodOpened. The caller holds the lock on the balances.
-func Tell(ctx context.Context, tx querier, batch *pgx.Batch, told Told) error {
+// to know, unless wishes know it: for events that are told once, and for PeriodOpened. The caller holds the lock on the balances.
+func Tell(ctx context.Context, tx querier, batch *pgx.Batch, told Told, wishes *Wishes) error {
 	events, err := untold(ctx, tx, told.Events)
 	if err != nil {
 		return err
 	}
-	if events, err = wanted(ctx, tx, events); err != nil {
+	if events, err = wishes.granted(ctx, tx, events); err != nil {
 		return err
 	}
 	if err := queue(batch, events); err != nil {
@@ -137,21 +155,22 @@ func (e *Event) sameMark(b Event) bool {
 		b.Once.Start.Equal(e.Once.Start.Truncate(time.Microsecond)) // PostgreSQL's resolution
 }
 
-// wanted returns events without those of type PeriodOpened that no webhook wants.
-func wanted(ctx context.Context, tx querier, events []Event) ([]Event, error) {
+// granted returns events without those of type PeriodOpened that no webhook wants.
+func (w *Wishes) granted(ctx context.Context, tx querier, events []Event) ([]Event, error) {
 	if !slices.ContainsFunc(events, func(e Event) bool { return e.Type == PeriodOpened }) {
 		return events, nil
 	}
-	rows, err := tx.Query(ctx, queries["TenantsWhoWant"], string(PeriodOpened))
-	if err != nil {
-		return nil, fmt.Errorf("look up who wants an event: %w", err)
-	}
-	tenants, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	if err != nil {
-		return nil, fmt.Errorf("look up who wants an event: %w", err)
+	if !w.known {
+		rows, err := tx.Query(ctx, queries["TenantsWhoWant"], string(PeriodOpened))
+		if err == nil {
+			err = w.scan(rows)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("look up who wants an event: %w", err)
+		}
 	}
 	return slices.DeleteFunc(slices.Clone(events), func(e Event) bool {
-		return e.Type == PeriodOpened && !slices.Contains(tenants, "") && !slices.Contains(tenants, e.Tenant)
+		return e.Type == PeriodOpened && !slices.Contains(w.tenants, "") && !slices.Contains(w.tenants, e.Tenant)
 	}), nil
 }
 

@@ -192,20 +192,27 @@ func (s *statements) TraceBatchQuery(_ context.Context, _ *pgx.Conn, d pgx.Trace
 }
 func (s *statements) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndData) {}
 
+// traceWriters makes the ledger's writers note what they send.
+func (b *bundle) traceWriters() *statements {
+	b.t.Helper()
+	sent := &statements{}
+	cfg := b.writers.Config()
+	cfg.ConnConfig.Tracer = sent
+	traced, err := pgxpool.NewWithConfig(b.t.Context(), cfg)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	b.writers.Close()
+	b.writers = traced
+	return sent
+}
+
 // A balance that stays below its lowest threshold must not pay for events: neither a statement, nor a round trip.
 func TestEvents_BelowTheThreshold_NoStatementMore(t *testing.T) {
 	testenv.NotOnCitus(t, "batches have further statements there")
 	t.Parallel()
 	b := newBundle(t)
-	sent := &statements{}
-	cfg := b.writers.Config()
-	cfg.ConnConfig.Tracer = sent
-	traced, err := pgxpool.NewWithConfig(t.Context(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	b.writers.Close()
-	b.writers = traced
+	sent := b.traceWriters()
 	b.simple("acme", 1000)
 	b.debit("acme", "first", 1) // makes the balance
 	b.debit("acme", "terms", 1) // reads its terms

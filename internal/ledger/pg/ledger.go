@@ -82,6 +82,8 @@ type Ledger struct {
 	metrics *metrics
 	hints   *hints.Hints
 
+	need atomic.Int32 // how likely the next batch needs grants or terms of its balances, 0..needMax
+
 	clock *clock.Clock
 
 	listedMonths sync.Map     // months (ledger.Month) that are in journal_months, as far as this process knows

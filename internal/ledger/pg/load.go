@@ -7,21 +7,21 @@ import (
 
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/ledger/hints"
+	"github.com/quotasvc/quotasvc/internal/ledger/pg/termrows"
 )
 
 // loading is what queueLoad has asked for. It is filled when the batch of statements is sent.
 type loading struct {
-	grantKeys, termKeys []ledger.BalanceKey
-	grants, named       map[ledger.BalanceKey][]*ledger.OpenGrant
-	holds               map[ledger.BalanceKey][]*ledger.HoldLine
-	reader              *termsReader
+	grants, named map[ledger.BalanceKey][]*ledger.OpenGrant
+	holds         map[ledger.BalanceKey][]*ledger.HoldLine
+	reader        *termrows.Reader
 }
 
 // queueLoad queues the reads of open grants and of terms, and of the named grants whatever their state.
 func (l *Ledger) queueLoad(out *pgx.Batch, grants, terms []ledger.BalanceKey, named []ledger.GrantKey) *loading {
 	more := &loading{
-		grantKeys: grants, termKeys: terms, grants: map[ledger.BalanceKey][]*ledger.OpenGrant{},
-		named: map[ledger.BalanceKey][]*ledger.OpenGrant{}, holds: map[ledger.BalanceKey][]*ledger.HoldLine{}, reader: newTermsReader(),
+		grants: map[ledger.BalanceKey][]*ledger.OpenGrant{},
+		named:  map[ledger.BalanceKey][]*ledger.OpenGrant{}, holds: map[ledger.BalanceKey][]*ledger.HoldLine{}, reader: termrows.NewReader(),
 	}
 	if len(grants) > 0 {
 		tenants, meters, subjects := columnsOf(grants)
@@ -34,15 +34,15 @@ func (l *Ledger) queueLoad(out *pgx.Batch, grants, terms []ledger.BalanceKey, na
 	}
 	if len(terms) > 0 {
 		tenants, meters := distinct(terms)
-		out.Queue(l.sql["TenantTerms"], tenants).Query(more.reader.scanHistory)
-		out.Queue(l.sql["PlanVersions"], tenants, meters).Query(more.reader.scanPlans)
+		out.Queue(l.sql["TenantTerms"], tenants).Query(more.reader.ScanHistory)
+		out.Queue(l.sql["PlanVersions"], tenants, meters).Query(more.reader.ScanPlans)
 	}
 	return more
 }
 
-// attach gives the books what was read, and remembers the allowances of their plans.
-func (more *loading) attach(books map[ledger.BalanceKey]*ledger.Book, known *hints.Hints) {
-	for _, k := range more.grantKeys {
+// attach gives the books of some of the keys what was read of grants and of terms, and remembers the allowances of their plans.
+func (more *loading) attach(books map[ledger.BalanceKey]*ledger.Book, grantKeys, termKeys []ledger.BalanceKey, known *hints.Hints) {
+	for _, k := range grantKeys {
 		grants := more.grants[k]
 		for _, g := range more.named[k] {
 			if !slices.ContainsFunc(grants, func(o *ledger.OpenGrant) bool { return o.ID == g.ID }) {
@@ -51,12 +51,12 @@ func (more *loading) attach(books map[ledger.BalanceKey]*ledger.Book, known *hin
 		}
 		books[k].LoadGrants(grants, more.holds[k])
 	}
-	for _, k := range more.termKeys {
+	for _, k := range termKeys {
 		b := books[k]
-		b.History, b.Plans = more.reader.history[k.Tenant], more.reader.plans
+		b.History, b.Plans = more.reader.History[k.Tenant], more.reader.Plans
 		b.Timeline = ledger.NewTimeline(k, b.History, b.Plans)
 		if b.Plan != "" {
-			if b.Terms = ledger.AllowanceOf(k, more.reader.plans, b.Plan, b.PlanVersion); b.Terms != nil {
+			if b.Terms = ledger.AllowanceOf(k, more.reader.Plans, b.Plan, b.PlanVersion); b.Terms != nil {
 				known.KeepAllowance(k, b.Plan, b.PlanVersion, b.Terms)
 			}
 		}

@@ -26,7 +26,9 @@ type tx struct {
 	locked keySet
 	// unborn are the plan's balances that have no row yet. If the batch changes them, it makes the rows.
 	unborn keySet
-	began  time.Time // the instance's clock, before PostgreSQL was asked for its own
+	ahead  *loading      // of all the plan's balances, with the lock; nil: it was not foreseen that any needs it
+	wishes events.Wishes // who is told that a period opened
+	began  time.Time     // the instance's clock, before PostgreSQL was asked for its own
 	// termsChanged is when terms last changed for a tenant that may have balances already.
 	termsChanged time.Time
 	changedNow   map[string]time.Time // by tenant: when terms that apply at once were last made; tenants without such terms are missing
@@ -80,8 +82,8 @@ func attemptTime(ctx context.Context) time.Duration {
 }
 
 // attempt runs the batch through one transaction: at most one round trip for what the operations refer to, one to lock and
-// read, one for grants and terms, one to write and commit. Of these, a plain debit needs the second and the last. committing: COMMIT
-// was sent.
+// read, one for grants and terms unless it was foreseen that they are needed, one to write and commit. Of these, a plain debit needs the second
+// and the last. committing: COMMIT was sent.
 func (l *Ledger) attempt(ctx context.Context, p *plan) (next ledger.Next, committing bool, err error) {
 	err = l.inTx(ctx, p, func(ctx context.Context, t *tx) error {
 		if err := t.locate(ctx, p); err != nil {
@@ -164,6 +166,9 @@ func (t *tx) lock(ctx context.Context, p *plan) error {
 	t.queueKeys(out, p)
 	if !p.plain {
 		t.ledger.queueTargets(out, b, &p.targets, slices.Concat(p.targets.NewGrants, p.targets.KeyGrants, p.reissued))
+	}
+	if len(p.named) == 0 && t.ledger.need.Load() >= needLikely {
+		t.ahead = t.load(out, p.keys, p.keys, nil)
 	}
 	if err := send(ctx, t.conn, out); err != nil {
 		return err
@@ -284,19 +289,53 @@ func (t *tx) readMore(ctx context.Context, p *plan) error {
 			grants = append(grants, k)
 		}
 	}
+	if len(p.keys) > 0 { // a roll knows its balances too late
+		t.learn(2*max(len(grants), len(terms)) > len(t.batch.Books))
+	}
 	if len(grants)+len(terms)+len(p.named) == 0 {
 		return nil
 	}
-	out := &pgx.Batch{}
-	more := t.ledger.queueLoad(out, grants, terms, p.named)
-	if err := send(ctx, t.conn, out); err != nil {
-		return err
+	more := t.ahead
+	if more == nil {
+		out := &pgx.Batch{}
+		more = t.load(out, grants, terms, p.named)
+		if err := send(ctx, t.conn, out); err != nil {
+			return err
+		}
 	}
-	more.attach(t.batch.Books, t.ledger.hints)
+	more.attach(t.batch.Books, grants, terms, t.ledger.hints)
 	if len(t.changedNow) > 0 {
 		t.settle(terms)
 	}
 	return nil
+}
+
+// A batch of which most balances needed grants or terms adds one to the ledger's need, another one takes off needLost: it grows while more than two
+// of three batches need them, as after a month's end. What is read for nothing costs more than a round trip if the batch is large.
+const (
+	needLikely = 4
+	needMax    = 8
+	needLost   = 2
+)
+
+// learn remembers whether most balances of this batch needed grants or terms. Of batches that end at the same moment one may be forgotten.
+func (t *tx) learn(needed bool) {
+	now := t.ledger.need.Load()
+	next := max(now-needLost, 0)
+	if needed {
+		next = min(now+1, needMax)
+	}
+	if next != now {
+		t.ledger.need.CompareAndSwap(now, next)
+	}
+}
+
+// load queues the reads of grants and terms. Where terms are read, a period most likely opens.
+func (t *tx) load(out *pgx.Batch, grants, terms []ledger.BalanceKey, named []ledger.GrantKey) *loading {
+	if len(terms) > 0 {
+		t.wishes.Queue(out)
+	}
+	return t.ledger.queueLoad(out, grants, terms, named)
 }
 
 // lacks gives the book what is known of its plan, and reports whether a decision that draws up to most needs its grants or terms as well.
@@ -334,7 +373,7 @@ func (t *tx) commit(ctx context.Context, out *pgx.Batch, changes *ledger.Changes
 	if len(changes.Books) > 0 {
 		queueChanges(t.ledger.sql, out, changes, t.unborn)
 		if told := notice.Of(changes); !told.Empty() {
-			if err := events.Tell(ctx, t.conn, out, told); err != nil {
+			if err := events.Tell(ctx, t.conn, out, told, &t.wishes); err != nil {
 				return err
 			}
 		}

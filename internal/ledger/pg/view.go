@@ -67,9 +67,8 @@ func (l *Ledger) viewOn(ctx context.Context, conn *pgx.Conn, p *plan, at time.Ti
 			b.Books[k] = ledger.NewBook(ledger.BalanceRow{BalanceKey: k})
 		}
 	}
-	more.grantKeys = slices.DeleteFunc(slices.Clone(p.keys), func(k ledger.BalanceKey) bool { return b.Books[k] == nil })
-	more.termKeys = more.grantKeys
-	more.attach(b.Books, l.hints)
+	there := slices.DeleteFunc(slices.Clone(p.keys), func(k ledger.BalanceKey) bool { return b.Books[k] == nil })
+	more.attach(b.Books, there, there, l.hints)
 	if !at.IsZero() && at.Before(b.Now) {
 		b.Now = at
 	}

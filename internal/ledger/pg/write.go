@@ -56,22 +56,22 @@ func orNull[V comparable](v V) *V {
 	return &v
 }
 
-// queueEntries writes the entries. Plain debits have a statement of their own.
+// queueEntries writes the entries. Plain debits have a statement of their own, unless most entries are others: then one statement is cheaper than two.
 func queueEntries(q map[string]string, out *pgx.Batch, entries []ledger.Entry) {
-	plain := make([]*ledger.Entry, 0, len(entries))
-	var others []*ledger.Entry
+	all := make([]*ledger.Entry, len(entries))
 	for i := range entries {
-		if isPlainDebit(&entries[i]) {
-			plain = append(plain, &entries[i])
-		} else {
-			others = append(others, &entries[i])
-		}
+		all[i] = &entries[i]
 	}
-	if len(plain) > 0 {
+	plain := slices.DeleteFunc(slices.Clone(all), func(e *ledger.Entry) bool { return !isPlainDebit(e) })
+	switch {
+	case len(all) == 0:
+	case len(plain) == len(all):
 		queuePlainDebits(q, out, plain)
-	}
-	if len(others) > 0 {
-		queueOtherEntries(q, out, others)
+	case 2*len(plain) <= len(all):
+		queueOtherEntries(q, out, all)
+	default:
+		queuePlainDebits(q, out, plain)
+		queueOtherEntries(q, out, slices.DeleteFunc(all, isPlainDebit))
 	}
 }
 

@@ -1,4 +1,4 @@
-package pg
+package termrows
 
 import (
 	"encoding/json"
@@ -11,17 +11,19 @@ import (
 	"github.com/quotasvc/quotasvc/internal/period"
 )
 
-// termsReader collects the rows of TenantTerms and PlanVersions.
-type termsReader struct {
-	history map[string][]ledger.TenantTerms
-	plans   map[string][]ledger.PlanVersion
+// Reader collects the rows of the statements TenantTerms and PlanVersions of ledger/pg.
+type Reader struct {
+	History map[string][]ledger.TenantTerms // by tenant, oldest first
+	Plans   map[string][]ledger.PlanVersion // by plan, in order of versions
 }
 
-func newTermsReader() *termsReader {
-	return &termsReader{history: map[string][]ledger.TenantTerms{}, plans: map[string][]ledger.PlanVersion{}}
+// NewReader returns a Reader that has read nothing.
+func NewReader() *Reader {
+	return &Reader{History: map[string][]ledger.TenantTerms{}, Plans: map[string][]ledger.PlanVersion{}}
 }
 
-func (r *termsReader) scanHistory(rows pgx.Rows) error {
+// ScanHistory takes the rows of TenantTerms. It fails on a row that no version of the service writes.
+func (r *Reader) ScanHistory(rows pgx.Rows) error {
 	var tenant, zone string
 	var overrides []byte
 	var t ledger.TenantTerms
@@ -35,13 +37,14 @@ func (r *termsReader) scanHistory(rows pgx.Rows) error {
 			return fmt.Errorf("time zone of tenant %s: %w", tenant, err)
 		}
 		t.Since, t.AnchorAt, t.Zone = t.Since.UTC(), t.AnchorAt.UTC(), loc
-		r.history[tenant] = append(r.history[tenant], t)
+		r.History[tenant] = append(r.History[tenant], t)
 		return nil
 	})
 	return err
 }
 
-func (r *termsReader) scanPlans(rows pgx.Rows) error {
+// ScanPlans takes the rows of PlanVersions.
+func (r *Reader) ScanPlans(rows pgx.Rows) error {
 	var plan, meter string
 	var days int
 	var a ledger.Allowance
@@ -50,10 +53,10 @@ func (r *termsReader) scanPlans(rows pgx.Rows) error {
 		&plan, &v.Version, &v.CreatedAt, &meter, &a.Amount, &a.Every, &a.Anchor, &a.RolloverMin, &a.RolloverMax,
 		&a.OverageAllowed, &a.OverageCap, &a.OverflowMeter, &a.OverflowPrice.Units, &a.OverflowPrice.Per, &a.PerSubject, &days, &a.OveragePreserved, &a.AlertAt,
 	}, func() error {
-		versions := r.plans[plan]
+		versions := r.Plans[plan]
 		if n := len(versions); n == 0 || versions[n-1].Version != v.Version {
 			versions = append(versions, ledger.PlanVersion{Version: v.Version, CreatedAt: v.CreatedAt.UTC(), Allowances: map[string]ledger.Allowance{}})
-			r.plans[plan] = versions
+			r.Plans[plan] = versions
 		}
 		a.Lasts = time.Duration(days) * 24 * time.Hour
 		if meter != "" {
