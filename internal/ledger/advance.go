@@ -34,8 +34,8 @@ func (b *Book) advance(now time.Time, j *[]Entry) (more bool, err error) {
 // At one instant, holds end first, then grants expire, then the period closes and the next opens, then grants take effect. It
 // returns more = true when it stopped after most steps. It depends on the book and its arguments only; entries go to j with the instant now.
 func (b *Book) advanceTo(until, now time.Time, most int, j *[]Entry) (steps int, more bool, err error) {
-	if !b.due(until) {
-		return 0, false, nil
+	if b.Broken != nil || !b.due(until) {
+		return 0, false, b.Broken
 	}
 	if !b.loaded {
 		return 0, false, errNotLoaded

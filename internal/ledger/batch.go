@@ -175,7 +175,7 @@ func (b *Batch) RollTo(asOf time.Time, most int) (finished int, broken map[Balan
 			book.refresh() // RollAt may be older than what another version of the service has written
 			finished++
 			if !book.RollAt.After(asOf) {
-				err = fmt.Errorf("ledger: balance %v is due at %s when all that is due was worked off", book.BalanceKey, book.RollAt.Format(time.RFC3339))
+				finished, err = finished-1, fmt.Errorf("ledger: balance %v is due at %s when all that is due was worked off", book.BalanceKey, book.RollAt.Format(time.RFC3339))
 			}
 		}
 		if err != nil {
@@ -184,7 +184,7 @@ func (b *Batch) RollTo(asOf time.Time, most int) (finished int, broken map[Balan
 			broken[book.BalanceKey] = err
 		}
 	}
-	return finished - len(broken), broken
+	return finished, broken
 }
 
 // decide answers c from what is stored under its key, or anew.

@@ -4,8 +4,11 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
+	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
@@ -51,4 +54,38 @@ func TestDebit_WhosePeriodHasEnded_TakesTwoRoundTrips(t *testing.T) {
 		"round trip", q["InsertPlainDebits"], q["UpdateDrawnBalances"], "COMMIT",
 	})
 	b.mustVerify()
+}
+
+// Terms that this version cannot read break the balance that needs them, and nothing else: no other tenant of its batch, and no debit within a
+// period that is open.
+func TestDebit_TermsOfATenantUnreadable_OthersAreServed(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	b.backlog(30, 5)
+	b.simple("acme", 100)
+	b.debit("acme", "first", 1)
+	b.debit("acme", "terms", 1)
+	b.exec("UPDATE tenant_terms SET timezone = 'Mars/Tharsis' WHERE tenant_id IN ('acme', 'idle-0000007')")
+	var all sync.WaitGroup
+	for i := range 30 {
+		all.Go(func() {
+			began := time.Now()
+			_, err := Do(t.Context(), b.Ledger, debitOf(fmt.Sprintf("idle-%07d", i+1), "k", 1))
+			if i+1 == 7 {
+				if ledger.CodeOf(err) != ledger.CodeInternal {
+					t.Errorf("a debit that needs terms in an unknown time zone: %v after %s", err, time.Since(began))
+				}
+			} else if err != nil {
+				t.Errorf("tenant %d: %v", i+1, err)
+			}
+		})
+		if i%10 == 9 {
+			all.Wait()
+			b.debit("acme", fmt.Sprint("k", i), 1)
+		}
+	}
+	roll, err := b.RunRoll(t.Context(), nil, func(Roll) {})
+	if err != nil || roll.Status != RollDone || roll.SetAside != 1 || roll.Processed != 0 {
+		t.Errorf("the roll: %+v, %v", roll, err)
+	}
 }

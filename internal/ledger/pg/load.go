@@ -53,7 +53,7 @@ func (more *loading) attach(books map[ledger.BalanceKey]*ledger.Book, grantKeys,
 	}
 	for _, k := range termKeys {
 		b := books[k]
-		b.History, b.Plans = more.reader.History[k.Tenant], more.reader.Plans
+		b.History, b.Plans, b.Broken = more.reader.History[k.Tenant], more.reader.Plans, more.reader.Faults[k.Tenant]
 		b.Timeline = ledger.NewTimeline(k, b.History, b.Plans)
 		if b.Plan != "" {
 			if b.Terms = ledger.AllowanceOf(k, more.reader.Plans, b.Plan, b.PlanVersion); b.Terms != nil {

@@ -2,6 +2,7 @@ package termrows
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -15,26 +16,25 @@ import (
 type Reader struct {
 	History map[string][]ledger.TenantTerms // by tenant, oldest first
 	Plans   map[string][]ledger.PlanVersion // by plan, in order of versions
+	Faults  map[string]error                // by tenant: why its history is of no use to this process, as a time zone that only a newer version knows
 }
 
 // NewReader returns a Reader that has read nothing.
 func NewReader() *Reader {
-	return &Reader{History: map[string][]ledger.TenantTerms{}, Plans: map[string][]ledger.PlanVersion{}}
+	return &Reader{History: map[string][]ledger.TenantTerms{}, Plans: map[string][]ledger.PlanVersion{}, Faults: map[string]error{}}
 }
 
-// ScanHistory takes the rows of TenantTerms. It fails on a row that no version of the service writes.
+// ScanHistory takes the rows of TenantTerms.
 func (r *Reader) ScanHistory(rows pgx.Rows) error {
 	var tenant, zone string
 	var overrides []byte
 	var t ledger.TenantTerms
 	_, err := pgx.ForEachRow(rows, []any{&tenant, &t.Since, &t.Plan, &t.AnchorAt, &zone, &t.Now, &t.Prorate, &t.Reset, &overrides}, func() error {
 		t.Overrides = nil
-		if err := json.Unmarshal(overrides, &t.Overrides); err != nil {
-			return fmt.Errorf("overrides of tenant %s: %w", tenant, err)
-		}
 		loc, err := period.ParseZone(zone)
-		if err != nil {
-			return fmt.Errorf("time zone of tenant %s: %w", tenant, err)
+		if err = errors.Join(err, json.Unmarshal(overrides, &t.Overrides)); err != nil {
+			r.Faults[tenant] = fmt.Errorf("terms of tenant %s: %w", tenant, err)
+			return nil
 		}
 		t.Since, t.AnchorAt, t.Zone = t.Since.UTC(), t.AnchorAt.UTC(), loc
 		r.History[tenant] = append(r.History[tenant], t)
