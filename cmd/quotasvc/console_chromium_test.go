@@ -164,6 +164,7 @@ func (b *tab) shows(text string) {
 // click presses the button or follows the link with a text.
 func (b *tab) click(text string) {
 	b.t.Helper()
+	b.until(`document.readyState === "complete"`) // before, the browser may give nodes other ids
 	b.do(chromedp.Click(fmt.Sprintf(`//main//*[self::a or self::button or self::summary][normalize-space()=%q]`, text)))
 }
 

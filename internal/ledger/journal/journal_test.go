@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -97,6 +98,47 @@ func TestMonth_ParseStringAndSuccessor_Agree(t *testing.T) {
 func TestStatements_PrepareAndAreUsed(t *testing.T) {
 	t.Parallel()
 	testenv.Statements(t, newStand(t).sql)
+}
+
+// A list of partitions is whole, or lacks the one that is dropped at the moment.
+func TestPartitions_OneIsDroppedMeanwhile_TheOthersAreListed(t *testing.T) {
+	t.Parallel()
+	s := newStand(t)
+	want := len(s.months())
+	other, over := s.connect(), make(chan struct{})
+	var dropping sync.WaitGroup
+	dropping.Go(func() {
+		for {
+			select {
+			case <-over:
+				return
+			default:
+			}
+			_, err := other.Exec(context.Background(), `CREATE TABLE short_lived PARTITION OF entries FOR VALUES FROM ('1999-01-01') TO ('1999-02-01')`)
+			if err == nil {
+				_, err = other.Exec(context.Background(), `DROP TABLE short_lived`)
+			}
+			if err != nil {
+				t.Error(err)
+				return
+			}
+		}
+	})
+	defer dropping.Wait()
+	defer close(over)
+	var listing sync.WaitGroup
+	for range 4 {
+		conn := s.connect()
+		listing.Go(func() {
+			for range 500 {
+				if got, err := s.Partitions(context.Background(), conn); err != nil || len(got) != want && len(got) != want+1 {
+					t.Errorf("%d partitions, want %d or one more; %v", len(got), want, err)
+					return
+				}
+			}
+		})
+	}
+	listing.Wait()
 }
 
 func TestMakeAhead_MissingMonths_MadeOnce_ByWhoeverComes(t *testing.T) {

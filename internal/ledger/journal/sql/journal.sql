@@ -2,17 +2,19 @@
 
 -- name: Partitions
 -- Returns the partitions of the table $1 in the order of their months: name, first and last day, whether a detachment was begun and not finished, the
--- planner's estimate of the rows, and the bytes with indexes. A DEFAULT partition has no months and is left out.
-SELECT p.relname::text, p.lower, p.upper, p.pending, p.estimate, p.bytes
-FROM (
+-- planner's estimate of the rows, and the bytes with indexes. A DEFAULT partition has no months and is left out. So is one that is dropped meanwhile:
+-- its expression and its size become NULL from one moment to the next, so each is computed once.
+WITH p AS MATERIALIZED (
     SELECT c.relname, i.inhdetachpending AS pending, greatest(c.reltuples, 0)::bigint AS estimate, pg_total_relation_size(c.oid) AS bytes,
            substring(pg_get_expr(c.relpartbound, c.oid) FROM 'FROM \(''(\d{4}-\d{2}-\d{2})''\)')::date AS lower,
            substring(pg_get_expr(c.relpartbound, c.oid) FROM 'TO \(''(\d{4}-\d{2}-\d{2})''\)')::date AS upper
     FROM pg_inherits i
     JOIN pg_class c ON c.oid = i.inhrelid
     WHERE i.inhparent = $1::text::regclass
-) AS p
-WHERE p.lower IS NOT NULL AND p.upper IS NOT NULL
+)
+SELECT p.relname::text, p.lower, p.upper, p.pending, p.estimate, p.bytes
+FROM p
+WHERE p.lower IS NOT NULL AND p.upper IS NOT NULL AND p.bytes IS NOT NULL
 ORDER BY p.lower;
 
 -- name: PartitionLock
