@@ -25,7 +25,7 @@ const (
 // balancesOf returns the number of balances for a number of debits: each is debited a hundred times, so that all pages have been full.
 func balancesOf(debits int) int { return max(1, debits/100) }
 
-// snapshotPart is the part of the debits that are made beside an open snapshot: each makes the table larger and the next one slower.
+// Beside an open snapshot one of snapshotPart debits is made, because each makes the table larger and the next one slower. openSnapshot says so in labels.
 const (
 	snapshotPart = 5
 	openSnapshot = "beside an open snapshot, a fifth of the debits"

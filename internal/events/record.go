@@ -18,14 +18,13 @@ type querier interface {
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 }
 
-// Wishes are the tenants whose PeriodOpened a webhook wants, if a transaction has asked already. The zero value has not.
+// Wishes are the tenants for whom a webhook wants PeriodOpened, once a transaction has asked. The zero value has not asked.
 type Wishes struct {
 	tenants []string // "" stands for all
 	known   bool
 }
 
-// Queue asks with a batch that is sent in the transaction anyway. It is for transactions that will most likely open periods: Tell then has
-// nothing to ask.
+// Queue asks with a batch that the transaction sends anyway. Tell then need not ask. It is for transactions that most likely open periods.
 func (w *Wishes) Queue(batch *pgx.Batch) {
 	batch.Queue(queries["TenantsWhoWant"], string(PeriodOpened)).Query(w.scan)
 }
@@ -36,8 +35,8 @@ func (w *Wishes) scan(rows pgx.Rows) error {
 	return err
 }
 
-// Tell adds statements to a batch that insert what a transaction tells. It asks in the transaction first what was told before, and who wants
-// to know, unless wishes know it: for events that are told once, and for PeriodOpened. The caller holds the lock on the balances.
+// Tell adds statements to a batch that insert what a transaction tells. It asks in the transaction first: for events that are told once, what was told
+// before; for PeriodOpened, who wants it, unless wishes know. The caller holds the lock on the balances.
 func Tell(ctx context.Context, tx querier, batch *pgx.Batch, told Told, wishes *Wishes) error {
 	events, err := untold(ctx, tx, told.Events)
 	if err != nil {

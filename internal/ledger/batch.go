@@ -172,16 +172,16 @@ func (b *Batch) RollTo(asOf time.Time, most int) (finished int, broken map[Balan
 		steps, more, err := book.advanceTo(asOf, period.Later(b.Now, book.UpdatedAt), min(most, advanceStepsMax), &b.journal)
 		most -= steps + 1
 		if err == nil && !more {
-			book.refresh() // RollAt may be older than what another version of the service has written
-			finished++
-			if !book.RollAt.After(asOf) {
-				finished, err = finished-1, fmt.Errorf("ledger: balance %v is due at %s when all that is due was worked off", book.BalanceKey, book.RollAt.Format(time.RFC3339))
+			if book.refresh(); !book.RollAt.After(asOf) { // it may be older than what another version of the service has written
+				err = fmt.Errorf("ledger: balance %v is due at %s when all that is due was worked off", book.BalanceKey, book.RollAt.Format(time.RFC3339))
 			}
 		}
 		if err != nil {
 			b.journal = b.journal[:mark]
 			book.Broken = err
 			broken[book.BalanceKey] = err
+		} else if !more {
+			finished++
 		}
 	}
 	return finished, broken

@@ -18,7 +18,7 @@ func TestDebit_WhosePeriodHasEnded_TakesTwoRoundTrips(t *testing.T) {
 	testenv.NotOnCitus(t, "batches have further statements there")
 	t.Parallel()
 	b := newBundle(t)
-	sent := b.traceWriters()
+	sent := b.trace(&b.writers)
 	const learned = 5
 	b.backlog(learned+10, 5)
 	b.simple("acme", 100)

@@ -7,7 +7,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
-	"github.com/jackc/pgx/v5/pgxpool"
 	"pgregory.net/rapid"
 
 	"github.com/quotasvc/quotasvc/internal/ledger"
@@ -160,15 +159,7 @@ func TestCheckBatch_OneRoundTrip_ForAllTenants(t *testing.T) {
 	testenv.NotOnCitus(t, "there is one for each shard group")
 	t.Parallel()
 	b := newBundle(t)
-	sent := &statements{}
-	cfg := b.readers.Config()
-	cfg.ConnConfig.Tracer = sent
-	traced, err := pgxpool.NewWithConfig(t.Context(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	b.readers.Close()
-	b.readers = traced
+	sent := b.trace(&b.readers)
 	var questions []ledger.CheckRequest
 	for i := range 64 {
 		tenant := fmt.Sprint("t", i)

@@ -192,18 +192,18 @@ func (s *statements) TraceBatchQuery(_ context.Context, _ *pgx.Conn, d pgx.Trace
 }
 func (s *statements) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndData) {}
 
-// traceWriters makes the ledger's writers note what they send.
-func (b *bundle) traceWriters() *statements {
+// trace replaces a pool of the ledger by one that notes what it sends.
+func (b *bundle) trace(pool **pgxpool.Pool) *statements {
 	b.t.Helper()
 	sent := &statements{}
-	cfg := b.writers.Config()
+	cfg := (*pool).Config()
 	cfg.ConnConfig.Tracer = sent
 	traced, err := pgxpool.NewWithConfig(b.t.Context(), cfg)
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	b.writers.Close()
-	b.writers = traced
+	(*pool).Close()
+	*pool = traced
 	return sent
 }
 
@@ -212,7 +212,7 @@ func TestEvents_BelowTheThreshold_NoStatementMore(t *testing.T) {
 	testenv.NotOnCitus(t, "batches have further statements there")
 	t.Parallel()
 	b := newBundle(t)
-	sent := b.traceWriters()
+	sent := b.trace(&b.writers)
 	b.simple("acme", 1000)
 	b.debit("acme", "first", 1) // makes the balance
 	b.debit("acme", "terms", 1) // reads its terms

@@ -40,7 +40,7 @@ func (l *Ledger) queueLoad(out *pgx.Batch, grants, terms []ledger.BalanceKey, na
 	return more
 }
 
-// attach gives the books of some of the keys what was read of grants and of terms, and remembers the allowances of their plans.
+// attach gives books what was read: those of grantKeys their open grants, those of termKeys their terms. It remembers the allowances of their plans.
 func (more *loading) attach(books map[ledger.BalanceKey]*ledger.Book, grantKeys, termKeys []ledger.BalanceKey, known *hints.Hints) {
 	for _, k := range grantKeys {
 		grants := more.grants[k]

@@ -26,7 +26,7 @@ type tx struct {
 	locked keySet
 	// unborn are the plan's balances that have no row yet. If the batch changes them, it makes the rows.
 	unborn keySet
-	ahead  *loading      // of all the plan's balances, with the lock; nil: it was not foreseen that any needs it
+	ahead  *loading      // what was read with the lock, for all balances of the plan; nil: nothing
 	wishes events.Wishes // who is told that a period opened
 	began  time.Time     // the instance's clock, before PostgreSQL was asked for its own
 	// termsChanged is when terms last changed for a tenant that may have balances already.
@@ -82,8 +82,8 @@ func attemptTime(ctx context.Context) time.Duration {
 }
 
 // attempt runs the batch through one transaction: at most one round trip for what the operations refer to, one to lock and
-// read, one for grants and terms unless it was foreseen that they are needed, one to write and commit. Of these, a plain debit needs the second
-// and the last. committing: COMMIT was sent.
+// read, one for grants and terms if lock has not read them, one to write and commit. Of these, a plain debit needs the second and the last.
+// committing: COMMIT was sent.
 func (l *Ledger) attempt(ctx context.Context, p *plan) (next ledger.Next, committing bool, err error) {
 	err = l.inTx(ctx, p, func(ctx context.Context, t *tx) error {
 		if err := t.locate(ctx, p); err != nil {
@@ -310,8 +310,9 @@ func (t *tx) readMore(ctx context.Context, p *plan) error {
 	return nil
 }
 
-// A batch of which most balances needed grants or terms adds one to the ledger's need, another one takes off needLost: it grows while more than two
-// of three batches need them, as after a month's end. What is read for nothing costs more than a round trip if the batch is large.
+// A batch adds one to the ledger's need if most of its balances needed grants or terms, and takes off needLost if not. So the need grows while more
+// than two of three batches are such, as after a month's end. A large batch of which few balances need them is none: what it reads for nothing costs
+// more than a round trip.
 const (
 	needLikely = 4
 	needMax    = 8

@@ -56,22 +56,25 @@ func orNull[V comparable](v V) *V {
 	return &v
 }
 
-// queueEntries writes the entries. Plain debits have a statement of their own, unless most entries are others: then one statement is cheaper than two.
+// queueEntries writes the entries. Plain debits have a cheaper statement of their own. It is not worth a second one if most entries are others.
 func queueEntries(q map[string]string, out *pgx.Batch, entries []ledger.Entry) {
-	all := make([]*ledger.Entry, len(entries))
+	plain := make([]*ledger.Entry, 0, len(entries))
+	var others []*ledger.Entry
 	for i := range entries {
-		all[i] = &entries[i]
+		if isPlainDebit(&entries[i]) {
+			plain = append(plain, &entries[i])
+		} else {
+			others = append(others, &entries[i])
+		}
 	}
-	plain := slices.DeleteFunc(slices.Clone(all), func(e *ledger.Entry) bool { return !isPlainDebit(e) })
-	switch {
-	case len(all) == 0:
-	case len(plain) == len(all):
+	if len(plain) <= len(others) {
+		plain, others = nil, append(others, plain...)
+	}
+	if len(plain) > 0 {
 		queuePlainDebits(q, out, plain)
-	case 2*len(plain) <= len(all):
-		queueOtherEntries(q, out, all)
-	default:
-		queuePlainDebits(q, out, plain)
-		queueOtherEntries(q, out, slices.DeleteFunc(all, isPlainDebit))
+	}
+	if len(others) > 0 {
+		queueOtherEntries(q, out, others)
 	}
 }
 
