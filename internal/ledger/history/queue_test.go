@@ -12,9 +12,9 @@ import (
 	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
-// sleeping is a report that PostgreSQL works on until the report's time is over.
+// sleeping is a report that PostgreSQL works on until somebody stops it: an hour is longer than any test waits.
 func sleeping(ctx context.Context, q *report) (int, error) {
-	if _, err := q.pool.Exec(ctx, "SELECT pg_sleep(60)"); err != nil {
+	if _, err := q.pool.Exec(ctx, "SELECT pg_sleep(3600)"); err != nil {
 		return 0, failed("sleep", err)
 	}
 	return 1, nil
@@ -63,9 +63,7 @@ func TestReports_TimeOver_TooSlow_DatabaseStopsWorking(t *testing.T) {
 	if e := wantCode(t, err, ledger.CodeReportTooSlow); e.RetryAfter <= 0 {
 		t.Errorf("no Retry-After: %+v", e)
 	}
-	if took := testenv.Eventually(t, func() bool { return b.reportsRunning() == 0 }); took > 5*time.Second {
-		t.Errorf("the database works on for %s", took)
-	}
+	testenv.Eventually(t, func() bool { return b.reportsRunning() == 0 }, "the database stops working")
 }
 
 // A client that goes away must not cost the database the rest of its report.
@@ -83,9 +81,7 @@ func TestReports_ClientGone_DatabaseStopsWorking(t *testing.T) {
 	if err := <-done; err == nil {
 		t.Error("the report was answered")
 	}
-	if took := testenv.Eventually(t, func() bool { return b.reportsRunning() == 0 }); took > time.Second {
-		t.Errorf("the database works on for %s", took)
-	}
+	testenv.Eventually(t, func() bool { return b.reportsRunning() == 0 }, "the database stops working")
 }
 
 // While reports take all their connections, and others wait, reads of balances have theirs.
