@@ -144,10 +144,6 @@ build-drill: ## Build bin/quotasvc-drill, the program of make drill
 build-bench: ## Build bin/quotasvc-bench, the benchmark program
 	CGO_ENABLED=0 go build -trimpath -buildvcs=$(BUILDVCS) -o $(BENCH) ./internal/bench/cmd
 
-.PHONY: reading-path
-reading-path: servers ## Measure what a reader follows to understand one debit and one check (ARGS='-trace -types')
-	@go run ./internal/archtest/readingpath $(ARGS)
-
 .PHONY: test-upgrade upgrade-snapshot
 test-upgrade: servers ## Test the upgrade: old schemas with data, and the version before beside this one (ARGS)
 	program=$$(scripts/build-previous.sh) && QUOTASVC_UPGRADE_PROGRAM=$$program go test -count=1 -v -timeout $(TEST_TIMEOUT) -run '^TestUpgrade' $(ARGS) ./cmd/quotasvc

@@ -135,9 +135,6 @@ var mayImport = map[string][]string{
 	"internal/bench/tuning": {"internal/bench/chart", "internal/bench/report"},
 	"internal/drill":        {"internal/bench/chart", "internal/localstack", "internal/program"}, // it asks the product over HTTP
 	"internal/drill/cmd":    {"internal/drill", "internal/localstack"},
-	"internal/archtest/readingpath": {
-		"internal/localstack", // it builds the product and imports no package of it
-	},
 	"internal/bench/cmd": {
 		"internal/bench", "internal/bench/report", "internal/bench/scale", "internal/localstack",
 	},
