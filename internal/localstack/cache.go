@@ -96,7 +96,7 @@ func lockFile(ctx context.Context, path string) (unlock func(), err error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("lock %s: %w", path, err), f.Close())
 	}
-	return func() { _ = f.Close() }, nil // nothing was written to the file
+	return func() { _ = unlockFile(f) }, nil // nothing was written to the file
 }
 
 // copyTree copies a cluster's files with their modes and gives the copy to u. A

@@ -47,7 +47,7 @@ func lockDir(dir string) (*dirLock, error) {
 		return nil, errors.Join(fmt.Errorf("lock %s: %w", dir, err), closeErr)
 	}
 	if err := errors.Join(f.Truncate(0), writePID(f)); err != nil {
-		return nil, errors.Join(fmt.Errorf("lock %s: %w", dir, err), f.Close())
+		return nil, errors.Join(fmt.Errorf("lock %s: %w", dir, err), unlockFile(f))
 	}
 	return &dirLock{file: f}, nil
 }
@@ -55,10 +55,16 @@ func lockDir(dir string) (*dirLock, error) {
 // release releases the lock. The file stays: if it were removed, two processes
 // could lock two files of the same name.
 func (l *dirLock) release() error {
-	if err := l.file.Close(); err != nil {
+	if err := unlockFile(l.file); err != nil {
 		return fmt.Errorf("release lock: %w", err)
 	}
 	return nil
+}
+
+// unlockFile ends the lock on f and closes it. Close alone is too late: between fork and exec a child that this process starts
+// just then has f open too, and holds the lock for that long.
+func unlockFile(f *os.File) error {
+	return errors.Join(syscall.Flock(int(f.Fd()), syscall.LOCK_UN), f.Close())
 }
 
 func writePID(f *os.File) error {

@@ -96,6 +96,7 @@ func inUse(dir string) bool {
 	if err != nil {
 		return true // unknown
 	}
-	defer f.Close()
-	return syscall.Flock(int(f.Fd()), syscall.LOCK_SH|syscall.LOCK_NB) != nil
+	held := syscall.Flock(int(f.Fd()), syscall.LOCK_SH|syscall.LOCK_NB) != nil
+	_ = unlockFile(f) // nothing was written to the file
+	return held
 }

@@ -1,0 +1,32 @@
+package localstack
+
+import (
+	"syscall"
+	"testing"
+)
+
+// A child of this process has the lock's file open between its fork and its exec. A server that was stopped could not start
+// again for that long: another quotasvc dev seemed to use its directory.
+func TestLock_FileOpenInChild_ReleasedAtOnce(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	held, err := lockDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	child, err := syscall.Dup(int(held.file.Fd()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer syscall.Close(child)
+	if err := held.release(); err != nil {
+		t.Fatal(err)
+	}
+	again, err := lockDir(dir)
+	if err != nil {
+		t.Fatal("the lock was released:", err)
+	}
+	if err := again.release(); err != nil {
+		t.Error(err)
+	}
+}
