@@ -42,7 +42,7 @@ func (s *stand) insertInto(table string, m Month) {
 func TestMakeAhead_EventsOlderThan90Days_DroppedByTheMonth(t *testing.T) {
 	t.Parallel()
 	s := newStand(t)
-	const before, after = 8, 5
+	const before, after = 5, 2
 	first := s.now - before
 	for m := first; m < s.now; m++ {
 		if err := s.Make(t.Context(), s.conn, m); err != nil {

@@ -26,11 +26,16 @@ type stand struct {
 
 func newStand(t *testing.T) *stand {
 	t.Helper()
+	return newStandOn(t, testenv.Postgres(t))
+}
+
+func newStandOn(t *testing.T, url string) *stand {
+	t.Helper()
 	j, err := New(slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &stand{Journal: j, t: t, url: testenv.Postgres(t), now: MonthOf(time.Now())}
+	s := &stand{Journal: j, t: t, url: url, now: MonthOf(time.Now())}
 	s.conn = s.connect()
 	return s
 }
@@ -130,7 +135,7 @@ func TestPartitions_OneIsDroppedMeanwhile_TheOthersAreListed(t *testing.T) {
 	for range 4 {
 		conn := s.connect()
 		listing.Go(func() {
-			for range 500 {
+			for range 100 {
 				if got, err := s.Partitions(context.Background(), conn); err != nil || len(got) != want && len(got) != want+1 {
 					t.Errorf("%d partitions, want %d or one more; %v", len(got), want, err)
 					return
