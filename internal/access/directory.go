@@ -1,6 +1,7 @@
 package access
 
 import (
+	"cmp"
 	"context"
 	"crypto/subtle"
 	"errors"
@@ -18,8 +19,8 @@ import (
 )
 
 const (
-	// rereadEvery is the period of readings without an announcement, as that of the catalogue.
-	rereadEvery = 30 * time.Second
+	// defaultRereadEvery is the period of readings without an announcement, as that of the catalogue.
+	defaultRereadEvery = 30 * time.Second
 
 	// rereadPause is the shortest time between two readings: unknown secrets of the right form must not read without end.
 	rereadPause = 50 * time.Millisecond
@@ -58,14 +59,16 @@ func (r *Refusal) Error() string { return "not authenticated: " + r.Reason.label
 
 // Config configures a Directory.
 type Config struct {
-	Log     *slog.Logger          // required
-	Metrics prometheus.Registerer // nil: no metrics
+	Log         *slog.Logger          // required
+	Metrics     prometheus.Registerer // nil: no metrics
+	RereadEvery time.Duration         // period of readings without an announcement; 0 is 30 s
 }
 
 // Directory has all keys in force in memory, and authenticates callers.
 type Directory struct {
 	store    *Store // nil: only the bootstrap key
 	log      *slog.Logger
+	every    time.Duration // Config.RereadEvery
 	guesses  guesses
 	failures *prometheus.CounterVec
 
@@ -86,7 +89,7 @@ type Directory struct {
 // error for a key that bound.AdminKey refuses.
 func NewDirectory(store *Store, bootstrap string, cfg Config) (*Directory, error) {
 	d := &Directory{
-		store: store, log: cfg.Log, kick: make(chan struct{}, 1), uses: map[string]*atomic.Int64{}, noted: map[string]int64{},
+		store: store, log: cfg.Log, every: cmp.Or(cfg.RereadEvery, defaultRereadEvery), kick: make(chan struct{}, 1), uses: map[string]*atomic.Int64{}, noted: map[string]int64{},
 		failures: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "quotasvc_auth_failures_total",
 			Help: "Requests without a key in force, by reason: missing, unknown, too_many (wrong keys from one address) and undecided (PostgreSQL did not answer).",
@@ -245,7 +248,7 @@ func (d *Directory) await(ctx context.Context) error {
 
 // follow reads the keys when a reading is due, and stores their uses.
 func (d *Directory) follow(ctx context.Context) {
-	reread, uses := time.NewTicker(rereadEvery), time.NewTicker(useEvery)
+	reread, uses := time.NewTicker(d.every), time.NewTicker(useEvery)
 	defer reread.Stop()
 	defer uses.Stop()
 	for {

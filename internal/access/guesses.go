@@ -14,6 +14,10 @@ const (
 	// addressesMax bounds the addresses that are remembered, 100 bytes each. Beyond it all others share one budget.
 	addressesMax = 50_000
 
+	// forgetEvery is the shortest time between two searches for addresses that can be forgotten: a search takes a few
+	// milliseconds, under a lock, and a crowd of addresses must not cause one for each wrong secret.
+	forgetEvery = 100 * time.Millisecond
+
 	// networkBits6 is the length of the prefix for which an IPv6 address stands: one customer has at least that many.
 	networkBits6 = 64
 )
@@ -23,6 +27,8 @@ const (
 type guesses struct {
 	mu   sync.Mutex
 	full map[netip.Prefix]time.Time // when the budget of an address is full again
+
+	searched time.Time // when addresses were last forgotten
 }
 
 // take takes a guess of an address at now. It returns zero, or how long the address must wait for the next one.
@@ -35,7 +41,10 @@ func (g *guesses) take(from netip.Addr, now time.Time) time.Duration {
 	}
 	full, seen := g.full[network]
 	if !seen && len(g.full) >= addressesMax {
-		if g.forget(now); len(g.full) >= addressesMax {
+		if now.Sub(g.searched) >= forgetEvery {
+			g.forget(now)
+		}
+		if len(g.full) >= addressesMax {
 			network = netip.Prefix{}
 			full = g.full[network]
 		}
@@ -64,6 +73,7 @@ func (g *guesses) wait(from netip.Addr, now time.Time) time.Duration {
 
 // forget removes addresses whose budget is full again.
 func (g *guesses) forget(now time.Time) {
+	g.searched = now
 	for network, full := range g.full {
 		if full.Before(now) {
 			delete(g.full, network)

@@ -19,9 +19,6 @@ func TestMain(m *testing.M) { testenv.Main(m) }
 
 const bootstrap = "bootstrap-key-of-a-test-0123456789"
 
-// soon bounds the waits of tests.
-const soon = 20 * time.Second
-
 var home = netip.MustParseAddr("192.0.2.1")
 
 // instance is a directory with its catalogue on a database.
@@ -46,13 +43,13 @@ func newInstance(t testing.TB, url string) *instance {
 	check(t, err)
 	store, err := NewStore(cs)
 	check(t, err)
-	d, err := NewDirectory(store, bootstrap, Config{Log: slog.New(slog.DiscardHandler)})
+	d, err := NewDirectory(store, bootstrap, Config{Log: slog.New(slog.DiscardHandler), RereadEvery: time.Hour})
 	check(t, err)
-	c := catalog.New(cs, catalog.Config{OnKeys: d.Changed})
+	c := catalog.New(cs, catalog.Config{OnKeys: d.Changed, ReloadEvery: time.Hour})
 	check(t, c.Start(t.Context()))
 	check(t, d.Start(t.Context()))
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), soon)
+		ctx, cancel := context.WithTimeout(context.Background(), testenv.Patience)
 		defer cancel()
 		check(t, d.Stop(ctx))
 		check(t, c.Stop(ctx))

@@ -3,7 +3,6 @@ package catalog
 import (
 	"context"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
@@ -13,9 +12,6 @@ import (
 )
 
 func TestMain(m *testing.M) { testenv.Main(m) }
-
-// soon bounds the waits of tests: far longer than anything takes.
-const soon = 20 * time.Second
 
 func openPool(t *testing.T, url string) *pgxpool.Pool {
 	t.Helper()
@@ -53,7 +49,7 @@ func startCatalog(t *testing.T, url string, cfg Config) *Catalog {
 	c := New(openStore(t, url, StoreConfig{}), cfg)
 	require.NoError(t, c.Start(t.Context()))
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), soon)
+		ctx, cancel := context.WithTimeout(context.Background(), testenv.Patience)
 		defer cancel()
 		require.NoError(t, c.Stop(ctx))
 	})

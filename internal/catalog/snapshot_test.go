@@ -16,7 +16,7 @@ func TestReload_OnlyWhatChanged_IsReadAndCompiled(t *testing.T) {
 	seed(t, c.Store)
 	put(t, c.PutLimit, limitOf("a", ""))
 	put(t, c.PutLimit, limitOf("b", ""))
-	eventually(t, soon, "two limits", func() bool { return len(c.Snapshot().Limits) == 2 })
+	testenv.Eventually(t, func() bool { return len(c.Snapshot().Limits) == 2 }, "two limits")
 	compiled := 0
 	c.Compile(func(s, _ *Snapshot) any { compiled++; return len(s.Limits) })
 	require.Equal(t, 1, compiled)

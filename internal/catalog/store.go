@@ -316,10 +316,13 @@ func (s *Store) Audit(ctx context.Context, q trail.Query) (page trail.Page, err 
 	return page, err
 }
 
+// Now returns the time of the clock that changes are stamped with, as far as it is known without a question to PostgreSQL.
+func (s *Store) Now() time.Time { return s.cfg.Clock.Now() }
+
 // Events returns a page of events.
 func (s *Store) Events(ctx context.Context, q events.Query) (page events.Page, err error) {
 	err = s.View(ctx, "list events", func(ctx context.Context, tx pgx.Tx) error {
-		page, err = events.List(ctx, tx, s.cfg.Clock.Now(), q)
+		page, err = events.List(ctx, tx, s.Now(), q)
 		return err
 	})
 	return page, err

@@ -117,15 +117,12 @@ func TestCatalog_BlockOnAllInstances_Expires(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	url := testenv.Postgres(t)
-	here, there := startCatalog(t, url, Config{}), startCatalog(t, url, Config{})
+	here, there := startCatalog(t, url, Config{ReloadEvery: time.Hour}), startCatalog(t, url, Config{ReloadEvery: time.Hour})
 	blocked := func(c *Catalog, ip string, now time.Time) bool {
 		b, _ := c.Blocks().Find("acme", "", netip.MustParseAddr(ip), now)
 		return b != nil
 	}
-	within := func(what string, ok func() bool) {
-		t.Helper()
-		require.Eventually(t, ok, soon, time.Millisecond, what)
-	}
+	within := func(what string, ok func() bool) { t.Helper(); testenv.Eventually(t, ok, what) }
 	before := there.Snapshot()
 	end := time.Now().Add(time.Hour)
 	put(t, here.PutBlock, block.Block{Kind: block.KindIP, Value: "192.0.2.0/24", ExpiresAt: end})

@@ -167,9 +167,7 @@ func TestTenantCache_ReadBeforeNotification_NotCached(t *testing.T) {
 		_, err := r.get(ctx, "acme")
 		got <- err
 	}()
-	eventually(t, soon, "the read waits", func() bool {
-		return count(t, r.store, testenv.Waiting()) == 1
-	})
+	testenv.Eventually(t, func() bool { return count(t, r.store, testenv.Waiting()) == 1 }, "the read waits")
 	r.drop("acme")
 	require.NoError(t, blocker.Rollback(ctx))
 	require.NoError(t, <-got)

@@ -3,7 +3,6 @@ package catalog
 import (
 	"context"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
@@ -80,11 +79,7 @@ func TestDeleteMeter_WaitsForBalances(t *testing.T) {
 			deleted := make(chan error, 1)
 			go func() { deleted <- s.DeleteMeter(ctx, "m") }()
 			if name != "another is there" { // that one is seen without waiting
-				require.Eventually(t, func() bool {
-					var waiting int
-					err := s.pool.QueryRow(ctx, testenv.Waiting()).Scan(&waiting)
-					return err == nil && waiting > 0
-				}, soon, 5*time.Millisecond)
+				testenv.Eventually(t, func() bool { return count(t, s, testenv.Waiting()) > 0 }, "the deletion waits")
 			}
 			require.NoError(t, batch.Commit(ctx))
 			require.ErrorIs(t, <-deleted, c.want)

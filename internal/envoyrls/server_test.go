@@ -28,9 +28,6 @@ import (
 
 const testKey = "0123456789abcdef0123456789abcdef"
 
-// soon bounds every wait of a test.
-const soon = 20 * time.Second
-
 // running is a server without a gate, for requests that are answered before one is needed.
 type running struct {
 	*Server
@@ -115,11 +112,11 @@ func TestServer_SilentStream_EndsInTime(t *testing.T) {
 	t.Parallel()
 	r := start(t, 100*time.Millisecond)
 	began := time.Now()
-	ctx, cancel := context.WithTimeout(t.Context(), soon)
+	ctx, cancel := context.WithTimeout(t.Context(), testenv.Patience)
 	defer cancel()
 	r.silent(ctx, r.dial())
-	if took := time.Since(began); took < 100*time.Millisecond || took > soon/2 {
-		t.Errorf("the stream ended after %s", took)
+	if took := time.Since(began); took < 100*time.Millisecond || ctx.Err() != nil {
+		t.Errorf("the stream ended after %s: %v", took, ctx.Err())
 	}
 	testenv.Eventually(t, func() bool { return r.streams.Load() == 0 })
 }
@@ -155,7 +152,7 @@ func TestServer_StreamsOfStrangers_Bounded(t *testing.T) {
 
 func TestServer_Panic_Internal(t *testing.T) {
 	t.Parallel()
-	r := start(t, soon)
+	r := start(t, testenv.Patience)
 	client, ctx := rls.NewRateLimitServiceClient(r.dial()), metadata.AppendToOutgoingContext(t.Context(), "authorization", "Bearer "+testKey, "x-request-id", "the-id")
 	for _, req := range []*rls.RateLimitRequest{ask(descriptor("tenant=acme")), ask(descriptor("tenant=acme"), descriptor("tenant=acme"))} {
 		_, err := client.ShouldRateLimit(ctx, req) // there is no gate
@@ -193,7 +190,7 @@ func TestServer_Stop_CutsOffSilentStreams(t *testing.T) {
 func TestServer_Trace_ContinuesTheCallers(t *testing.T) {
 	t.Parallel()
 	spans := tracetest.NewSpanRecorder()
-	r := start(t, soon, func(cfg *Config) {
+	r := start(t, testenv.Patience, func(cfg *Config) {
 		cfg.Tracer = sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans)).Tracer("test")
 	})
 	const trace = "0af7651916cd43dd8448eb211c80319c"

@@ -112,7 +112,7 @@ func (s *Store) put(ctx context.Context, tx *catalog.Transaction, o, before *Ove
 // Get returns an override that is in force. It fails with catalog.CodeNotFound.
 func (s *Store) Get(ctx context.Context, rule, tenant, subject string) (o Override, err error) {
 	err = s.catalog.View(ctx, "read override", func(ctx context.Context, tx pgx.Tx) error {
-		found, err := s.one(ctx, tx, rule, tenant, subject, time.Now())
+		found, err := s.one(ctx, tx, rule, tenant, subject, s.catalog.Now())
 		if err == nil && found == nil {
 			return errNone
 		}
@@ -153,7 +153,7 @@ func (s *Store) List(ctx context.Context, rule string, p catalog.Page) (list cat
 		return list, refuse(body.Fault{Field: "cursor", Message: "is an unknown cursor; it must be the next_cursor of the page before"})
 	}
 	err = s.catalog.View(ctx, "list overrides", func(ctx context.Context, tx pgx.Tx) error {
-		items, err := s.collect(ctx, tx, "ListOverrides", rule, tenant, subject, p.Limit+1, time.Now(), p.Tenant)
+		items, err := s.collect(ctx, tx, "ListOverrides", rule, tenant, subject, p.Limit+1, s.catalog.Now(), p.Tenant)
 		if list.Items = items; len(items) > p.Limit {
 			list.Items = items[:p.Limit]
 			last := &items[p.Limit-1]

@@ -87,7 +87,7 @@ func TestCertificates_ClientCA_ClientsNeedOne(t *testing.T) {
 			}
 			cfg.Certificates = []tls.Certificate{pair}
 		}
-		client := &http.Client{Transport: &http.Transport{TLSClientConfig: cfg, DisableKeepAlives: true}, Timeout: soon}
+		client := &http.Client{Transport: &http.Transport{TLSClientConfig: cfg, DisableKeepAlives: true}, Timeout: testenv.Patience}
 		response, err := client.Get(s.url)
 		if err == nil {
 			_ = response.Body.Close()

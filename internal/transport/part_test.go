@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -39,54 +40,49 @@ func echoPart(most int, drained, stopped *atomic.Bool) *Part {
 
 func TestPart_ServedCountedAndStoppedWithTheAPI(t *testing.T) {
 	t.Parallel()
-	var drained, stopped atomic.Bool
-	registry, l := prometheus.NewRegistry(), listen(t)
-	s := start(t, func(http.ResponseWriter, *http.Request) {}, func(cfg *Config) { cfg.Metrics, cfg.DrainDelay = registry, 300*time.Millisecond })
-	s.server.ServePart(echoPart(1, &drained, &stopped), l)
-	dial := func() net.Conn {
-		conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", l.Addr().String())
-		if err != nil {
-			t.Fatal(err)
+	synctest.Test(t, func(t *testing.T) {
+		var drained, stopped atomic.Bool
+		registry, l := prometheus.NewRegistry(), newPipes()
+		s, _ := startInBubble(t, well, func(cfg *Config) { cfg.Metrics, cfg.DrainDelay = registry, 300*time.Millisecond })
+		s.server.ServePart(echoPart(1, &drained, &stopped), l)
+		echoed := func(conn net.Conn) bool {
+			_, err := conn.Write([]byte("x"))
+			got := make([]byte, 1)
+			_, failed := io.ReadFull(conn, got)
+			return err == nil && failed == nil
 		}
-		t.Cleanup(func() { _ = conn.Close() })
-		if err := conn.SetDeadline(time.Now().Add(soon)); err != nil {
-			t.Fatal(err)
-		}
-		return conn
-	}
-	echoed := func(conn net.Conn) bool {
-		_, err := conn.Write([]byte("x"))
-		got := make([]byte, 1)
-		_, failed := io.ReadFull(conn, got)
-		return err == nil && failed == nil
-	}
-	first := dial()
-	metric := `
+		first := l.open(t)
+		metric := `
 # HELP quotasvc_http_connections_refused_total Connections closed unserved because there were too many, by listener.
 # TYPE quotasvc_http_connections_refused_total counter
 quotasvc_http_connections_refused_total{listener="api"} 0
 quotasvc_http_connections_refused_total{listener="echo"} 1
 quotasvc_http_connections_refused_total{listener="ops"} 0
 `
-	if echoed(dial()) {
-		t.Error("a connection beyond the maximum is served")
-	}
-	if err := testutil.GatherAndCompare(registry, strings.NewReader(metric), "quotasvc_http_connections_refused_total"); err != nil {
-		t.Error(err)
-	}
-	if !echoed(first) {
-		t.Error("the first connection is not served")
-	}
-	eventually(t, "its end is counted", func() bool { return testutil.ToFloat64(s.server.metrics.open.WithLabelValues("echo")) == 0 })
-	ended := make(chan error, 1)
-	go func() { ended <- s.server.Shutdown(t.Context()) }()
-	eventually(t, "the part drains", drained.Load)
-	if stopped.Load() || !echoed(dial()) {
-		t.Error("the part does not serve while the service drains")
-	}
-	if err := <-ended; err != nil || !stopped.Load() {
-		t.Errorf("stopped %t, %v", stopped.Load(), err)
-	}
+		if echoed(l.open(t)) {
+			t.Error("a connection beyond the maximum is served")
+		}
+		err := testutil.GatherAndCompare(registry, strings.NewReader(metric), "quotasvc_http_connections_refused_total")
+		if err != nil {
+			t.Error(err)
+		}
+		if !echoed(first) {
+			t.Error("the first connection is not served")
+		}
+		synctest.Wait()
+		if n := testutil.ToFloat64(s.server.metrics.open.WithLabelValues("echo")); n != 0 {
+			t.Errorf("%g connections are counted after their end", n)
+		}
+		ended := make(chan error, 1)
+		go func() { ended <- s.server.Shutdown(t.Context()) }()
+		synctest.Wait()
+		if !drained.Load() || stopped.Load() || !echoed(l.open(t)) {
+			t.Error("the part does not serve while the service drains")
+		}
+		if err := <-ended; err != nil || !stopped.Load() {
+			t.Errorf("stopped %t, %v", stopped.Load(), err)
+		}
+	})
 }
 
 func TestPart_Fails_AllEnds(t *testing.T) {

@@ -13,16 +13,16 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// running returns a loop under Run, whose reads take so long.
-func running(t *testing.T, took time.Duration, read func() error) (l *Loop, reads *atomic.Int64) {
+// running returns a loop under Run.
+func running(t *testing.T, read func() error) (l *Loop, reads *atomic.Int64) {
 	t.Helper()
 	reads = &atomic.Int64{}
 	l = New(Config{
 		What: "x", Every: time.Hour, Now: time.Now, Ended: func(error) {}, Log: slog.New(slog.DiscardHandler),
 		Read: func(context.Context) error {
-			time.Sleep(took)
+			err := read()
 			reads.Add(1)
-			return read()
+			return err
 		},
 	})
 	ctx, stop := context.WithCancel(t.Context())
@@ -32,12 +32,10 @@ func running(t *testing.T, took time.Duration, read func() error) (l *Loop, read
 	return l, reads
 }
 
-func none() error { return nil }
-
 func TestCatchUp_NothingAnnounced_ReadsNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l, reads := running(t, time.Second, none)
+		l, reads := running(t, func() error { time.Sleep(time.Second); return nil })
 		waited, err := l.CatchUp(t.Context())
 		require.NoError(t, err)
 		require.False(t, waited)
@@ -56,7 +54,7 @@ func TestCatchUp_NothingAnnounced_ReadsNothing(t *testing.T) {
 func TestCatchUp_InAPause_ReadsAtOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l, reads := running(t, 100*time.Millisecond, none)
+		l, reads := running(t, func() error { time.Sleep(100 * time.Millisecond); return nil })
 		l.Trigger()
 		time.Sleep(101 * time.Millisecond)
 		l.Trigger()
@@ -73,7 +71,7 @@ func TestCatchUp_InAPause_ReadsAtOnce(t *testing.T) {
 func TestCatchUp_WhileAReadRuns_WaitsForTheNextOne(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l, reads := running(t, 100*time.Millisecond, none)
+		l, reads := running(t, func() error { time.Sleep(100 * time.Millisecond); return nil })
 		l.Trigger()
 		time.Sleep(time.Millisecond)
 		l.Trigger()
@@ -95,7 +93,8 @@ func TestCatchUp_FailsWithTheRead_AndWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		away := errors.New("away")
 		var back atomic.Bool
-		l, _ := running(t, time.Second, func() error {
+		l, _ := running(t, func() error {
+			time.Sleep(time.Second)
 			if back.Load() {
 				return nil
 			}
@@ -122,7 +121,7 @@ func TestCatchUp_FailsWithTheRead_AndWithItsContext(t *testing.T) {
 func TestRun_Flood_ReadsAFifthOfTheTime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l, reads := running(t, 10*time.Millisecond, none)
+		l, reads := running(t, func() error { time.Sleep(10 * time.Millisecond); return nil })
 		for range 5000 {
 			l.Trigger()
 			time.Sleep(time.Millisecond)
