@@ -13,15 +13,21 @@ import (
 )
 
 // helperDir makes the test binary an owner of servers in that directory: it starts
-// them, prints their pids and waits until it is killed.
-const helperDir = "LOCALSTACK_TEST_HELPER_DIR"
+// them, prints their pids and waits until it is killed. helperCache is its durableCache.
+const (
+	helperDir   = "LOCALSTACK_TEST_HELPER_DIR"
+	helperCache = "LOCALSTACK_TEST_HELPER_CACHE"
+)
 
-// testLimit is the time limit of a wait in a test. The events take milliseconds.
-const testLimit = 30 * time.Second
+// testLimit bounds each wait of a test, as testenv.Patience does elsewhere: testenv imports this package. It is for hangs.
+const testLimit = 5 * time.Minute
 
 // cacheDir holds the cluster that tests copy. It is new in each run, so that the test
 // of initdb does not depend on an earlier run.
 var cacheDir string
+
+// durableCache is cacheDir for clusters that survive a power cut.
+func durableCache() string { return filepath.Join(cacheDir, "durable") }
 
 func TestMain(m *testing.M) {
 	if dir := os.Getenv(helperDir); dir != "" {
@@ -51,7 +57,7 @@ func run(m *testing.M) int {
 func helper(dir string) int {
 	ctx, cancel := context.WithTimeout(context.Background(), testLimit)
 	defer cancel()
-	s, err := Start(ctx, Config{Dir: dir})
+	s, err := Start(ctx, Config{Dir: dir, cache: os.Getenv(helperCache)})
 	if err != nil {
 		fmt.Println("error:", err)
 		return 1

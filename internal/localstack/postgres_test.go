@@ -17,7 +17,7 @@ import (
 
 func TestPostgres_StopAndNewOwner_DataAndURLStay(t *testing.T) {
 	t.Parallel()
-	cfg := PostgresConfig{Dir: filepath.Join(newDir(t), "postgres"), Durable: true}
+	cfg := PostgresConfig{Dir: filepath.Join(newDir(t), "postgres"), Durable: true, Cache: durableCache()}
 	first := startPostgres(t, cfg)
 	if v := sql[string](t, first.URL(), "SHOW fsync"); v != "on" {
 		t.Errorf("a durable server has fsync %s", v)
@@ -241,7 +241,7 @@ func TestKill_Postgres_EndsBackends(t *testing.T) {
 	defer conn.Close(context.Background())
 	busy := make(chan error, 1)
 	go func() {
-		_, err := conn.Exec(t.Context(), "SELECT pg_sleep(60)")
+		_, err := conn.Exec(t.Context(), "SELECT pg_sleep(3600)")
 		busy <- err
 	}()
 	const sleeping = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'"
@@ -308,7 +308,7 @@ func TestPostgres_Environment_NotInherited(t *testing.T) {
 
 func TestStop_PausedServer_InOrder(t *testing.T) {
 	t.Parallel()
-	ctx, cancel := context.WithTimeout(t.Context(), testLimit/2)
+	ctx, cancel := context.WithTimeout(t.Context(), testLimit)
 	defer cancel()
 	for name, s := range map[string]*Server{
 		"PostgreSQL": &startPostgres(t, PostgresConfig{}).Server, "Redis": &startRedis(t, RedisConfig{}).Server,

@@ -17,6 +17,8 @@ type Config struct {
 	RedisPort           int          // 0: any free port
 	RedisPortSetting    string       // the setting that changes it, for messages
 	Log                 *slog.Logger // progress messages; nil: none
+
+	cache string // of PostgresConfig, for tests
 }
 
 // Stack is a PostgreSQL and a Redis that keep their data, for `quotasvc dev`.
@@ -61,7 +63,7 @@ func Start(ctx context.Context, cfg Config) (_ *Stack, err error) {
 	}
 	s.Postgres, err = StartPostgres(ctx, PostgresConfig{
 		Dir: filepath.Join(cfg.Dir, "postgres"), Port: cfg.PostgresPort, PortSetting: cfg.PostgresPortSetting,
-		Durable: true, Log: cfg.Log,
+		Durable: true, Log: cfg.Log, Cache: cfg.cache,
 	})
 	if err != nil {
 		return nil, err
