@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -192,36 +193,58 @@ func TestAPI_Attempts_EndByNumberBudgetAndDeadline(t *testing.T) {
 	}
 }
 
+// silent is a transport to a service that does not answer in time: the first request gets nothing, the second one the head of an answer, and the third one is
+// granted, or again nothing if it is silent for good.
+type silent struct {
+	good  bool
+	asked int
+}
+
+func (s *silent) RoundTrip(r *http.Request) (*http.Response, error) {
+	s.asked++
+	answer := &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Request: r}
+	switch {
+	case s.asked == 1, s.good:
+		<-r.Context().Done()
+		return nil, r.Context().Err()
+	case s.asked == 2:
+		answer.Body = io.NopCloser(unread{r.Context()})
+	default:
+		answer.Body = io.NopCloser(strings.NewReader(`{"operation_id":"o"}`))
+	}
+	return answer, nil
+}
+
+// unread is a body of which nothing comes.
+type unread struct{ context.Context } //nolint:containedctx // that of its request
+
+func (u unread) Read([]byte) (int, error) {
+	<-u.Done()
+	return 0, u.Err()
+}
+
 func TestAPI_NoAnswer_TimeoutThenAgain(t *testing.T) {
 	t.Parallel()
-	hang := func(_ http.ResponseWriter, r *http.Request) {
-		_, _ = io.ReadAll(r.Body) // after that the server notices that the client has left
-		<-r.Context().Done()
-	}
-	drip := func(w http.ResponseWriter, r *http.Request) {
-		_, _ = io.ReadAll(r.Body)
-		w.WriteHeader(http.StatusOK)
-		w.(http.Flusher).Flush()
-		<-r.Context().Done()
-	}
-	s := newService(t, hang, drip, granted)
-	c, _ := clientOf(t, s)
-	var meta Meta
-	if _, err := c.Debit(t.Context(), DebitRequest{}, WithTimeout(50*time.Millisecond), WithMeta(&meta)); err != nil || meta.Attempts != 3 {
-		t.Errorf("%v %+v", err, meta)
-	}
-	s = newService(t, hang)
-	c, _ = clientOf(t, s)
-	err := debit(WithTimeout(20*time.Millisecond), WithDeadline(time.Second))(c)
-	if !errors.Is(err, ErrUndecided) || AsError(err).Code != CodeTimeout || !AsError(err).OutcomeUnknown {
-		t.Errorf("%+v", err)
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
-	defer cancel()
-	_, err = c.Debit(ctx, DebitRequest{}, WithFailOpen(true))
-	if !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, ErrUndecided) || !AsError(err).OutcomeUnknown {
-		t.Errorf("the caller's context ended: %+v", err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		of := func(good bool) *Client {
+			c, _ := clientOf(t, &service{Server: &httptest.Server{URL: "http://quotasvc.example"}}, func(o *Options) { o.HTTP = &http.Client{Transport: &silent{good: good}} })
+			return c
+		}
+		var meta Meta
+		if _, err := of(false).Debit(t.Context(), DebitRequest{}, WithTimeout(50*time.Millisecond), WithMeta(&meta)); err != nil || meta.Attempts != 3 {
+			t.Errorf("%v %+v", err, meta)
+		}
+		err := debit(WithTimeout(20*time.Millisecond), WithDeadline(time.Second))(of(true))
+		if !errors.Is(err, ErrUndecided) || AsError(err).Code != CodeTimeout || !AsError(err).OutcomeUnknown {
+			t.Errorf("%+v", err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+		defer cancel()
+		_, err = of(true).Debit(ctx, DebitRequest{}, WithFailOpen(true))
+		if !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, ErrUndecided) || !AsError(err).OutcomeUnknown {
+			t.Errorf("the caller's context ended: %+v", err)
+		}
+	})
 }
 
 func TestAPI_Parameters_CheckedAndEscaped(t *testing.T) {

@@ -26,10 +26,7 @@ func TestCPU_OwnProcess_GrowsWithWork(t *testing.T) {
 		return
 	}
 	before := cpuOf(os.Getpid(), 0).Generator
-	for deadline := time.Now().Add(20 * time.Second); cpuOf(os.Getpid(), 0).Generator < before+5*tick; {
-		if time.Now().After(deadline) {
-			t.Fatal("20 s of work and less than 50 ms of CPU time")
-		}
+	for cpuOf(os.Getpid(), 0).Generator < before+5*tick { //nolint:revive // the loop is the work
 	}
 	if !descends(processes(), os.Getpid(), os.Getppid()) || descends(processes(), os.Getppid(), os.Getpid()) {
 		t.Error("this process is not its parent's child")

@@ -10,10 +10,9 @@ import (
 	"strings"
 	"testing"
 	"time"
-)
 
-// soon bounds every wait of a test.
-const soon = 20 * time.Second
+	"github.com/quotasvc/quotasvc/internal/testenv"
+)
 
 // streamed is a server of one stream that counts.
 type streamed struct {
@@ -54,7 +53,7 @@ type opened struct {
 // open opens a stream of a session, which ends with the test.
 func (s *streamed) open(session string) opened {
 	s.t.Helper()
-	ctx, cancel := context.WithTimeout(s.t.Context(), soon)
+	ctx, cancel := context.WithTimeout(s.t.Context(), testenv.Patience)
 	s.t.Cleanup(cancel)
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url+"?session="+session, nil)
 	if err != nil {
@@ -84,15 +83,11 @@ func events(got opened, n int) (names []string) {
 // count waits until so many streams are open.
 func (s *streamed) count(want int) {
 	s.t.Helper()
-	for end := time.Now().Add(soon); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+	testenv.Eventually(s.t, func() bool {
 		s.mu.Lock()
-		all, sessions := s.all, len(s.streams.open)
-		s.mu.Unlock()
-		if all == want && (want > 0 || sessions == 0) {
-			return
-		}
-	}
-	s.t.Fatalf("there are not %d streams", want)
+		defer s.mu.Unlock()
+		return s.all == want && (want > 0 || len(s.streams.open) == 0)
+	}, "there are ", want, " streams")
 }
 
 // A stream lasts longer than the server's time limits for a request, and ends with its last event. On a busy machine a request may not even be read
@@ -102,17 +97,13 @@ func TestStream_OutlastsTheServersLimits(t *testing.T) {
 	const all = 30
 	s := newStreamed(t, all, 300*time.Millisecond)
 	s.hurried, s.every = true, 50*time.Millisecond
-	most := 0
-	for end := time.Now().Add(soon); most < all && time.Now().Before(end); {
+	testenv.Eventually(t, func() bool {
 		got := s.open("a")
 		if kind := got.Get("Content-Type"); kind != "" && (kind != "text/event-stream" || got.Get("X-Accel-Buffering") != "no") {
 			t.Errorf("%v", got.Header)
 		}
-		most = max(most, len(events(got, all+1)))
-	}
-	if most != all {
-		t.Errorf("%d events came at most", most)
-	}
+		return len(events(got, all+1)) == all
+	}, "all events of a stream")
 	s.count(0)
 }
 

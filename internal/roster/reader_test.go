@@ -92,7 +92,7 @@ func TestList_ShortStepsAndPages_EachTenantOnce(t *testing.T) {
 	_, _, err := b.store.PutPlan(t.Context(), catalog.Plan{ID: "p", Allowances: allowances})
 	b.check(err)
 	var near, byPlan []string
-	for i := range 12 {
+	for i := range 9 {
 		id := fmt.Sprintf("t%02d", i)
 		_, _, err := b.store.PutTenant(t.Context(), catalog.Tenant{ID: id, Plan: "p"})
 		b.check(err)
@@ -112,7 +112,7 @@ func TestList_ShortStepsAndPages_EachTenantOnce(t *testing.T) {
 		}
 	}
 	eighty := 80
-	limits, steps := []int{1, 2, 5, 500}, []int{1, 2, 3, 5, 7, 1000}
+	limits, steps := []int{1, 5, 500}, []int{1, 2, 7, 1000}
 	if testenv.OnCitus() { // each step asks all nodes
 		limits, steps = []int{2, 500}, []int{1, 3, 1000}
 	}
@@ -125,7 +125,7 @@ func TestList_ShortStepsAndPages_EachTenantOnce(t *testing.T) {
 					q    Query
 					want []string
 				}{
-					"near": {Query{Near: &eighty}, near}, "near, a meter": {Query{Near: &eighty, Meter: "m1"}, []string{"t02", "t04", "t08", "t10"}},
+					"near": {Query{Near: &eighty}, near}, "near, a meter": {Query{Near: &eighty, Meter: "m1"}, []string{"t02", "t04", "t08"}},
 					"plan": {Query{Plan: "p"}, byPlan}, "status": {Query{Status: "active"}, byPlan}, "remaining": {Query{Near: &eighty, ByRemaining: true}, near},
 					"remaining, plan": {Query{Near: &eighty, ByRemaining: true, Plan: "p"}, near}, "remaining, no plan": {Query{ByRemaining: true, Plan: "q"}, nil},
 				} {
@@ -159,7 +159,7 @@ func TestList_ByRemaining_WalkAgreesWithLookingUp(t *testing.T) {
 		left              map[string]int64
 	}
 	var rows []row
-	for i := range 30 {
+	for i := range 12 {
 		r := row{fmt.Sprintf("t%02d", i), []string{"p", "q"}[i%2], []string{"gold", "lead", "tin"}[i%3], map[string]int64{}}
 		_, _, err := b.store.PutTenant(t.Context(), catalog.Tenant{ID: r.id, Plan: r.plan, Metadata: []byte(`{"segment":"` + r.segment + `"}`)})
 		b.check(err)
@@ -188,8 +188,8 @@ func TestList_ByRemaining_WalkAgreesWithLookingUp(t *testing.T) {
 		return ids
 	}
 	for _, q := range []Query{{}, {Plan: "p"}, {Meter: "m2"}, {Plan: "q", Meter: "m3"}, {Metadata: map[string]string{"segment": "tin"}}} {
-		for _, limit := range []int{1, 4, 15, 500} {
-			for _, step := range []int{1, 3, 20, 1000} {
+		for _, limit := range []int{1, 4, 500} {
+			for _, step := range []int{1, 3, 1000} {
 				for _, few := range []int{1, 1000} {
 					for _, page := range []time.Duration{0, time.Minute} {
 						b.walkStep, b.fewTenants, b.pageTime = step, few, page

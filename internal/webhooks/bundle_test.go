@@ -24,9 +24,6 @@ import (
 
 func TestMain(m *testing.M) { testenv.Main(m) }
 
-// soon bounds every wait of a test.
-const soon = 30 * time.Second
-
 // bundle is a service on a database of its own, with what lists events.
 type bundle struct {
 	*Service
@@ -35,23 +32,29 @@ type bundle struct {
 	db   *pgxpool.Pool // of the test: it may do more
 }
 
-func newBundle(t testing.TB) *bundle {
+func newBundle(t testing.TB, change ...func(*pace)) *bundle {
 	t.Helper()
-	b := newQuietBundle(t)
+	b := newQuietBundle(t, change...)
 	b.start()
 	return b
 }
 
-// newQuietBundle returns a bundle that lists and delivers nothing yet.
-func newQuietBundle(t testing.TB) *bundle {
+// newQuietBundle returns a bundle that lists and delivers nothing yet. No call of it ends by its deadline, unless change sets one.
+func newQuietBundle(t testing.TB, change ...func(*pace)) *bundle {
 	t.Helper()
+	p := pace{call: testenv.Patience, follow: 50 * time.Millisecond, sweep: time.Second, poll: 200 * time.Millisecond}
+	for _, f := range change {
+		f(&p)
+	}
 	url := testenv.Postgres(t)
 	b := &bundle{t: t, pool: connect(t, testenv.AsService(url)), db: connect(t, url)}
 	store, err := catalog.NewStore(b.pool, catalog.StoreConfig{Target: namedsql.Target(testenv.OnCitus())})
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.Service, err = New(Config{Pool: b.pool, Catalog: store, AllowPrivate: true, Log: slog.New(slog.NewTextHandler(testLog{t}, nil)), Metrics: prometheus.NewRegistry()})
+	b.Service, err = New(Config{
+		Pool: b.pool, Catalog: store, AllowPrivate: true, Log: slog.New(slog.NewTextHandler(testLog{t}, nil)), Metrics: prometheus.NewRegistry(), pace: p,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +87,7 @@ func (b *bundle) start() {
 	})
 	teller.Start()
 	b.t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), testenv.Patience)
 		defer cancel()
 		if err := teller.Stop(ctx); err != nil {
 			b.t.Error(err)
@@ -144,11 +147,16 @@ func (b *bundle) deliveries(id, status string) []Delivery {
 
 func (b *bundle) eventually(what string, reached func() bool) {
 	b.t.Helper()
-	for end := time.Now().Add(soon); !reached(); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(end) {
-			b.t.Fatalf("not within %s: %s", soon, what)
-		}
-	}
+	testenv.Eventually(b.t, reached, what)
+}
+
+// eventuallyAgain is eventually for what further attempts bring: it ends the pauses before them.
+func (b *bundle) eventuallyAgain(what string, reached func() bool) {
+	b.t.Helper()
+	testenv.Eventually(b.t, func() bool {
+		b.exec("UPDATE river_job SET state = 'available', scheduled_at = now() WHERE state = 'scheduled'")
+		return reached()
+	}, what)
 }
 
 func (b *bundle) exec(sql string, args ...any) {
@@ -200,9 +208,19 @@ func newReceiver(t testing.TB, answer http.HandlerFunc) *receiver {
 		r.mu.Unlock()
 		answer(w, q)
 	}))
-	t.Cleanup(r.CloseClientConnections)
 	t.Cleanup(r.Close)
+	t.Cleanup(r.CloseClientConnections)
 	return r
+}
+
+// hang answers nothing until its caller has left, or the test has ended.
+func hang(t testing.TB) http.HandlerFunc {
+	return func(_ http.ResponseWriter, q *http.Request) {
+		select {
+		case <-t.Context().Done():
+		case <-q.Context().Done():
+		}
+	}
 }
 
 func (r *receiver) got() []received {

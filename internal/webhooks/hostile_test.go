@@ -16,18 +16,6 @@ import (
 	"github.com/riverqueue/river"
 )
 
-// patience bounds a wait for a second attempt: calls of 8 s, and pauses of 5 s after them.
-const patience = 90 * time.Second
-
-func (b *bundle) within(limit time.Duration, what string, reached func() bool) {
-	b.t.Helper()
-	for end := time.Now().Add(limit); !reached(); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(end) {
-			b.t.Fatalf("not within %s: %s", limit, what)
-		}
-	}
-}
-
 // says answers with some bytes, as they are, and closes the connection.
 func says(text string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
@@ -69,10 +57,10 @@ func (b *bundle) refuseAddress(address string, refused func() bool) {
 // Receivers are hostile in every way until they are mended. Others get each event meanwhile, and they get all of them afterwards.
 func TestDelivery_HostileReceivers_NothingIsLost(t *testing.T) {
 	t.Parallel()
-	b := newQuietBundle(t)
+	b := newQuietBundle(t, func(p *pace) { p.call = time.Second })
 	var mended atomic.Bool
-	release, elsewhere := make(chan struct{}), newReceiver(t, nil)
-	t.Cleanup(func() { close(release) })
+	elsewhere, asked := newReceiver(t, nil), make(chan struct{})
+	var once sync.Once
 	hostile := func(how http.HandlerFunc) *receiver {
 		return newReceiver(t, func(w http.ResponseWriter, q *http.Request) {
 			if !mended.Load() {
@@ -82,17 +70,11 @@ func TestDelivery_HostileReceivers_NothingIsLost(t *testing.T) {
 			w.WriteHeader(http.StatusNoContent)
 		})
 	}
-	wait := func(d time.Duration) http.HandlerFunc {
-		return func(_ http.ResponseWriter, q *http.Request) {
-			select {
-			case <-time.After(d):
-			case <-release:
-			case <-q.Context().Done():
-			}
-		}
-	}
 	receivers := map[string]*receiver{
-		"never answers":            hostile(wait(time.Hour)),
+		"never answers": hostile(func(w http.ResponseWriter, q *http.Request) {
+			once.Do(func() { close(asked) })
+			hang(t)(w, q)
+		}),
 		"closes without an answer": hostile(says("")),
 		"closes amid its status":   hostile(says("HTTP/1.1 20")),
 		"closes amid its headers":  hostile(says("HTTP/1.1 200 OK\r\nContent-")),
@@ -101,8 +83,13 @@ func TestDelivery_HostileReceivers_NothingIsLost(t *testing.T) {
 		"redirects": hostile(func(w http.ResponseWriter, q *http.Request) {
 			http.Redirect(w, q, elsewhere.URL, http.StatusPermanentRedirect)
 		}),
-		"has a private address":     newReceiver(t, nil),
-		"answers slowly":            newReceiver(t, wait(2*time.Second)),
+		"has a private address": newReceiver(t, nil),
+		"answers slowly": newReceiver(t, func(_ http.ResponseWriter, q *http.Request) { // when another one is asked
+			select {
+			case <-asked:
+			case <-q.Context().Done():
+			}
+		}),
 		"answers with 10 MB":        newReceiver(t, large(http.StatusOK)),
 		"closes amid its body":      newReceiver(t, says("HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\nok")),
 		"good, and has no business": newReceiver(t, nil),
@@ -122,8 +109,8 @@ func TestDelivery_HostileReceivers_NothingIsLost(t *testing.T) {
 		b.tell("acme")
 	}
 	all := func(id, status string) bool { return len(b.deliveries(id, status)) == count }
-	b.within(patience, "the good receiver is told all", func() bool { return all(good.ID, StatusDelivered) })
-	b.within(patience, "who answers well enough is told all", func() bool {
+	b.eventually("the good receiver is told all", func() bool { return all(good.ID, StatusDelivered) })
+	b.eventually("who answers well enough is told all", func() bool {
 		for name := range takes {
 			if !all(ids[name], StatusDelivered) {
 				return false
@@ -131,7 +118,7 @@ func TestDelivery_HostileReceivers_NothingIsLost(t *testing.T) {
 		}
 		return true
 	})
-	b.within(patience, "all others were tried", func() bool {
+	b.eventually("all others were tried", func() bool {
 		for name, id := range ids {
 			if d := b.deliveries(id, ""); !takes[name] && (len(d) == 0 || d[len(d)-1].Attempts == 0) {
 				return false
@@ -154,7 +141,7 @@ func TestDelivery_HostileReceivers_NothingIsLost(t *testing.T) {
 		t.Errorf("%d redirects were followed", n)
 	}
 	mended.Store(true)
-	b.within(patience, "all are told all", func() bool {
+	b.eventuallyAgain("all are told all", func() bool {
 		for _, id := range ids {
 			if !all(id, StatusDelivered) {
 				return false
@@ -178,13 +165,13 @@ func TestWebhook_DeletedDuringDelivery_OthersNotDelayed_NothingIsLeft(t *testing
 	b := newBundle(t)
 	var calls, ended atomic.Int32
 	release := make(chan struct{})
-	t.Cleanup(func() { close(release) })
-	hung := newReceiver(t, func(_ http.ResponseWriter, q *http.Request) {
+	hung := newReceiver(t, func(w http.ResponseWriter, _ *http.Request) {
 		calls.Add(1)
 		select {
 		case <-release:
-		case <-q.Context().Done():
+		case <-t.Context().Done():
 		}
+		w.WriteHeader(http.StatusGatewayTimeout)
 		ended.Add(1)
 	})
 	good := newReceiver(t, nil)
@@ -210,8 +197,9 @@ func TestWebhook_DeletedDuringDelivery_OthersNotDelayed_NothingIsLeft(t *testing
 		b.tell("acme")
 	}
 	b.eventually("others are told", func() bool { return len(good.ids()) == before+after && len(later.ids()) == after })
-	b.within(patience, "the calls have ended by their deadline", func() bool { return ended.Load() == calls.Load() })
-	b.within(patience, "no job is left", func() bool {
+	close(release)
+	b.eventually("the calls have ended", func() bool { return ended.Load() == calls.Load() })
+	b.eventuallyAgain("no job is left", func() bool {
 		var jobs int
 		if err := b.db.QueryRow(t.Context(), "SELECT count(*) FROM river_job WHERE state <> 'completed'").Scan(&jobs); err != nil {
 			t.Fatal(err)
@@ -229,7 +217,7 @@ func TestWebhook_DeletedDuringDelivery_OthersNotDelayed_NothingIsLeft(t *testing
 	if n := calls.Load(); n != int32(len(deleted)*workersPerWebhook) {
 		t.Errorf("%d calls: a deleted webhook was called again", n)
 	}
-	b.within(patience, "their queues are left", func() bool { return testutil.ToFloat64(b.metrics.webhooks) == 2 })
+	b.eventually("their queues are left", func() bool { return testutil.ToFloat64(b.metrics.webhooks) == 2 })
 	for _, id := range deleted {
 		if err := b.client.Queues().Remove(t.Context(), id); !errors.As(err, new(*river.QueueNotFoundError)) {
 			t.Errorf("the queue of a deleted webhook is still there: %v", err)
@@ -286,12 +274,12 @@ func TestWebhook_RotatedDuringAFlood_NothingIsLost(t *testing.T) {
 			for range rotations {
 				rotate()
 			}
-			b.within(patience, "all are accepted", func() bool {
+			b.eventuallyAgain("all are accepted", func() bool {
 				mu.Lock()
 				defer mu.Unlock()
 				return len(accepted) == rotations*each
 			})
-			b.within(patience, "all count as delivered", func() bool { return len(b.deliveries(w.ID, StatusDelivered)) == rotations*each })
+			b.eventuallyAgain("all count as delivered", func() bool { return len(b.deliveries(w.ID, StatusDelivered)) == rotations*each })
 			if refused.Load() == 0 {
 				t.Error("no secret was changed amid a call")
 			}

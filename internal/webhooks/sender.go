@@ -33,18 +33,23 @@ const (
 )
 
 // Sender calls receivers.
-type Sender struct{ client *http.Client }
+type Sender struct {
+	client  *http.Client
+	timeout time.Duration // of a call
+}
 
 // NewSender returns a sender. Close frees its connections.
-func NewSender(guard *Guard) *Sender {
+func NewSender(guard *Guard) *Sender { return newSender(guard, callTimeout) }
+
+func newSender(guard *Guard, timeout time.Duration) *Sender {
 	dialer := &net.Dialer{Timeout: dialTimeout, Control: guard.control}
-	return &Sender{client: &http.Client{
+	return &Sender{timeout: timeout, client: &http.Client{
 		Transport: &http.Transport{
-			DialContext: dialer.DialContext, TLSHandshakeTimeout: dialTimeout, ResponseHeaderTimeout: callTimeout, MaxResponseHeaderBytes: headersMax,
+			DialContext: dialer.DialContext, TLSHandshakeTimeout: dialTimeout, ResponseHeaderTimeout: timeout, MaxResponseHeaderBytes: headersMax,
 			MaxIdleConns: 100, MaxIdleConnsPerHost: workersPerWebhook, IdleConnTimeout: 30 * time.Second, DisableCompression: true,
 		}, // no proxy: it would be called instead of the address that was checked
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-		Timeout:       callTimeout,
+		Timeout:       timeout,
 	}}
 }
 
@@ -104,7 +109,7 @@ func (s *Sender) Send(ctx context.Context, url string, secrets [][]byte, m Messa
 }
 
 func (s *Sender) send(ctx context.Context, url string, secrets [][]byte, m Message) (status int, problem string) {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(m.Body))
 	if err != nil {
@@ -117,7 +122,7 @@ func (s *Sender) send(ctx context.Context, url string, secrets [][]byte, m Messa
 	r.Header.Set("User-Agent", userAgent)
 	answer, err := s.client.Do(r)
 	if err != nil {
-		return 0, reason(err)
+		return 0, s.reason(err)
 	}
 	defer answer.Body.Close()
 	if answer.StatusCode >= 200 && answer.StatusCode < 300 {
@@ -154,7 +159,7 @@ func Sign(h http.Header, secrets [][]byte, m Message, at time.Time) error {
 const errorMax = 200
 
 // reason says in few words why a call failed. It has no address: what a name resolves to inside is nobody's business.
-func reason(err error) string {
+func (s *Sender) reason(err error) string {
 	var dns *net.DNSError
 	var timeout net.Error
 	switch {
@@ -165,7 +170,7 @@ func reason(err error) string {
 	case errors.As(err, &dns):
 		return "the name cannot be resolved"
 	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
-		return fmt.Sprintf("no answer within %s", callTimeout)
+		return fmt.Sprintf("no answer within %s", s.timeout)
 	}
 	text := err.Error()
 	for inner := errors.Unwrap(err); inner != nil; inner = errors.Unwrap(inner) {

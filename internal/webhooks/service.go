@@ -1,6 +1,7 @@
 package webhooks
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -59,7 +60,12 @@ type Config struct {
 	AllowPrivate bool                  // receivers may have private addresses
 	Log          *slog.Logger          // required
 	Metrics      prometheus.Registerer // required
+
+	pace pace // of tests; zero: that of the constants
 }
+
+// pace are the intervals that a test changes, so that it need not wait for those of the service.
+type pace struct{ call, follow, sweep, poll time.Duration }
 
 // Service keeps webhooks and delivers events to them.
 type Service struct {
@@ -77,17 +83,20 @@ type Service struct {
 
 // New returns a service that delivers nothing before Start. It panics if the registry has its metrics already.
 func New(cfg Config) (*Service, error) {
+	cfg.pace = pace{
+		call: cmp.Or(cfg.pace.call, callTimeout), follow: cmp.Or(cfg.pace.follow, followEvery), sweep: cmp.Or(cfg.pace.sweep, sweepEvery), poll: cmp.Or(cfg.pace.poll, pollEvery),
+	}
 	guard := &Guard{AllowPrivate: cfg.AllowPrivate}
-	s := &Service{cfg: cfg, sender: NewSender(guard), metrics: newMetrics(cfg.Metrics), queues: map[string]bool{}, cancel: func() {}}
+	s := &Service{cfg: cfg, sender: newSender(guard, cfg.pace.call), metrics: newMetrics(cfg.Metrics), queues: map[string]bool{}, cancel: func() {}}
 	workers := river.NewWorkers()
 	river.AddWorker(workers, &worker{pool: cfg.Pool, sender: s.sender, metrics: s.metrics})
 	never := []string{}
 	client, err := river.NewClient(riverpgxv5.New(cfg.Pool), &river.Config{
 		Queues:                      map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: 1, FetchPollInterval: time.Minute}}, // River wants one
 		Workers:                     workers,
-		JobTimeout:                  jobTimeout,
-		RescueStuckJobsAfter:        rescueAfter,
-		FetchPollInterval:           pollEvery,
+		JobTimeout:                  jobTimeout(cfg.pace.call),
+		RescueStuckJobsAfter:        jobTimeout(cfg.pace.call) + rescueSlack,
+		FetchPollInterval:           cfg.pace.poll,
 		FetchCooldown:               fetchPause,
 		CompletedJobRetentionPeriod: jobsKept,
 		CancelledJobRetentionPeriod: jobsKept,
@@ -144,7 +153,7 @@ func (s *Service) follow(ctx context.Context) {
 	measured, swept := time.Time{}, time.Time{}
 	for ctx.Err() == nil {
 		gone, err := s.followOnce(ctx)
-		if err == nil && (gone || again || time.Since(swept) >= sweepEvery) {
+		if err == nil && (gone || again || time.Since(swept) >= s.cfg.pace.sweep) {
 			swept, again = time.Now(), gone // again: the job queue notes a little later that a job has ended
 			err = s.sweep(ctx)
 		}
@@ -156,7 +165,7 @@ func (s *Service) follow(ctx context.Context) {
 			s.cfg.Log.Warn("webhooks are not followed", "error", err)
 		}
 		failing = err != nil
-		timer := time.NewTimer(followEvery)
+		timer := time.NewTimer(s.cfg.pace.follow)
 		select {
 		case <-timer.C:
 		case <-ctx.Done():

@@ -18,11 +18,9 @@ const (
 	// keepTrying is how long a delivery is tried.
 	keepTrying = 3 * 24 * time.Hour
 
-	// jobTimeout bounds a job: a call, and what is stored around it.
-	jobTimeout = callTimeout + 4*time.Second
-
-	// rescueAfter is when a job counts as that of a process that died. It is looked for every 30 s, so that it is tried again within a minute.
-	rescueAfter = jobTimeout + 3*time.Second
+	// rescueSlack is how long after its timeout a job counts as that of a process that died. It is looked for every 30 s, so that it is tried again within
+	// a minute.
+	rescueSlack = 3 * time.Second
 
 	// storeTimeout bounds a statement of a job.
 	storeTimeout = 3 * time.Second
@@ -46,6 +44,9 @@ func pauseAfter(attempts int) time.Duration {
 	d := all[min(max(attempts, 1), len(all))-1]
 	return d + rand.N(d/10)
 }
+
+// jobTimeout bounds a job: a call, and what is stored around it.
+func jobTimeout(call time.Duration) time.Duration { return call + 4*time.Second }
 
 // job is a delivery as River keeps it.
 type job struct {
@@ -84,7 +85,7 @@ type worker struct {
 }
 
 // Timeout implements river.Worker.
-func (w *worker) Timeout(*river.Job[job]) time.Duration { return jobTimeout }
+func (w *worker) Timeout(*river.Job[job]) time.Duration { return jobTimeout(w.sender.timeout) }
 
 // NextRetry implements river.Worker: for jobs that could not be carried out. Those whose receiver has failed are snoozed.
 func (w *worker) NextRetry(*river.Job[job]) time.Time { return time.Now().Add(faultPause) }
