@@ -115,8 +115,8 @@ func (c *Cache) Start() {
 	go c.publishLoop()
 }
 
-// Stop publishes the copies that wait and ends the publisher. It returns an error if it could not publish all of them within
-// ctx; the ledger has these balances, only their copies are lost. Later calls do nothing.
+// Stop publishes the copies that wait and ends the publisher. It returns an error if ctx ends before, or if Redis fails
+// lastTries times in a row; the ledger has these balances, only their copies are lost. Later calls do nothing.
 func (c *Cache) Stop(ctx context.Context) error {
 	var err error
 	c.once.Do(func() {
@@ -129,8 +129,7 @@ func (c *Cache) Stop(ctx context.Context) error {
 		}
 		close(c.stop)
 		<-c.ended // soon: a sync lasts twice syncFor and redisBudget
-		c.pending.add(c.shelf.take(pendingMax, nil))
-		if err = c.flush(ctx, time.Time{}); err != nil {
+		if err = c.flushLast(ctx); err != nil {
 			err = fmt.Errorf("publish the last %d balances: %w", c.pending.len()+c.shelf.len(), err)
 		}
 	})

@@ -15,9 +15,6 @@ import (
 	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
-// soon bounds the wait for what happens in the background.
-const soon = 10 * time.Second
-
 // startCache starts a cache on the Redis at url ("": local mode), like another instance of the service.
 func startCache(t *testing.T, url string, cfg Config) *Cache {
 	t.Helper()
@@ -28,7 +25,7 @@ func startCache(t *testing.T, url string, cfg Config) *Cache {
 	c := New(store, cfg)
 	c.Start()
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), soon)
+		ctx, cancel := context.WithTimeout(context.Background(), testenv.Patience)
 		defer cancel()
 		_ = c.Stop(ctx) // tests of Stop call it themselves
 	})
@@ -43,7 +40,7 @@ func storeAt(t *testing.T, url string) *redisstore.Store {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), soon)
+		ctx, cancel := context.WithTimeout(context.Background(), testenv.Patience)
 		defer cancel()
 		_ = errors.Join(store.Stop(ctx), store.Close())
 	})
@@ -72,22 +69,6 @@ func (c *Cache) readTexts(t *testing.T, reads *redisstore.Reads) []string {
 	return reads.Values
 }
 
-// eventually polls until done returns true.
-func eventually(t testing.TB, what string, done func() bool) {
-	t.Helper()
-	deadline := time.NewTimer(soon)
-	defer deadline.Stop()
-	tick := time.NewTicker(2 * time.Millisecond)
-	defer tick.Stop()
-	for !done() {
-		select {
-		case <-tick.C:
-		case <-deadline.C:
-			t.Fatalf("not within %s: %s", soon, what)
-		}
-	}
-}
-
 // seenSeq returns the seq of the newest copy that c knows, -1 if Redis has none. It asks about the balance, as a check does.
 func (c *Cache) seenSeq(t *testing.T, key ledger.BalanceKey) int64 {
 	texts := c.readTexts(t, c.Reads([]ledger.BalanceKey{key}, nil))
@@ -100,23 +81,23 @@ func (c *Cache) seenSeq(t *testing.T, key ledger.BalanceKey) int64 {
 // learns waits until commits of c know that checks ask about a balance.
 func (c *Cache) learns(t *testing.T, key ledger.BalanceKey) {
 	t.Helper()
-	eventually(t, "the instance learns of the announcement", func() bool {
+	testenv.Eventually(t, func() bool {
 		c.interest.mu.Lock()
 		defer c.interest.mu.Unlock()
 		c.interest.news = true // as if it had committed
 		return c.interest.isWanted(idOf(key), time.Now())
-	})
+	}, "the instance learns of the announcement")
 }
 
 // watch asks about a balance as a check of c does, until its copies are confirmed.
 func (c *Cache) watch(t *testing.T, key ledger.BalanceKey) {
 	t.Helper()
 	c.Reads([]ledger.BalanceKey{key}, nil)
-	eventually(t, "the balance is announced", func() bool {
+	testenv.Eventually(t, func() bool {
 		c.interest.mu.Lock()
 		defer c.interest.mu.Unlock()
 		return c.interest.asked[idOf(key)].covers(time.Now().UnixMicro(), c.interest.since(time.Now()))
-	})
+	}, "the balance is announced")
 }
 
 func TestPublish_ReachesOtherInstances(t *testing.T) {
@@ -126,7 +107,7 @@ func TestPublish_ReachesOtherInstances(t *testing.T) {
 	b.watch(t, keyOf(copyOf("acme", 0, time.Now())))
 	want := *copyOf("acme", 7, time.Now().UTC().Truncate(time.Microsecond))
 	a.Publish([]ledger.BalanceCopy{want})
-	eventually(t, "the copy is seen", func() bool { return b.seenSeq(t, keyOf(&want)) == 7 })
+	testenv.Eventually(t, func() bool { return b.seenSeq(t, keyOf(&want)) == 7 }, "the copy is seen")
 	got, fromRedis := b.readOne(t, keyOf(&want))
 	if *got.Copy != want || !fromRedis || !b.fresh(got) {
 		t.Errorf("got %+v, from redis %v; want %+v from redis, fresh", *got.Copy, fromRedis, want)
@@ -140,7 +121,7 @@ func TestPublish_OlderCopy_DoesNotReplaceNewer(t *testing.T) {
 	now := time.Now()
 	key := keyOf(copyOf("acme", 0, now))
 	a.Publish([]ledger.BalanceCopy{*copyOf("acme", 10, now)})
-	eventually(t, "10 is seen", func() bool { return b.seenSeq(t, key) == 10 })
+	testenv.Eventually(t, func() bool { return b.seenSeq(t, key) == 10 }, "10 is seen")
 
 	// Another instance publishes 9 after 10. Its Stop returns when Redis has answered.
 	late := startCache(t, url, Config{})
@@ -239,7 +220,7 @@ func TestCache_RedisKilledAndBack(t *testing.T) {
 	now := time.Now()
 	key := keyOf(copyOf("acme", 0, now))
 	a.Publish([]ledger.BalanceCopy{*copyOf("acme", 1, now)})
-	eventually(t, "the first copy is seen", func() bool { return b.seenSeq(t, key) == 1 })
+	testenv.Eventually(t, func() bool { return b.seenSeq(t, key) == 1 }, "the first copy is seen")
 	a.learns(t, key)
 
 	server.Kill()
@@ -251,12 +232,12 @@ func TestCache_RedisKilledAndBack(t *testing.T) {
 	if a.fresh(got) {
 		t.Error("a copy that may be older than another instance's is used as fresh")
 	}
-	eventually(t, "a flush fails, and the copy waits", func() bool {
+	testenv.Eventually(t, func() bool {
 		return testutil.ToFloat64(a.metrics.publishErrors) > 0 && a.pending.len() == 1
-	})
+	}, "a flush fails, and the copy waits")
 
 	server.Start() // empty
-	eventually(t, "the copy published during the outage is seen", func() bool { return b.seenSeq(t, key) == 2 })
+	testenv.Eventually(t, func() bool { return b.seenSeq(t, key) == 2 }, "the copy published during the outage is seen")
 }
 
 func TestStop_PublishesWaitingCopies(t *testing.T) {
@@ -288,9 +269,7 @@ func TestStop_RedisAway_ReturnsError(t *testing.T) {
 	c := startCache(t, server.URL, Config{})
 	server.Kill()
 	c.Publish([]ledger.BalanceCopy{*copyOf("acme", 1, time.Now())})
-	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-	defer cancel()
-	if err := c.Stop(ctx); err == nil {
+	if err := c.Stop(t.Context()); err == nil {
 		t.Error("Stop returned no error, but the copy is not published")
 	}
 }
@@ -330,7 +309,7 @@ func TestPublish_RefusedCopy_IsNotSentAgain(t *testing.T) {
 	bad := copyOf("acme", 1, time.Now())
 	bad.Seq = -1 // the script rejects it
 	c.Publish([]ledger.BalanceCopy{*bad})
-	eventually(t, "the refused copy is counted", func() bool { return testutil.ToFloat64(c.metrics.refused) == 1 })
+	testenv.Eventually(t, func() bool { return testutil.ToFloat64(c.metrics.refused) == 1 }, "the refused copy is counted")
 	if failed := testutil.ToFloat64(c.metrics.publishErrors); c.pending.len() != 0 || failed != 0 {
 		t.Errorf("%d copies wait, %v flushes failed; want 0 and 0", c.pending.len(), failed)
 	}

@@ -83,7 +83,7 @@
 //
 // # Failure
 //
-// While Redis is away the newest copy of each balance waits, up to pendingMax of them. The publisher tries again every
-// awayFor. On a cluster the copies of a master that is away wait by themselves, and those of the others are not late. A slot that moves
-// delays none. Nothing is lost but freshness: the ledger has the balances.
+// While Redis is away the newest copy of each balance waits, up to pendingMax of them. The publisher tries again, after pauses that
+// double up to awayFor. A copy that Redis may have got is sent again: that changes nothing. On a cluster the copies of a master that
+// is away wait by themselves, and those of the others are not late. A slot that moves delays none. Nothing is lost but freshness: the ledger has the balances.
 package balances

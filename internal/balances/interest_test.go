@@ -214,7 +214,7 @@ func TestPublish_NobodyAsks_NothingReachesRedis(t *testing.T) {
 	a.learns(t, keyOf(warm))
 	unread, read := copyOf("unread", 5, time.Now()), copyOf("warm", 2, time.Now())
 	a.Publish([]ledger.BalanceCopy{*unread, *read})
-	eventually(t, "the balance that is asked about arrives", func() bool { return b.seenSeq(t, keyOf(read)) == 2 })
+	testenv.Eventually(t, func() bool { return b.seenSeq(t, keyOf(read)) == 2 }, "the balance that is asked about arrives")
 	names := []string{redisKey(keyOf(unread))}
 	if texts, err := b.redis.store.ReadAll(t.Context(), names); err != nil || texts[0] != "" {
 		t.Errorf("redis has %q of a balance that nobody asks about (%v)", texts, err)
@@ -224,7 +224,7 @@ func TestPublish_NobodyAsks_NothingReachesRedis(t *testing.T) {
 	if got, _ := b.readOne(t, keyOf(unread)); got.Confirmed {
 		t.Errorf("the first check relies on %+v", got.Copy)
 	}
-	eventually(t, "what was passed over arrives", func() bool { return b.seenSeq(t, keyOf(unread)) == 5 })
+	testenv.Eventually(t, func() bool { return b.seenSeq(t, keyOf(unread)) == 5 }, "what was passed over arrives")
 }
 
 // An old copy is in Redis from a time when somebody asked. Debits that nobody asked about came after it.
@@ -234,10 +234,10 @@ func TestLookup_CopyFromBeforeTheQuestion_IsNotConfirmed(t *testing.T) {
 	a, b := startCache(t, url, Config{}), startCache(t, url, Config{})
 	old := copyOf("acme", 3, time.Now().Add(-10*time.Second))
 	a.Publish([]ledger.BalanceCopy{*old}) // a is blind
-	eventually(t, "the copy is in redis", func() bool {
+	testenv.Eventually(t, func() bool {
 		texts, err := b.redis.store.ReadAll(t.Context(), []string{redisKey(keyOf(old))})
 		return err == nil && texts[0] != ""
-	})
+	}, "the copy is in redis")
 	b.watch(t, keyOf(old))
 	if got, fromRedis := b.readOne(t, keyOf(old)); got.Confirmed || !fromRedis || got.Copy == nil {
 		t.Errorf("got %+v, from redis %v; want the old copy, unconfirmed", got, fromRedis)

@@ -21,18 +21,18 @@ import (
 // copies were packed.
 // Not parallel: it measures the heap.
 func TestCache_ABalanceInUse_TakesAtMost360Bytes(t *testing.T) {
-	const n, atOnce, most = 20_000, 500, 360
+	const n, atOnce, most = 10_000, 500, 360
 	c := startCache(t, testenv.RedisURL(t), Config{LocalMax: n})
 	key := func(i int) ledger.BalanceKey { // texts of its own, as from a request
 		return ledger.BalanceKey{Tenant: fmt.Sprintf("tenant-%08d", i), Meter: fmt.Sprint("api_calls", i%3)}
 	}
-	eventually(t, "copies are held", func() bool { // and connections and scripts are there
+	testenv.Eventually(t, func() bool { // and connections and scripts are there
 		c.Publish([]ledger.BalanceCopy{*copyOf(key(0).Tenant, 1, time.Now())})
 		first := []ledger.BalanceKey{{Tenant: key(0).Tenant, Meter: "m"}}
 		c.check(t, first[0])
 		_, held := c.Held(nil, first, nil)
 		return held
-	})
+	}, "copies are held")
 	before := heap()
 	for i := 0; i < n; i += atOnce {
 		commit := make([]ledger.BalanceCopy, atOnce)
@@ -53,11 +53,11 @@ func TestCache_ABalanceInUse_TakesAtMost360Bytes(t *testing.T) {
 			})
 		}
 		checks.Wait()
-		eventually(t, "all is announced and published, and nothing passed over", func() bool {
+		testenv.Eventually(t, func() bool {
 			c.interest.mu.Lock()
 			defer c.interest.mu.Unlock()
 			return len(c.interest.queue)+len(c.interest.passed[0])+len(c.interest.passed[1])+c.pending.len() == 0
-		})
+		}, "all is announced and published, and nothing passed over")
 	}
 	each := float64(heap()-before) / n
 	if t.Logf("%.0f bytes", each); each > most {
@@ -69,10 +69,10 @@ func TestCache_ABalanceInUse_TakesAtMost360Bytes(t *testing.T) {
 // TestCopy_InRedis_TakesAtMost240Bytes, everything included, for a balance of a tenant and a usual meter.
 func TestCopy_InRedis_TakesAtMost240Bytes(t *testing.T) {
 	if testing.Short() {
-		t.Skip("fills a Redis with 50,000 keys")
+		t.Skip("fills a Redis with 12,500 keys")
 	}
 	const atOnce, most = 4 * redisCallMax, 240
-	n := 50_000
+	n := 12_500
 	if text := os.Getenv("QUOTASVC_REDIS_MEMORY_TENANTS"); text != "" {
 		var err error
 		if n, err = strconv.Atoi(text); err != nil || n < 1000 || n > 100_000_000 {
@@ -81,7 +81,8 @@ func TestCopy_InRedis_TakesAtMost240Bytes(t *testing.T) {
 	}
 	server := testenv.RedisPrivate(t)
 	options, ctx := server.Options(), t.Context()
-	options.DialTimeout, options.ReadTimeout, options.WriteTimeout, options.PoolTimeout = soon, soon, soon, soon // the machine may be busy
+	const patience = testenv.Patience
+	options.DialTimeout, options.ReadTimeout, options.WriteTimeout, options.PoolTimeout = patience, patience, patience, patience
 	client := redis.NewClient(options)
 	store := redisstore.New(client, redisstore.Config{})
 	t.Cleanup(func() { _ = store.Stop(context.WithoutCancel(ctx)); _ = client.Close() })
@@ -104,14 +105,15 @@ func TestCopy_InRedis_TakesAtMost240Bytes(t *testing.T) {
 	fill(atOnce, atOnce+n)
 	took := time.Since(began)
 	measure := func() float64 { return float64(redisMemory(t, client)-before) / float64(n) }
-	each := measure()
-	for deadline := time.Now().Add(soon / 2); each > most && time.Now().Before(deadline); each = measure() {
-		time.Sleep(time.Millisecond) // Redis moves a table that has grown little by little
-	}
+	each := 0.0
+	testenv.Eventually(t, func() bool { // Redis moves a table that has grown little by little
+		each = measure()
+		return each <= most
+	}, "at most ", most, " bytes a copy")
 	encoding := client.ObjectEncoding(ctx, client.RandomKey(ctx).Val()).Val()
 	t.Logf("| %-40s | %8d | %5.1f bytes | %-8s | %7.1f s | %8.0f/s |", "copy of a balance", n, each, encoding, took.Seconds(), float64(n)/took.Seconds())
-	if each > most || each < 100 {
-		t.Errorf("%.1f bytes a copy, at most %d", each, most)
+	if each < 100 {
+		t.Errorf("%.1f bytes a copy prove nothing", each)
 	}
 }
 

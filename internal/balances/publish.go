@@ -20,8 +20,13 @@ const (
 	// than blindAfter.
 	syncFor = 100 * time.Millisecond
 
-	// awayFor is the pause after a flush that failed.
+	// awayFor is the longest pause after a flush that failed. Each failure doubles the pause, from publishGap on: one late
+	// reply is no outage.
 	awayFor = 500 * time.Millisecond
+
+	// lastTries is how often in a row Redis may fail while a cache stops. One that is slow takes all copies; one that hangs
+	// delays a stop by about a second.
+	lastTries = 10
 )
 
 // publishLoop is the publisher's goroutine. It ends after close(c.stop).
@@ -31,6 +36,7 @@ func (c *Cache) publishLoop() {
 	defer pause.Stop()
 	learn := time.NewTicker(learnEvery)
 	defer learn.Stop()
+	gap := publishGap
 	for {
 		select {
 		case <-c.stop:
@@ -38,10 +44,11 @@ func (c *Cache) publishLoop() {
 		case <-c.wake:
 		case <-learn.C:
 		}
-		gap := publishGap
 		if err := c.sync(); err != nil {
-			gap = awayFor
+			gap = min(2*gap, awayFor)
 			c.wakePublisher() // some copies still wait
+		} else {
+			gap = publishGap
 		}
 		pause.Reset(gap)
 		select {
@@ -128,6 +135,26 @@ func (c *Cache) flush(ctx context.Context, until time.Time) error {
 			if until.IsZero() {
 				last = err
 			}
+		}
+	}
+}
+
+// flushLast publishes what waits, and tries again while Redis fails.
+func (c *Cache) flushLast(ctx context.Context) error {
+	for tries := 1; ; tries++ {
+		c.pending.add(c.shelf.take(pendingMax, nil))
+		waited := c.pending.len()
+		err := c.flush(ctx, time.Time{})
+		if err == nil || ctx.Err() != nil || tries == lastTries {
+			return err
+		}
+		if c.pending.len()+c.shelf.len() < waited {
+			tries = 0
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(publishGap):
 		}
 	}
 }
