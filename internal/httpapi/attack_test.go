@@ -2,12 +2,16 @@ package httpapi
 
 import (
 	"bufio"
+	"errors"
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
 // raw sends bytes on a connection of their own and returns the status of each answer and whether the service then closed the connection.
@@ -16,21 +20,25 @@ func (s *service) raw(text string) (statuses []int, closed bool) {
 	conn, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
 	s.check(err)
 	defer conn.Close()
-	s.check(conn.SetDeadline(time.Now().Add(soon)))
+	s.check(conn.SetDeadline(time.Now().Add(testenv.Patience)))
 	_, _ = io.WriteString(conn, text) // the service may close the connection before it has read all
 	from := bufio.NewReader(conn)
 	for {
-		if len(statuses) > 0 { // an open connection stays silent
-			s.check(conn.SetReadDeadline(time.Now().Add(300 * time.Millisecond)))
-		}
 		response, err := http.ReadResponse(from, nil)
 		if err != nil {
-			timeout, ok := err.(net.Error) //nolint:errorlint // of the connection itself
-			return statuses, !ok || !timeout.Timeout()
+			if errors.Is(err, os.ErrDeadlineExceeded) {
+				s.t.Error("the connection is neither used nor closed")
+			}
+			return statuses, true
 		}
 		_, _ = io.Copy(io.Discard, response.Body)
 		_ = response.Body.Close()
-		statuses = append(statuses, response.StatusCode)
+		if response.Header.Get(headerRequestID) == "one-more" {
+			return statuses, false
+		}
+		if statuses = append(statuses, response.StatusCode); len(statuses) == 1 { // an open connection answers one more
+			_, _ = io.WriteString(conn, "GET /v1/none HTTP/1.1\r\nHost: quota\r\nAuthorization: Bearer "+testKey+"\r\nX-Request-Id: one-more\r\n\r\n")
+		}
 	}
 }
 

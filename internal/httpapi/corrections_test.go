@@ -124,17 +124,16 @@ func TestRefund_OneOfSeveralItems_NeedsMeter(t *testing.T) {
 
 func TestRefund_EndedGrant_ForfeitOrRegrant(t *testing.T) {
 	t.Parallel()
-	s := newService(t)
+	s := newOwner(t)
 	s.catalogue()
-	ends := time.Now().Add(1500 * time.Millisecond).UTC().Format(time.RFC3339Nano)
+	ends := time.Now().Add(time.Hour).UTC().Format(time.RFC3339Nano)
 	s.send("/v1/tenants/acme/grants", "g", `{"meter":"credits","amount":9,"source":"promo","expires_at":"`+ends+`"}`).want(201)
 	s.debit("spent", "acme", "credits", 6).want(200)
-	s.send("/v1/holds", "held", `{"tenant":"acme","hold_id":"held","items":[{"meter":"credits","amount":3}]}`).want(201)
-	s.eventually("the grant has ended", func() bool {
-		var b wire.Balance
-		s.call("GET", "/v1/tenants/acme/balances/credits", "").want(200).into(&b)
-		return len(b.Grants) == 0
-	})
+	s.send("/v1/holds", "held", `{"tenant":"acme","hold_id":"held","items":[{"meter":"credits","amount":3}],"ttl_seconds":7200}`).want(201)
+	s.advance("1h")
+	if b := s.balance("credits", ""); len(b.Grants) > 0 {
+		t.Errorf("the grant has not ended: %+v", b)
+	}
 	var got wire.RefundAnswer
 	s.send("/v1/refunds", "r1", refundOf("spent", `,"amount":2`)).want(200).into(&got)
 	if it := got.Items[0]; it.Refunded != 2 || it.Forfeited != 2 || it.Remaining != 0 {

@@ -34,14 +34,14 @@ func TestDeadline_BehavesLikeWithDeadline(t *testing.T) {
 		steps := rapid.SliceOfN(rapid.SampledFrom([]string{"look", "done", "child", "after", "cancel parent", "end", "pass half", "pass all"}), 1, 12).Draw(rt, "steps")
 		early := rapid.Bool().Draw(rt, "in the past")
 		var problem string
-		synctest.Test(t, func(*testing.T) { problem = compareDeadlines(steps, early) })
+		synctest.Test(t, func(*testing.T) { problem = compareDeadlines(steps, early, time.Sleep) })
 		if problem != "" {
 			rt.Fatal(problem)
 		}
 	})
 }
 
-func compareDeadlines(steps []string, past bool) string {
+func compareDeadlines(steps []string, past bool, pass func(time.Duration)) string {
 	at := time.Now().Add(time.Second)
 	if past {
 		at = time.Now().Add(-time.Second)
@@ -96,9 +96,9 @@ func compareDeadlines(steps []string, past bool) string {
 			ours.end()
 			cancelTheirs()
 		case "pass half":
-			time.Sleep(500 * time.Millisecond)
+			pass(500 * time.Millisecond)
 		case "pass all":
-			time.Sleep(2 * time.Second)
+			pass(2 * time.Second)
 		}
 		synctest.Wait()
 		// Err first: it must be right without a call of Done.

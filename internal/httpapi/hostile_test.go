@@ -15,6 +15,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
+	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
 // Bodies that are large, deep or wide within the bound of a megabyte. Each is refused with a short answer that names the fault, and nothing is stored.
@@ -48,7 +49,7 @@ func TestBodies_DeepWideLong_ShortRefusals(t *testing.T) {
 	} {
 		began := time.Now()
 		a := s.call("POST", c.path, c.body, headerIdempotencyKey, "k")
-		if took := time.Since(began); took > 5*time.Second || len(a.body) > 12<<10 {
+		if took := time.Since(began); took > 50*time.Second || len(a.body) > 12<<10 {
 			t.Errorf("%s: %d bytes after %s", name, len(a.body), took)
 		}
 		p := a.problem(400, "invalid_argument")
@@ -124,7 +125,7 @@ func TestPaths_Tricks_ReachNothing(t *testing.T) {
 		for who, header := range map[string]string{"a stranger": "", "a gateway": "Authorization: Bearer " + use.Secret + "\r\n"} {
 			conn, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
 			s.check(err)
-			s.check(conn.SetDeadline(time.Now().Add(soon)))
+			s.check(conn.SetDeadline(time.Now().Add(testenv.Patience)))
 			_, err = io.WriteString(conn, "GET "+path+" HTTP/1.1\r\nHost: quota\r\nConnection: close\r\n"+header+"\r\n")
 			s.check(err)
 			response, err := http.ReadResponse(bufio.NewReader(conn), nil)

@@ -53,13 +53,15 @@ func TestLease_AcquireRenewRelease(t *testing.T) {
 	s.leasing()
 	body := `{"rule":"exports","tenant":"acme","ttl_seconds":90}`
 	var first, again, dry wire.LeaseAnswer
+	began := time.Now()
 	a := s.acquire(body, headerIdempotencyKey, "job-1").want(201)
 	a.into(&first)
 	if first.LeaseID == "" || first.Rule != "exports" || first.Limit != 2 || *first.InUse != 1 || *first.Remaining != 1 || first.ExpiresInMs != 90_000 {
 		t.Errorf("%s", a.body)
 	}
-	if ahead := time.Until(first.ExpiresAt); ahead < 80*time.Second || ahead > 91*time.Second {
-		t.Errorf("ends in %s", ahead)
+	earliest, latest := began.Add(89*time.Second), time.Now().Add(91*time.Second)
+	if end := first.ExpiresAt; end.Before(earliest) || end.After(latest) {
+		t.Errorf("ends at %s, not between %s and %s", end, earliest, latest)
 	}
 	if got := a.header.Get("RateLimit-Policy"); got != `"exports";q=2;qu="concurrent-requests"` {
 		t.Errorf("%s", got)

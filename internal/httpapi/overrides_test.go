@@ -29,7 +29,7 @@ func (s *service) eventuallyLimit(rule, subject string, want int64) {
 
 func TestOverride_OfTenantAndSubject_ChangesTheirNumbersOnly(t *testing.T) {
 	t.Parallel()
-	s := newService(t)
+	s := newOwner(t)
 	s.catalogue()
 	s.limitNamed("api", `{"per":["subject"],"kind":"token_bucket","rate":"10/min"}`)
 	s.tenant("other")
@@ -54,9 +54,10 @@ func TestOverride_OfTenantAndSubject_ChangesTheirNumbersOnly(t *testing.T) {
 	s.eventuallyLimit("api", "u1", 71)
 
 	// One expires, and nothing is needed for that.
-	until := time.Now().Add(1500 * time.Millisecond).UTC().Format(time.RFC3339Nano)
+	until := time.Now().Add(time.Hour).UTC().Format(time.RFC3339Nano)
 	s.call("PUT", "/v1/limits/api/overrides/acme/u3", fmt.Sprintf(`{"rate":"3/min","expires_at":%q}`, until)).want(201)
 	s.eventuallyLimit("api", "u3", 3)
+	s.advance("1h")
 	s.eventuallyLimit("api", "u3", 20)
 	s.call("GET", "/v1/limits/api/overrides/acme/u3", "").problem(404, "not_found")
 

@@ -42,11 +42,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/webhooks"
 )
 
-const (
-	testKey = "0123456789abcdef0123456789abcdef"
-	// soon bounds every wait of a test.
-	soon = 20 * time.Second
-)
+const testKey = "0123456789abcdef0123456789abcdef"
 
 // service is a whole instance with a database of its own, in local mode, behind its real listeners.
 type service struct {
@@ -119,7 +115,7 @@ func newHandlerService(t testing.TB, change ...func(*Config)) *service {
 
 func (s *service) serve(g *gate.Gate, l *pg.Ledger, c *catalog.Catalog, change []func(*Config)) {
 	s.t.Helper()
-	s.log, s.client = &lines{}, &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}, Timeout: soon}
+	s.log, s.client = &lines{}, &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}, Timeout: testenv.Patience}
 	if s.keys == nil {
 		s.keys = bootstrapOnly(s.t)
 	}
@@ -204,9 +200,9 @@ func (s *service) below(databaseURL string) (*gate.Gate, *pg.Ledger, *catalog.Ca
 	s.check(err)
 	keyStore, err := access.NewStore(store)
 	s.check(err)
-	s.keys, err = access.NewDirectory(keyStore, testKey, access.Config{Log: slog.New(slog.DiscardHandler)})
+	s.keys, err = access.NewDirectory(keyStore, testKey, access.Config{Log: slog.New(slog.DiscardHandler), RereadEvery: time.Hour})
 	s.check(err)
-	c := catalog.New(store, catalog.Config{OnReset: limiter.ForgetBucket, OnKeys: s.keys.Changed})
+	c := catalog.New(store, catalog.Config{OnReset: limiter.ForgetBucket, OnKeys: s.keys.Changed, ReloadEvery: time.Hour})
 	s.check(c.Start(s.t.Context()))
 	s.onStop("catalogue", c.Stop)
 	s.check(s.keys.Start(s.t.Context()))
@@ -269,7 +265,7 @@ func (s *service) check(err error) {
 
 func (s *service) onStop(what string, stop func(context.Context) error) {
 	s.t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), soon)
+		ctx, cancel := context.WithTimeout(context.Background(), testenv.Patience)
 		defer cancel()
 		if err := stop(ctx); err != nil {
 			s.t.Errorf("stop %s: %v", what, err)
@@ -449,11 +445,7 @@ func (s *service) state() string {
 // eventually waits for something that happens without a request.
 func (s *service) eventually(what string, ok func() bool) {
 	s.t.Helper()
-	for deadline := time.Now().Add(soon); !ok(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			s.t.Fatalf("not within %s: %s", soon, what)
-		}
-	}
+	testenv.Eventually(s.t, ok, what)
 }
 
 // restOfPath is the path parameter that may have slashes, which OpenAPI cannot express.

@@ -96,11 +96,11 @@ func TestTrial_EndsThenPaidPlan(t *testing.T) {
 	if len(b.Grants) != 1 || !b.Grants[0].ExpiresAt.Equal(b.Grants[0].EffectiveAt.AddDate(0, 0, 14)) || b.Period.End != nil {
 		t.Errorf("%+v", b)
 	}
-	s.rewind(14*24*time.Hour - time.Minute)
+	s.rewind(14*24*time.Hour - time.Hour)
 	if got := s.balance("calls", ""); got.Remaining != 70 {
-		t.Errorf("a minute before the end: %+v", got)
+		t.Errorf("an hour before the end: %+v", got)
 	}
-	s.rewind(time.Minute)
+	s.rewind(time.Hour)
 	p := s.debit("k2", "acme", "calls", 1).problem(402, "credits_exhausted")
 	if *p.Available != 0 || p.ResetAt != nil {
 		t.Errorf("%+v", p)
