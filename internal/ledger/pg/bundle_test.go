@@ -69,7 +69,7 @@ func openLedger(t testing.TB, url string, change ...func(*Config)) *Ledger {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), testenv.Patience)
 		defer cancel()
 		if err := l.Stop(ctx); err != nil {
 			t.Errorf("stop ledger: %v", err)
@@ -229,7 +229,7 @@ func openVerifierOn(t testing.TB, url string, target namedsql.Target) *verifier.
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), testenv.Patience)
 		defer cancel()
 		if err := v.Stop(ctx); err != nil {
 			t.Errorf("stop verifier: %v", err)

@@ -358,7 +358,7 @@ func (b *citusBundle) underLoad(t *testing.T, name string, watch map[string]bool
 }
 
 func (b *citusBundle) untilServed(t *testing.T, l *citusLoad, tenant, key string, watched bool) {
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); {
+	for end := time.Now().Add(testenv.Patience); time.Now().Before(end); {
 		began := time.Now()
 		_, err := Do(t.Context(), b.Ledger, debitOf(tenant, key, 1))
 		took := time.Since(began)
@@ -382,7 +382,7 @@ func (b *citusBundle) untilServed(t *testing.T, l *citusLoad, tenant, key string
 			return
 		}
 	}
-	t.Errorf("%s %s was not served for a minute", tenant, key)
+	t.Errorf("%s %s was not served in %s", tenant, key, testenv.Patience)
 }
 
 func waitFor(t *testing.T, served func() int64, more int64) {

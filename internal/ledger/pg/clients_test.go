@@ -14,10 +14,8 @@ import (
 
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/ledger/model"
+	"github.com/quotasvc/quotasvc/internal/testenv"
 )
-
-// patience bounds how long a client retries one request.
-const patience = 60 * time.Second
 
 // question is a request or read of one client. It goes to member first, and is repeated at both members until it is answered.
 type question struct {
@@ -188,7 +186,7 @@ func (s *life) atOnce(all []*question, together bool) error {
 
 // pursue repeats a question until it is answered, as a client with a key does.
 func (s *life) pursue(q *question) {
-	deadline := time.Now().Add(patience)
+	deadline := time.Now().Add(testenv.Patience)
 	for try := q.first; ; try++ {
 		stamp := s.stamps.Add(1)
 		if q.asked == 0 {
@@ -199,10 +197,10 @@ func (s *life) pursue(q *question) {
 			return
 		}
 		if time.Now().After(deadline) {
-			q.answers = append(q.answers, told{err: fmt.Errorf("not answered within %s: %w", patience, q.why(got, answered))})
+			q.answers = append(q.answers, told{err: fmt.Errorf("not answered within %s: %w", testenv.Patience, q.why(got, answered))})
 			return
 		}
-		time.Sleep(time.Duration(1+rand.IntN(10)) * time.Millisecond) // back off, as a client should
+		backOff()
 	}
 }
 
@@ -314,7 +312,7 @@ func persist[V any](s *life, first int, read func(*Ledger) (V, error)) (V, error
 		err  error
 	}
 	defer s.late.Wait()
-	deadline := time.Now().Add(patience)
+	deadline := time.Now().Add(testenv.Patience)
 	for try := first; ; try++ {
 		got, answered := ask(s.fleet, &s.late, try, func(l *Ledger) outcome {
 			v, err := read(l)
@@ -326,11 +324,14 @@ func persist[V any](s *life, first int, read func(*Ledger) (V, error)) (V, error
 			return got.read, got.err
 		case time.Now().After(deadline):
 			var none V
-			return none, fmt.Errorf("not read within %s", patience)
+			return none, fmt.Errorf("not read within %s", testenv.Patience)
 		}
-		time.Sleep(time.Millisecond)
+		backOff()
 	}
 }
+
+// backOff waits before a repeat, as a client should.
+func backOff() { time.Sleep(time.Duration(1+rand.IntN(10)) * time.Millisecond) }
 
 // compare reads every balance from one instance and keeps the models that agree. It returns an error when none does.
 func (s *life) compare(reader int) error {

@@ -151,7 +151,7 @@ func (l *Ledger) shareLanes() {
 	l.inUse.Store(int32(n))
 }
 
-// submit sends a group of calls of one lane through it, and waits where their balances are locked. It returns within refusalMax, and when ctx's
+// submit sends a group of calls of one lane through it, and waits where their balances are locked. It returns within answerWithin, and when ctx's
 // deadline comes, if that is earlier. After an
 // error the calls carry no answer and must not be read: the lane may still be working on them.
 func (l *Ledger) submit(ctx context.Context, ln int, calls []*ledger.Call) error {
@@ -160,7 +160,7 @@ func (l *Ledger) submit(ctx context.Context, ln int, calls []*ledger.Call) error
 	}
 	askedBy(trail.From(ctx), calls)
 	now := time.Now()
-	by := now.Add(refusalMax)
+	by := now.Add(l.answerWithin)
 	// A request that has waited elsewhere has less time left. Its batch ends with it: this happens only while PostgreSQL hangs.
 	if end, ok := ctx.Deadline(); ok && end.Before(by) {
 		by = end

@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
 // fleet is two instances of the ledger on one database, each behind a proxy. While it is disturbed, answers to COMMIT are lost,
@@ -23,6 +24,7 @@ type fleet struct {
 	mu      sync.Mutex
 	members [2]*member
 	running sync.WaitGroup // stops of killed members
+	asked   chan struct{}  // a value for each call of ask, as long as somebody counts them
 	counts  struct{ kills, cuts, lost, clocks int64 }
 }
 
@@ -34,13 +36,16 @@ type member struct {
 	wrong  *atomic.Int64 // its own clock minus PostgreSQL's, in nanoseconds
 }
 
+// asksPerFault is after how many calls of ask there is a fault, on average: a program of five rounds has about a hundred calls.
+const asksPerFault = 6
+
 // wrongs are errors of an instance's clock with which PostgreSQL's clock decides: small ones, and any that is ahead, for then PostgreSQL's is the
 // earlier. So the models know the instant of every decision.
 var wrongs = []time.Duration{0, 0, -25 * time.Second, 25 * time.Second, time.Minute, 240 * time.Hour, 400 * 24 * time.Hour}
 
 func startFleet(t *testing.T, url string) *fleet {
 	t.Helper()
-	f := &fleet{url: url}
+	f := &fleet{url: url, asked: make(chan struct{}, 100)}
 	for i := range f.members {
 		m, err := f.open()
 		if err != nil {
@@ -59,11 +64,9 @@ func startFleet(t *testing.T, url string) *fleet {
 	return f
 }
 
-// openTries bounds the attempts to start an instance: on a busy machine PostgreSQL may not answer in time.
-const openTries = 5
-
+// open starts an instance. On a busy machine PostgreSQL may not answer in time.
 func (f *fleet) open() (m *member, err error) {
-	for range openTries {
+	for begun := time.Now(); time.Since(begun) < testenv.Patience; {
 		if m, err = f.tryOpen(); ledger.CodeOf(err) != ledger.CodeUnavailable {
 			break
 		}
@@ -93,7 +96,7 @@ func (f *fleet) tryOpen() (*member, error) {
 }
 
 func (m *member) stop() error {
-	ctx, cancel := context.WithTimeout(context.Background(), 2*refusalMax)
+	ctx, cancel := context.WithTimeout(context.Background(), testenv.Patience)
 	defer cancel()
 	err := m.Stop(ctx)
 	m.proxy.close()
@@ -108,6 +111,10 @@ func (f *fleet) member(n int) *member {
 
 // ask calls do on member n. answered is false when the member was killed before do returned. do may then still run; late waits for it.
 func ask[V any](f *fleet, late *sync.WaitGroup, n int, do func(*Ledger) V) (answer V, answered bool) {
+	select {
+	case f.asked <- struct{}{}:
+	default:
+	}
 	m := f.member(n)
 	told := make(chan V, 1)
 	late.Go(func() { told <- do(m.Ledger) })
@@ -141,17 +148,19 @@ func (f *fleet) kill(n int) error {
 	return nil
 }
 
-// disturb causes faults until stop is called. stop returns an error when a new instance could not start.
+// disturb causes faults until stop is called, one after some calls of ask each. stop returns an error when a new instance could not start.
 func (f *fleet) disturb() (stop func() error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() {
 		for {
-			select {
-			case <-time.After(time.Duration(20+rand.IntN(150)) * time.Millisecond):
-			case <-ctx.Done():
-				ended <- nil
-				return
+			for range asksPerFault/2 + rand.IntN(asksPerFault) {
+				select {
+				case <-f.asked:
+				case <-ctx.Done():
+					ended <- nil
+					return
+				}
 			}
 			n := rand.IntN(len(f.members))
 			switch rand.IntN(9) {

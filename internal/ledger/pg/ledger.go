@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
@@ -82,6 +83,8 @@ type Ledger struct {
 	metrics *metrics
 	hints   *hints.Hints
 
+	answerWithin time.Duration // refusalMax; longer where a test keeps callers waiting
+
 	need atomic.Int32 // how likely the next batch needs grants or terms of its balances, 0..needMax
 
 	clock *clock.Clock
@@ -104,7 +107,10 @@ func Open(ctx context.Context, cfg Config) (*Ledger, error) {
 	if cfg.Lanes < 1 || cfg.Lanes > 64 {
 		return nil, fmt.Errorf("ledger: Lanes is %d, allowed are 1 to 64", cfg.Lanes)
 	}
-	l := &Ledger{cfg: cfg, log: cfg.Log, seed: maphash.MakeSeed(), metrics: newMetrics(cfg.Metrics), hints: hints.New(cfg.Hints), clock: cfg.Clock}
+	l := &Ledger{
+		cfg: cfg, log: cfg.Log, seed: maphash.MakeSeed(), metrics: newMetrics(cfg.Metrics), hints: hints.New(cfg.Hints), answerWithin: refusalMax,
+		clock: cfg.Clock,
+	}
 	var err error
 	if l.cluster, err = detectCitus(ctx, &cfg); err != nil {
 		return nil, err

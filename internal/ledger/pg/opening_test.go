@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/testenv"
@@ -65,6 +64,7 @@ func TestOpening_ByTwoInstances_EachDebitCountsOnce(t *testing.T) {
 func TestOpening_RowOfAStranger_DelaysNobodyElse(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
+	b.answerWithin = testenv.Patience
 	for i := range 5 {
 		b.simple(fmt.Sprint("t", i), 1000)
 	}
@@ -77,12 +77,8 @@ func TestOpening_RowOfAStranger_DelaysNobodyElse(t *testing.T) {
 		_, err := Do(t.Context(), b.Ledger, debitOf("t2", "k", 1))
 		waited <- err
 	}()
-	began := time.Now()
-	for _, tenant := range []string{"t0", "t1", "t3", "t4"} {
+	for _, tenant := range []string{"t0", "t1", "t3", "t4"} { // while the stranger's transaction is open
 		b.mustDebit(debitOf(tenant, "k", 1))
-	}
-	if took := time.Since(began); took > 2*time.Second {
-		t.Errorf("the debits of others took %v", took)
 	}
 	testenv.Eventually(t, func() bool { return b.shelfCalls() > 0 })
 	stranger.exec("COMMIT")

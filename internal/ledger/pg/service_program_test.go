@@ -247,7 +247,7 @@ func TestService_Programs_AreExplainedByModel(t *testing.T) {
 	}
 	calm := f.disturb()
 	signedUp := 0
-	model.RunPrograms(t, 20, wanted, func(rt *rapid.T) int {
+	model.RunPrograms(t, 6, wanted, func(rt *rapid.T) int {
 		lives := make([]*life, tenants)
 		for i := range lives {
 			signedUp++

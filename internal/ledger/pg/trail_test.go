@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/testenv"
 	"github.com/quotasvc/quotasvc/internal/trail"
 )
 
@@ -163,6 +164,7 @@ func TestDo_AnswerToCommitLost_OneLine(t *testing.T) {
 func TestDo_LineRefused_NoChangeAndNeighboursServed(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t, func(c *Config) { c.Lanes = 1 })
+	b.answerWithin = testenv.Patience
 	b.simple("acme", 100)
 	do(t.Context(), b, debitOf("acme", "d0", 1))
 	unlock := b.lockRow("acme") // so that they meet in one batch
@@ -180,10 +182,8 @@ func TestDo_LineRefused_NoChangeAndNeighboursServed(t *testing.T) {
 			}
 		})
 	}
-	wg.Go(func() {
-		<-time.After(200 * time.Millisecond)
-		unlock()
-	})
+	testenv.Eventually(t, func() bool { return b.shelfCalls() == 6 }, "all on the shelf")
+	unlock()
 	wg.Wait()
 	wantEqual(t, "grants", b.texts("SELECT operation_id FROM grants WHERE source = 'topup' ORDER BY 1"), []string{"g0", "g1", "g2", "g4", "g5"})
 	wantEqual(t, "lines", b.texts("SELECT actor_key || ' ' || count(*) FROM audit GROUP BY actor_key"), []string{"key_a 5"})
