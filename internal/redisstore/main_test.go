@@ -4,7 +4,6 @@ import (
 	"context"
 	"reflect"
 	"testing"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 	"go.uber.org/goleak"
@@ -22,14 +21,12 @@ type mute struct{}
 
 func (mute) Printf(context.Context, string, ...any) {}
 
-// patience replaces the production timeouts, so that a busy machine does not fail a test.
-const patience = 20 * time.Second
-
 // patientClient is a client as NewClient makes it, except for its patience.
 func patientClient(t testing.TB, o *redis.Options) *redis.Client {
 	t.Helper()
 	opts := baseOptions()
 	opts.Addrs, opts.Username, opts.Password = []string{o.Addr}, o.Username, o.Password
+	const patience = testenv.Patience
 	opts.DialTimeout, opts.ReadTimeout, opts.WriteTimeout, opts.PoolTimeout = patience, patience, patience, patience
 	c := redis.NewClient(opts.Simple())
 	t.Cleanup(func() { _ = c.Close() })
@@ -41,7 +38,7 @@ func storeOn(t testing.TB, client redis.UniversalClient, cfg Config) *Store {
 	t.Helper()
 	s := New(client, cfg)
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		ctx, cancel := context.WithTimeout(context.Background(), testenv.Patience)
 		defer cancel()
 		if err := s.Stop(ctx); err != nil {
 			t.Error("stop:", err)

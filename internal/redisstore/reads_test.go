@@ -20,7 +20,7 @@ func TestNewReads_RefusesForeignTagsAndTooMany(t *testing.T) {
 			t.Errorf("%q: %+v", keys, reads)
 		}
 	}
-	store := storeOn(t, patientClient(t, testenv.Redis(t)), Config{Budget: patience})
+	store := storeOn(t, patientClient(t, testenv.Redis(t)), Config{Budget: testenv.Patience})
 	reads, err := NewReads("acme", many[:MaxReads])
 	if err != nil {
 		t.Fatal(err)

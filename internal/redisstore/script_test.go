@@ -10,7 +10,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/redis/go-redis/v9"
@@ -33,7 +32,7 @@ func TestScript_OnlyMissingCallsAreSentAgain(t *testing.T) {
 	}
 	opts := baseOptions().Cluster()
 	opts.Addrs = []string{servers[0].Addr}
-	opts.ReadTimeout, opts.PoolTimeout = patience, patience
+	opts.ReadTimeout, opts.PoolTimeout = testenv.Patience, testenv.Patience
 	opts.ClusterSlots = func(context.Context) ([]redis.ClusterSlot, error) {
 		return []redis.ClusterSlot{
 			{Start: 0, End: 8191, Nodes: []redis.ClusterNode{{Addr: servers[0].Addr}}},
@@ -137,9 +136,7 @@ func TestScript_ErrorKeepsTheConnectionsError(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = client.Close() })
 	s := storeOn(t, client, Config{}).NewScript("limits", lua.Limits)
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-	defer cancel()
-	err = s.Run(ctx, Call{Keys: []string{"k"}})[0].Err
+	err = s.Run(t.Context(), Call{Keys: []string{"k"}})[0].Err
 	var op *net.OpError
 	if !errors.As(err, &op) && !errors.Is(err, io.EOF) {
 		t.Errorf("an unreachable server answers %v", err)
