@@ -39,6 +39,7 @@ var mayImport = map[string][]string{
 	"internal/breaker":               {},
 	"internal/localstack":            {},
 	"internal/testenv":               {"internal/citus", "internal/localstack", "deploy/postgres", "migrations"},
+	"internal/testenv/suite":         {"internal/testenv"},                                          // the program of make test
 	"internal/catalog/diff":          {},                                                            // pure
 	"internal/feature":               {"internal/body", "internal/bound", "internal/catalog/check"}, // pure
 	"internal/gauge":                 {"internal/bound", "internal/catalog", "internal/ledger", "internal/namedsql", "internal/trail"},

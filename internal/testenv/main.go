@@ -7,21 +7,20 @@ import (
 	"os"
 	"sync"
 	"testing"
-	"time"
 
 	"go.uber.org/goleak"
 )
 
 const (
 	// startTimeout is the time limit for starting a server, including Docker's download.
-	startTimeout = 3 * time.Minute
+	startTimeout = Patience
 
 	// stopTimeout is the time limit for stopping all shared servers.
-	stopTimeout = 30 * time.Second
+	stopTimeout = Patience
 
 	// opTimeout is the time limit of one administrative operation, such as cloning a
 	// database or waiting until another process has finished the template.
-	opTimeout = time.Minute
+	opTimeout = Patience
 )
 
 // env holds the shared servers of one test process.

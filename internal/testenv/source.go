@@ -22,9 +22,9 @@ const (
 	// tempPrefix begins the names of all temporary directories.
 	tempPrefix = "quotasvc-test-"
 
-	// maxConnections is the setting of a local or container PostgreSQL. Parallel tests
-	// have their own pools. PostgreSQL's default is 100.
-	maxConnections = "200"
+	// maxConnections is the setting of a local or container PostgreSQL. Parallel tests of several
+	// packages have their own pools. PostgreSQL's default is 100.
+	maxConnections = "400"
 
 	// maxWALSize is the setting of a local PostgreSQL. Its directory may lie in memory,
 	// so WAL is recycled early. Checkpoints cost little without fsync. The default is
