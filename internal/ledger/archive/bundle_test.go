@@ -61,7 +61,7 @@ func newBundle(t *testing.T, begin journal.Month) *bundle {
 	b.check(err)
 	b.check(b.Start(t.Context()))
 	ends = append(ends, func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), testenv.Patience)
 		defer cancel()
 		if err := b.Stop(ctx); err != nil {
 			t.Errorf("stop ledger: %v", err)

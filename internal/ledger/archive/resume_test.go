@@ -14,6 +14,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/ledger/journal"
 	"github.com/quotasvc/quotasvc/internal/ledger/pg"
+	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
 // runUntil runs o until its progress says step for the nth time, and kills it there. It reports whether the run came to its end before.
@@ -87,7 +88,10 @@ func TestArchive_OtherRun_WaitedForAWhile(t *testing.T) {
 	released := make(chan struct{})
 	go func() {
 		defer close(released)
-		time.Sleep(300 * time.Millisecond)
+		testenv.Eventually(t, func() bool {
+			return b.count(`SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'quotasvc-archive'
+				AND query LIKE '%pg_try_advisory_lock%'`) > 0
+		}, "the run asks for the lock")
 		lock("advisory_unlock")
 	}()
 	_, err := Run(t.Context(), o)

@@ -61,6 +61,10 @@ type Options struct {
 type Auditor struct {
 	pool *pgxpool.Pool
 	sql  map[string]string
+
+	// RangeEntries bounds the entries that one transaction reads. A larger balance is read in ranges, of which only the last one is in the
+	// transaction of the comparison: entries never change.
+	RangeEntries int64
 }
 
 // New returns an auditor that reads through pool, which is to a database of this kind.
@@ -69,7 +73,7 @@ func New(pool *pgxpool.Pool, target namedsql.Target) (*Auditor, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Auditor{pool: pool, sql: sql}, nil
+	return &Auditor{pool: pool, sql: sql, RangeEntries: rangeEntries}, nil
 }
 
 // Verify compares every balance, its grants, periods, holds and refunds with the journal, the journal with its hash chain, and cached copies with the

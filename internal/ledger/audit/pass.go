@@ -13,8 +13,7 @@ import (
 const (
 	// pageBalances is how many balances one transaction compares: few enough not to hold back the removal of dead row versions.
 	pageBalances = 200
-	// rangeEntries bounds the entries that one transaction reads: about half a second. A larger balance is read in ranges, of which only
-	// the last one is in the transaction of the comparison: entries never change.
+	// rangeEntries is Auditor.RangeEntries if nobody sets it: about half a second.
 	rangeEntries = 100_000
 	// chunkTimeout bounds one transaction.
 	chunkTimeout = 60 * time.Second
@@ -93,7 +92,7 @@ func (p *pass) page(ctx context.Context, after Key) ([]*candidate, error) {
 func (p *pass) verify(ctx context.Context, page []*candidate) error {
 	for len(page) > 0 {
 		n, entries := 0, int64(0)
-		for n < len(page) && (n == 0 || entries+page[n].pending() <= rangeEntries) {
+		for n < len(page) && (n == 0 || entries+page[n].pending() <= p.auditor.RangeEntries) {
 			entries += page[n].pending()
 			n++
 		}
@@ -196,10 +195,10 @@ func (p *pass) compare(ctx context.Context, group []*candidate) error {
 
 // readAhead reads entries of a group that is one balance with more of them than one transaction should read, but for the newest.
 func (p *pass) readAhead(ctx context.Context, group []*candidate, journals []*journal) error {
-	for len(group) == 1 && group[0].seq-journals[0].last > rangeEntries {
+	for len(group) == 1 && group[0].seq-journals[0].last > p.auditor.RangeEntries {
 		last := journals[0].last
 		err := p.auditor.inSnapshot(ctx, chunkTimeout, func(ctx context.Context, tx pgx.Tx) error {
-			return p.read(ctx, tx, group, journals, rangeEntries)
+			return p.read(ctx, tx, group, journals, p.auditor.RangeEntries)
 		})
 		if err != nil {
 			return err

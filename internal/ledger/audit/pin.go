@@ -30,7 +30,7 @@ func (a *Auditor) Pin(ctx context.Context, before time.Time, progress func(Repor
 		}
 		for rest := page; len(rest) > 0; {
 			n, entries := 0, int64(0)
-			for n < len(rest) && (n == 0 || entries+rest[n].pending() <= rangeEntries) {
+			for n < len(rest) && (n == 0 || entries+rest[n].pending() <= p.auditor.RangeEntries) {
 				entries += rest[n].pending()
 				n++
 			}
@@ -58,12 +58,12 @@ func (p *pass) pin(ctx context.Context, group []*candidate) error {
 	for more := true; more; {
 		last := journals[0].last
 		err := p.auditor.inSnapshot(ctx, chunkTimeout, func(ctx context.Context, tx pgx.Tx) error {
-			return p.read(ctx, tx, group, journals, rangeEntries)
+			return p.read(ctx, tx, group, journals, p.auditor.RangeEntries)
 		})
 		if err != nil {
 			return err
 		}
-		more = len(group) == 1 && journals[0].last == last+rangeEntries
+		more = len(group) == 1 && journals[0].last == last+p.auditor.RangeEntries
 	}
 	var s *stored
 	err := p.auditor.inSnapshot(ctx, chunkTimeout, func(ctx context.Context, tx pgx.Tx) error {

@@ -67,7 +67,7 @@ func (a *Auditor) readTrails(ctx context.Context, trails []*trail, before time.T
 	trails = slices.DeleteFunc(trails, func(t *trail) bool { return t.pending() == 0 })
 	for len(trails) > 0 {
 		n, pending := 0, int64(0)
-		for n < len(trails) && (n == 0 || pending+trails[n].pending() <= rangeEntries) {
+		for n < len(trails) && (n == 0 || pending+trails[n].pending() <= a.RangeEntries) {
 			pending += trails[n].pending()
 			n++
 		}
@@ -91,12 +91,12 @@ func (a *Auditor) readTrails(ctx context.Context, trails []*trail, before time.T
 	return entries, nil
 }
 
-// readTrailsOnce reads at most rangeEntries of each trail.
+// readTrailsOnce reads at most RangeEntries of each trail.
 func (a *Auditor) readTrailsOnce(ctx context.Context, tx pgx.Tx, h *hasher, trails []*trail, before time.Time) (entries int64, err error) {
 	keys := make([]Key, len(trails))
 	after, until := make([]int64, len(trails)), make([]int64, len(trails))
 	for i, t := range trails {
-		keys[i], after[i], until[i] = t.key, t.last, min(t.until, t.last+rangeEntries)
+		keys[i], after[i], until[i] = t.key, t.last, min(t.until, t.last+a.RangeEntries)
 	}
 	tenants, meters, subjects := columnsOf(keys)
 	rows, err := tx.Query(ctx, a.sql["VerifyEntries"], tenants, meters, subjects, after, until, before)

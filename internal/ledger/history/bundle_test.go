@@ -34,7 +34,7 @@ func newBundle(t testing.TB) *bundle {
 	b.check(err)
 	b.check(l.Start(t.Context()))
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), testenv.Patience)
 		defer cancel()
 		if err := l.Stop(ctx); err != nil {
 			t.Errorf("stop ledger: %v", err)

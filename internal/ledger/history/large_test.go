@@ -15,18 +15,21 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// largeEntries is the size of the large balance in the suite; QUOTASVC_HISTORY_ENTRIES sets another one (`make bench-history`). With fewer than 200
-// entries an hour not each hour ends with a row of rollups, and use by hour reads more.
-const largeEntries = 200_000
+// The large balance in the suite has largeEntries over the last largeDays days. With QUOTASVC_HISTORY_ENTRIES (`make bench-history`) it has as many over
+// 33 days. With fewer than 200 entries an hour not each hour ends with a row of rollups, and use by hour reads more.
+const (
+	largeEntries = 40_000
+	largeDays    = 7
+)
 
-// large makes a balance with n entries over the last 33 days, and the sums of its journal. It makes them by SQL, as debits of one unit would.
-func (b *bundle) large(n int) ledger.BalanceKey {
+// large makes a balance with n entries over the last days, and the sums of its journal. It makes them by SQL, as debits of one unit would.
+func (b *bundle) large(n, days int) ledger.BalanceKey {
 	b.t.Helper()
 	at := time.Now().UTC().AddDate(0, 0, -40)
 	b.allowance("large", "api_calls", 1_000_000_000, "year", "tenant")
 	b.tenant("acme", "large", at, at)
 	must(b, debitOf("acme", "first", 1))
-	b.rewind(33 * 24 * time.Hour)
+	b.rewind(time.Duration(days) * 24 * time.Hour)
 	b.exec("UPDATE entries SET month = date_trunc('month', created_at AT TIME ZONE 'UTC')::date")
 	const step = 500_000
 	for from := 3; from <= n; from += step {
@@ -34,7 +37,7 @@ func (b *bundle) large(n int) ledger.BalanceKey {
 				remaining_after, item, requested, created_at)
 			SELECT b.tenant_id, 'bulk-' || s.seq, 1, date_trunc('month', s.at AT TIME ZONE 'UTC')::date, s.seq, 'debit', b.meter, b.subject, b.period_start, b.head_grant, b.head_source, 1,
 				1000000000 - s.seq + 1, 0, 1, s.at
-			FROM balances b, LATERAL (SELECT g AS seq, now() - (interval '33 days') * (1 - g / $2::float8) - interval '1 second' AS at FROM generate_series($1::integer, least($1 + $3, $2 + 1) - 1) g) s`, from, n, step)
+			FROM balances b, LATERAL (SELECT g AS seq, now() - make_interval(days => $4) * (1 - g / $2::float8) - interval '1 second' AS at FROM generate_series($1::integer, least($1 + $3, $2 + 1) - 1) g) s`, from, n, step, days)
 	}
 	b.exec(`UPDATE balances SET seq = $1::bigint, used = $1::bigint - 1, head_remaining = 1000000001 - $1::bigint, updated_at = now() - interval '1 second'`, n)
 	b.exec("ANALYZE entries")
@@ -44,15 +47,15 @@ func (b *bundle) large(n int) ledger.BalanceKey {
 	return ledger.BalanceKey{Tenant: "acme", Meter: "api_calls"}
 }
 
-func (b *bundle) largeSize() int {
+func (b *bundle) largeSize() (n, days int) {
 	b.t.Helper()
 	text := os.Getenv("QUOTASVC_HISTORY_ENTRIES")
 	if text == "" {
-		return largeEntries
+		return largeEntries, largeDays
 	}
 	n, err := strconv.Atoi(text)
 	b.check(err)
-	return n
+	return n, 33
 }
 
 // cost is what a statement reads, and what it writes to files because it does not fit into its memory.
@@ -119,17 +122,18 @@ func usageBound(steps int) int64 { return int64(5*(steps+2) + 3*rollupEvery) }
 func TestReports_LargeBalance_ReadFewRows(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
-	n := b.largeSize()
-	k := b.large(n)
+	n, days := b.largeSize()
+	k := b.large(n, days)
 	now, last := time.Now().UTC(), b.lastMonth()
-	day := now.AddDate(0, 0, -10)
+	day := now.AddDate(0, 0, -days/3)
 	midnight := now.Truncate(24 * time.Hour)
 	use := func(step, zone string, from, to time.Time) []any {
 		s, err := b.report().between(t.Context(), k, span{0, int64(n)}, from, to)
 		b.check(err)
 		return []any{k.Tenant, k.Meter, k.Subject, s.after, s.last, step, zone, from, to, monthOf(from), monthOf(to)}
 	}
-	month := now.AddDate(0, 0, -31).Add(-7 * time.Hour) // it begins within a day
+	days -= 2
+	most := now.AddDate(0, 0, -days).Add(-7 * time.Hour) // it begins within a day
 	for what, q := range map[string]struct {
 		bound     int64
 		statement string
@@ -139,12 +143,12 @@ func TestReports_LargeBalance_ReadFewRows(t *testing.T) {
 		"sums of a period":     {2*rollupEvery + 10, "SumsBetween", []any{k.Tenant, k.Meter, k.Subject, 0, n - 5, last}},
 		"sums of a part":       {4*rollupEvery + 10, "SumsBetween", []any{k.Tenant, k.Meter, k.Subject, n / 3, n / 2, last}},
 		"late entries":         {10, "LateSums", []any{k.Tenant, k.Meter, k.Subject, n / 2, n, day, last}},
-		"use by hour, 31 days": {usageBound(32 * 24), "UsageBetween", use("hour", "UTC", month, now)},
-		"use by hour in India": {usageBound(32 * 24), "UsageBetween", use("hour", "Asia/Kolkata", month, now)},
-		"use by day, 31 days":  {usageBound(32), "UsageBetween", use("day", "UTC", month, now)},
-		"use by day in India":  {usageBound(32), "UsageBetween", use("day", "Asia/Kolkata", month, now)},
-		"use by day, cut days": {usageBound(20), "UsageBetween", use("day", "UTC", midnight.AddDate(0, 0, -20).Add(5*time.Hour), midnight.AddDate(0, 0, -2).Add(4*time.Hour))},
-		"use by month":         {usageBound(2), "UsageBetween", use("month", "UTC", month, now)},
+		"use by hour":          {usageBound((days + 1) * 24), "UsageBetween", use("hour", "UTC", most, now)},
+		"use by hour in India": {usageBound((days + 1) * 24), "UsageBetween", use("hour", "Asia/Kolkata", most, now)},
+		"use by day":           {usageBound(days + 1), "UsageBetween", use("day", "UTC", most, now)},
+		"use by day in India":  {usageBound(days + 1), "UsageBetween", use("day", "Asia/Kolkata", most, now)},
+		"use by day, cut days": {usageBound(days), "UsageBetween", use("day", "UTC", midnight.AddDate(0, 0, -days).Add(5*time.Hour), midnight.AddDate(0, 0, -2).Add(4*time.Hour))},
+		"use by month":         {usageBound(2), "UsageBetween", use("month", "UTC", most, now)},
 	} {
 		got := b.explain(b.sql[q.statement], q.args...)
 		t.Logf("%-20s %6d rows, %6d buffers", what, got.rows, got.buffers)
@@ -159,7 +163,7 @@ func TestReports_LargeBalance_ReadFewRows(t *testing.T) {
 		}
 	}
 	if os.Getenv("QUOTASVC_HISTORY_ENTRIES") == "" {
-		b.compareLargeUsage(k, now)
+		b.compareLargeUsage(k, now, most)
 		return
 	}
 	for what, ask := range b.questions(k) {
@@ -169,10 +173,10 @@ func TestReports_LargeBalance_ReadFewRows(t *testing.T) {
 }
 
 // compareLargeUsage compares use per step with the sums over all entries.
-func (b *bundle) compareLargeUsage(k ledger.BalanceKey, now time.Time) {
+func (b *bundle) compareLargeUsage(k ledger.BalanceKey, now, from time.Time) {
 	b.t.Helper()
 	for step, zone := range map[UsageStep]string{UsageByHour: "UTC", UsageByDay: "Asia/Kolkata", UsageByMonth: "Asia/Kathmandu"} {
-		q := UsageQuery{Tenant: k.Tenant, Meter: k.Meter, From: now.AddDate(0, 0, -31), To: now.Add(-time.Hour), Step: step, Zone: zone}
+		q := UsageQuery{Tenant: k.Tenant, Meter: k.Meter, From: from, To: now.Add(-time.Hour), Step: step, Zone: zone}
 		got, err := b.Usage(b.t.Context(), q)
 		b.check(err)
 		wantEqual(b.t, "use by "+string(step), got, b.oracleUsage(q))

@@ -133,7 +133,7 @@ func (b *bundle) spans(k ledger.BalanceKey) []span {
 // Rollups and bisection answer what sums over all entries answer, with any number of rollups: none, some, and all.
 func TestSums_RandomPrograms_EqualSumsOverAllEntries(t *testing.T) {
 	t.Parallel()
-	for range 2 {
+	for range 1 {
 		b := newBundle(t)
 		seed := rand.Uint64()
 		t.Log("seed", seed)
@@ -208,7 +208,7 @@ func (b *bundle) compareUsage(k ledger.BalanceKey, r *rand.Rand) {
 	// Its clocks went half an hour ahead the day before yesterday, and back yesterday, as those of Lord Howe Island do: an hour begins twice.
 	now := time.Now().UTC()
 	shifted := fmt.Sprintf("A-10:30B-11,J%d,J%d", now.AddDate(0, 0, -2).YearDay(), now.AddDate(0, 0, -1).YearDay())
-	for i, at := range sample(r, instants, 5) {
+	for i, at := range sample(r, instants, 3) {
 		for _, zone := range []string{"UTC", "Asia/Kolkata", "Asia/Kathmandu", shifted} {
 			for _, step := range []UsageStep{UsageByHour, UsageByDay, UsageByMonth} {
 				q := UsageQuery{Tenant: k.Tenant, Meter: k.Meter, From: at, To: time.Now().UTC().Add(time.Hour), Step: step, Zone: zone}

@@ -73,8 +73,12 @@ func TestReports_ClientGone_DatabaseStopsWorking(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() {
-		_, err := reported(ctx, b.Reader, sleeping)
-		done <- err
+		for { // each ends when its time is over
+			if _, err := reported(ctx, b.Reader, sleeping); ctx.Err() != nil {
+				done <- err
+				return
+			}
+		}
 	}()
 	testenv.Eventually(t, func() bool { return b.reportsRunning() == 1 })
 	cancel()
@@ -94,12 +98,18 @@ func TestReports_AllPlacesTaken_BalancesReadAtOnce(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var clients sync.WaitGroup
 	for range reportsDefault {
-		clients.Go(func() { _, _ = reported(ctx, b.Reader, sleeping) })
+		clients.Go(func() {
+			for ctx.Err() == nil { // each ends when its time is over
+				_, _ = reported(ctx, b.Reader, sleeping)
+			}
+		})
 	}
 	testenv.Eventually(t, func() bool { return b.reportsRunning() == reportsDefault })
 	for range 24 {
 		clients.Go(func() {
-			_, _ = b.Usage(ctx, UsageQuery{Tenant: "acme", Meter: "api_calls", From: time.Now().Add(-time.Hour), To: time.Now(), Step: UsageByHour})
+			for ctx.Err() == nil {
+				_, _ = b.Usage(ctx, UsageQuery{Tenant: "acme", Meter: "api_calls", From: time.Now().Add(-time.Hour), To: time.Now(), Step: UsageByHour})
+			}
 		})
 	}
 	testenv.Eventually(t, func() bool { return b.queue.waiting.Load() == 24 })

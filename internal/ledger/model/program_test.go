@@ -158,7 +158,7 @@ func TestModel_Programs_AgreeWithLedger(t *testing.T) {
 	if wanted > 0 {
 		steps = 200
 	}
-	RunPrograms(t, 100, wanted, func(t *rapid.T) int {
+	RunPrograms(t, 40, wanted, func(t *rapid.T) int {
 		p, longest := Start(t), 300
 		if wanted > 0 && rapid.IntRange(0, 99).Draw(t, "years?") == 99 {
 			longest = 10_000

@@ -339,7 +339,7 @@ func (y *years) compare() {
 func TestCalendar_Programs_AgreeWithLedger(t *testing.T) {
 	t.Parallel()
 	const steps = 20
-	RunPrograms(t, 50, SoakSteps(t, "QUOTASVC_SOAK_STEPS")/100, func(t *rapid.T) int {
+	RunPrograms(t, 15, SoakSteps(t, "QUOTASVC_SOAK_STEPS")/100, func(t *rapid.T) int {
 		y := startYears(t)
 		for range steps {
 			switch rapid.IntRange(0, 9).Draw(t, "step") {

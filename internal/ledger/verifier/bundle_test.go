@@ -29,6 +29,8 @@ type bundle struct {
 	db     *pgx.Conn // what a test does with it is not the ledger's doing
 	ledger *pg.Ledger
 	moved  *testenv.DatabaseClock
+
+	rangeEntries int64 // of verifiers that are opened from now on; 0: the default
 }
 
 func newBundle(t testing.TB) *bundle {
@@ -80,9 +82,12 @@ func (b *bundle) open(change func(*Config)) *Verifier {
 	}
 	v, err := Open(b.t.Context(), cfg)
 	b.must(err)
+	if b.rangeEntries > 0 {
+		v.auditor.RangeEntries = b.rangeEntries
+	}
 	v.Start()
 	b.t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), testenv.Patience)
 		defer cancel()
 		if err := v.Stop(ctx); err != nil {
 			b.t.Errorf("stop verifier: %v", err)

@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/quotasvc/quotasvc/internal/ledger/audit"
+	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
 // told returns the events so far: what they are about, of which verification, and how many differences they name.
@@ -40,16 +41,13 @@ func (b *bundle) verification(tenant string) Verification {
 	b.t.Helper()
 	started, err := b.StartVerification(b.t.Context(), tenant)
 	b.must(err)
-	for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
-		now, err := b.VerificationStatus(b.t.Context(), started.ID)
+	var now Verification
+	testenv.Eventually(b.t, func() bool {
+		now, err = b.VerificationStatus(b.t.Context(), started.ID)
 		b.must(err)
-		if now.Status != VerificationRunning {
-			return now
-		}
-		if time.Now().After(end) {
-			b.t.Fatalf("it still runs: %+v", now)
-		}
-	}
+		return now.Status != VerificationRunning
+	}, "the end of a verification")
+	return now
 }
 
 func drift(tenant, id string) string {
