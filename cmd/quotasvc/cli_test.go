@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"log/slog"
@@ -169,20 +168,7 @@ func TestServe_Signals_FirstDrainsSecondEnds(t *testing.T) {
 	in.setUp(t, 10)
 	in.signal(syscall.SIGTERM)
 	in.logged("stopping", 1)
-	deadline, cancel := context.WithTimeout(t.Context(), soon)
-	defer cancel()
-	for ready := true; ready; {
-		req, err := http.NewRequestWithContext(deadline, http.MethodGet, in.ops+"/readyz", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		resp, err := in.http.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
-		_ = resp.Body.Close()
-		ready = resp.StatusCode == http.StatusOK
-	}
+	testenv.Eventually(t, func() bool { return in.ask(t, "/readyz").status != http.StatusOK }, "not ready")
 	in.do(t, http.StatusOK, "POST", "/v1/debits", "while-draining", debitOf("acme", "api_calls", 1))
 	in.signal(syscall.SIGTERM)
 	if status := in.wait(); status != exitInterrupted {

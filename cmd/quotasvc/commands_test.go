@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
 // asks returns the environment of commands that ask an instance.
@@ -199,10 +201,10 @@ func TestCommands_Denials_SayWhatWasRefused(t *testing.T) {
 	env := asks(in)
 	ended(t, env, 0, "No request of acme was refused", "denials", "acme")
 	ended(t, env, 1, "quota_exceeded", "debit", "acme", "api_calls", "101")
-	eventually(t, "the denial is counted", func() bool {
+	testenv.Eventually(t, func() bool {
 		status, stdout, _ := tool(t, env, "denials", "acme")
 		return status == 0 && strings.Contains(stdout, "quota_exceeded") && strings.Contains(stdout, "AVAILABLE")
-	})
+	}, "the denial is counted")
 	ended(t, env, 0, "1|quota_exceeded|api_calls|101|100", "denials", "acme")
 	var list struct{ Items, Counts []map[string]any }
 	if err := json.Unmarshal([]byte(ended(t, env, 0, "", "denials", "acme", "--json")), &list); err != nil || len(list.Items) != 1 || len(list.Counts) != 1 {
@@ -233,10 +235,10 @@ func TestCommands_Shadow_SaysWhatALimitWouldHaveDenied(t *testing.T) {
 	for i, status := range []int{200, 200, 200, 429} {
 		in.do(t, status, "POST", "/v1/consume", fmt.Sprint("k", i), debitOf("acme", "api_calls", 1))
 	}
-	eventually(t, "the requests are counted", func() bool {
+	testenv.Eventually(t, func() bool {
 		status, stdout, _ := tool(t, env, "shadow", "strict")
 		return status == 0 && strings.Contains(strings.Join(strings.Fields(stdout), " "), "week 2 1 live 1 1 0 TENANT WOULD DENY, LAST week acme 2")
-	})
+	}, "the requests are counted")
 	var got struct{ Spans []map[string]any }
 	if err := json.Unmarshal([]byte(ended(t, env, 0, "", "shadow", "strict", "--json")), &got); err != nil || len(got.Spans) != 3 {
 		t.Errorf("%+v %v", got, err)

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
 // Clients that keep connections open must not take the file descriptors of /livez and PostgreSQL: an orchestrator would kill the process.
@@ -22,7 +24,7 @@ func TestConnections_MoreThanFiles_OperatorsAndDebitsGoOn(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer conn.Close()
-		if err := conn.SetDeadline(time.Now().Add(soon)); err != nil {
+		if err := conn.SetDeadline(time.Now().Add(testenv.Patience)); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := io.WriteString(conn, "GET /v1/openapi.yaml HTTP/1.1\r\nHost: quota\r\nAuthorization: Bearer "+testKey+"\r\n\r\n"); err != nil {
@@ -36,7 +38,7 @@ func TestConnections_MoreThanFiles_OperatorsAndDebitsGoOn(t *testing.T) {
 	if held < 90 || held > 100 { // half of the files, less the client's
 		t.Errorf("%d connections are held", held)
 	}
-	operators := &http.Client{Timeout: 2 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+	operators := &http.Client{Timeout: testenv.Patience, Transport: &http.Transport{DisableKeepAlives: true}}
 	for range 20 {
 		for _, path := range []string{"/livez", "/readyz?strict=1", "/metrics"} {
 			response, err := operators.Get(in.ops + path)

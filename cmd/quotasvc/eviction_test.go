@@ -62,9 +62,9 @@ func TestEviction_InOperation_ShownAndServed(t *testing.T) {
 			t.Parallel()
 			server := testenv.RedisPrivate(t)
 			in := begin(server, append(backends(t), "QUOTASVC_REDIS_URL="+server.URL))
-			eventually(t, "the body of /readyz says so", func() bool {
+			testenv.Eventually(t, func() bool {
 				return strings.Contains(string(in.ask(t, "/readyz").body), "maxmemory-policy volatile-lru")
-			})
+			}, "the body of /readyz says so")
 			if got := in.ask(t, "/readyz"); got.status != 200 || !strings.Contains(string(got.body), `"warnings":{"redis_eviction":`) {
 				t.Errorf("/readyz: %s", got)
 			}
@@ -77,7 +77,7 @@ func TestEviction_InOperation_ShownAndServed(t *testing.T) {
 			in.logged("redis may evict keys", 1)
 			in.do(t, http.StatusOK, "POST", "/v1/debits", "d1", debitOf("acme", "api_calls", 1))
 			evictBy(t, server, "noeviction")
-			eventually(t, "all is well", func() bool { return in.ask(t, "/readyz?strict=1").status == 200 })
+			testenv.Eventually(t, func() bool { return in.ask(t, "/readyz?strict=1").status == 200 }, "all is well")
 			in.stop()
 		})
 	}

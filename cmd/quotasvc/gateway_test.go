@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -16,7 +15,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
-	"time"
+
+	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
 // The gateway tests run the configurations under deploy/ in front of the real program. Only addresses and keys are replaced.
@@ -100,19 +100,10 @@ func (m *metered) limit(t testing.TB, rule string, body object) {
 	if match, ok := body["match"].(object); ok && match["route"] != nil {
 		ask["route"] = match["route"]
 	}
-	eventually(t, "limit "+rule+" is in force", func() bool {
+	testenv.Eventually(t, func() bool {
 		got := m.do(t, http.StatusOK, "POST", "/v1/check", "", ask)
 		return strings.Contains(string(got.body), fmt.Sprintf("%q", rule))
-	})
-}
-
-func eventually(t testing.TB, what string, ok func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(soon); !ok(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("not within %s: %s", soon, what)
-		}
-	}
+	}, "limit ", rule, " is in force")
 }
 
 // gateway is a gateway in front of an application.
@@ -135,7 +126,7 @@ func (g *gateway) send(method, address, path, body string, headers ...string) an
 	dialer := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(address)}}
 	transport := &http.Transport{DialContext: dialer.DialContext}
 	defer transport.CloseIdleConnections()
-	client := http.Client{Transport: transport, Timeout: soon}
+	client := http.Client{Transport: transport, Timeout: testenv.Patience}
 	req, err := http.NewRequestWithContext(g.t.Context(), method, g.url+path, strings.NewReader(body))
 	if err != nil {
 		g.t.Fatal(err)
@@ -275,7 +266,7 @@ func (m *metered) refuses(t *testing.T, g *gateway) {
 		t.Errorf("headers: %v", got.header)
 	}
 	m.do(t, http.StatusOK, "PATCH", "/v1/tenants/acme", "", object{"status": "suspended"})
-	eventually(t, "the tenant is suspended", func() bool { return g.get("127.0.0.1", "/profile").status == 403 })
+	testenv.Eventually(t, func() bool { return g.get("127.0.0.1", "/profile").status == 403 }, "the tenant is suspended")
 	g.get("127.0.0.1", "/profile").denied(t, 403, "tenant_suspended")
 	if _, n := m.app.last(); n != 2 {
 		t.Errorf("%d requests reached the application, want 2", n)
@@ -328,7 +319,7 @@ func (m *metered) isNotFooled(t *testing.T, g *gateway) {
 	g.get("127.0.0.3", "/search").passed(t)
 	m.do(t, http.StatusNoContent, "DELETE", "/v1/limits/address", "", nil)
 	m.limit(t, "spelled", object{"per": []string{"tenant"}, "match": object{"route": "/search"}, "kind": "token_bucket", "rate": "4/day"})
-	eventually(t, "limit address is gone", func() bool { return g.get("127.0.0.3", "/profile").status == 200 })
+	testenv.Eventually(t, func() bool { return g.get("127.0.0.3", "/profile").status == 200 }, "limit address is gone")
 	for _, path := range []string{"/search", "//search", "/%73earch", "/x/../search?q"} {
 		g.get("127.0.0.1", path).passed(t)
 	}
@@ -486,21 +477,21 @@ func started(t testing.TB, cmd *exec.Cmd, address string) (output string, ok boo
 		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // the process group, with its workers
 		<-ended
 	}
-	for deadline := time.Now().Add(soon); ; {
-		conn, err := net.DialTimeout("tcp", address, time.Second)
-		if err == nil {
-			_ = conn.Close()
-			break
-		}
+	running := true
+	testenv.Eventually(t, func() bool {
 		select {
 		case <-ended:
-			return out.String(), false
-		case <-time.After(10 * time.Millisecond):
+			running = false
+		default:
 		}
-		if time.Now().After(deadline) {
-			stop()
-			return out.String(), false
+		conn, err := net.Dial("tcp", address)
+		if err == nil {
+			_ = conn.Close()
 		}
+		return err == nil || !running
+	}, cmd.Path, " answers")
+	if !running {
+		return out.String(), false
 	}
 	t.Cleanup(func() {
 		stop()
@@ -509,20 +500,4 @@ func started(t testing.TB, cmd *exec.Cmd, address string) (output string, ok boo
 		}
 	})
 	return "", true
-}
-
-// within fails the test unless do returns in time. The limit allows for a busy machine.
-func within(t testing.TB, limit time.Duration, what string, do func()) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), limit)
-	defer cancel()
-	done, begun := make(chan struct{}), time.Now()
-	defer func() { t.Logf("%s: %s", what, time.Since(begun)) }()
-	go func() { defer close(done); do() }()
-	select {
-	case <-done:
-	case <-ctx.Done():
-		t.Errorf("%s took longer than %s", what, limit)
-		<-done
-	}
 }

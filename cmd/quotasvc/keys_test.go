@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
 // TestKeys_CreatedByCommand_WorkAtOnce: a key that the command makes works on a running service, until it is rotated or revoked.
@@ -60,7 +62,7 @@ func TestKeys_CreatedByCommand_WorkAtOnce(t *testing.T) {
 		}
 	}
 	run("revoke", k.ID)
-	eventually(t, "both secrets are refused", func() bool { return status(k.Secret) == 401 && status(next.Secret) == 401 })
+	testenv.Eventually(t, func() bool { return status(k.Secret) == 401 && status(next.Secret) == 401 }, "both secrets are refused")
 	if text := run("create", "--name", "gateway", "--scopes", "use", "--tenant", "acme", "--expires-at", "2097-01-01T00:00:00Z"); !strings.Contains(text, "tenant  acme") || !strings.Contains(text, "shown this once") {
 		t.Error(text)
 	}

@@ -12,7 +12,7 @@ import (
 // The header is sent even for a limit with on_backend_error open, which sends no other header.
 func TestLimits_NoRedis_EveryAnswerSaysLocal(t *testing.T) {
 	t.Parallel()
-	const mode, heard = "X-RateLimit-Mode", 25 * time.Millisecond
+	const mode = "X-RateLimit-Mode"
 	redis := testenv.RedisPrivate(t)
 	in := serve(t, []string{
 		"QUOTASVC_DATABASE_URL=" + testenv.PostgresService(t), "QUOTASVC_REDIS_URL=" + redis.URL, "QUOTASVC_ADMIN_KEY=" + testKey, "QUOTASVC_LOG_LEVEL=warn",
@@ -34,17 +34,21 @@ func TestLimits_NoRedis_EveryAnswerSaysLocal(t *testing.T) {
 	lease := object{"rule": "builds", "tenant": "acme"}
 
 	for path, body := range map[string]object{"/v1/check": on("/open"), "/v1/consume": on("/open"), "/v1/leases": lease} {
+		before := time.Now().Unix()
 		a, err := in.send(t.Context(), "POST", path, "with"+path, body)
 		if err != nil || a.status >= 300 || a.header.Get(mode) != "" || a.header.Get("RateLimit") == "" {
 			t.Errorf("%s with Redis: %v %v %v", path, a, a.header, err)
 		}
 		reset, err := strconv.ParseInt(a.header.Get("X-RateLimit-Reset"), 10, 64)
-		if now := time.Now().Unix(); err != nil || reset < now-5 || reset > now+60 || a.header.Get("RateLimit-Limit") == "" {
+		if err != nil || reset < before || reset > time.Now().Unix()+60 || a.header.Get("RateLimit-Limit") == "" {
 			t.Errorf("%s: the older headers are %v", path, a.header)
 		}
 	}
 	redis.Kill()
-	time.Sleep(2 * heard) // until then a check may be decided from memory: no change was announced
+	testenv.Eventually(t, func() bool { // until then a check may be decided from memory: no change was announced
+		a, err := in.send(t.Context(), "POST", "/v1/check", "", on("/open"))
+		return err == nil && a.header.Get(mode) == "local"
+	}, "a decision without Redis")
 	for path, body := range map[string]object{"/v1/check": on("/open"), "/v1/consume": on("/open"), "/v1/leases": lease} {
 		a, err := in.send(t.Context(), "POST", path, "without"+path, body)
 		if err != nil || a.status >= 300 || a.header.Get(mode) != "local" {

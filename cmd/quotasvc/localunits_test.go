@@ -36,7 +36,7 @@ func backend(url string) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), soon)
+	ctx, cancel := context.WithTimeout(context.Background(), testenv.Patience)
 	defer cancel()
 	for n := 1; ; n++ {
 		if err := l.TakeWait(ctx, 1); errors.Is(err, client.ErrExhausted) {
@@ -91,11 +91,7 @@ func localUnits(t testing.TB, in *instance, change func(*client.LocalUnitsOption
 // closeAndCompare closes l. The service must have charged what was taken, and hold nothing.
 func closeAndCompare(t *testing.T, in *instance, l *client.LocalUnits) client.LocalStats {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), soon)
-	defer cancel()
-	if err := l.Close(ctx); err != nil {
-		t.Error(err)
-	}
+	closeLocal(t, l)
 	s := l.Stats()
 	if s.Captured+s.Debited+s.Shortfall != s.Taken || s.Uncharged != 0 || s.Held != 0 {
 		t.Errorf("after Close: %+v", s)
@@ -109,7 +105,7 @@ func closeAndCompare(t *testing.T, in *instance, l *client.LocalUnits) client.Lo
 // takeWait takes n units and fails the test without them.
 func takeWait(t *testing.T, l *client.LocalUnits, n int64) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), soon)
+	ctx, cancel := context.WithTimeout(t.Context(), testenv.Patience)
 	defer cancel()
 	if err := l.TakeWait(ctx, n); err != nil {
 		t.Fatal(err)
@@ -203,7 +199,9 @@ func TestLocalUnits_TwoProcesses_GrantTheBalanceOnce(t *testing.T) {
 
 func closeLocal(t *testing.T, l *client.LocalUnits) {
 	t.Helper()
-	if err := l.Close(t.Context()); err != nil {
+	ctx, cancel := context.WithTimeout(t.Context(), testenv.Patience)
+	defer cancel()
+	if err := l.Close(ctx); err != nil {
 		t.Error(err)
 	}
 }
@@ -390,12 +388,8 @@ func TestLocalUnits_CapturesFail_AtMostFourHolds(t *testing.T) {
 			return resp, err
 		})
 	})
-	ctx, cancel := context.WithTimeout(t.Context(), soon)
-	defer cancel()
 	for range 4 * 50 {
-		if err := l.TakeWait(ctx, 1); err != nil {
-			t.Fatal(err)
-		}
+		takeWait(t, l, 1)
 	}
 	testenv.Eventually(t, func() bool { return errors.Is(l.Take(1), client.ErrAway) })
 	if s := l.Stats(); made.Load() != 4 || s.Uncharged != 200 {

@@ -174,13 +174,16 @@ type followed struct{ sent, failed int }
 
 func (m *machine) load(ctx context.Context) *followed {
 	f := &followed{}
-	client := &http.Client{Timeout: soon, Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}} //nolint:gosec // the page's curl verifies
+	client := &http.Client{Timeout: testenv.Patience, Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}} //nolint:gosec // the page's curl verifies
 	defer client.CloseIdleConnections()
 	ports := []string{m.said.Replace("8443"), m.said.Replace("8444")}
-	for ctx.Err() == nil {
-		time.Sleep(20 * time.Millisecond)
+	for pace(ctx, 20*time.Millisecond) {
 		if _, err := os.Stat(filepath.Join(m.root, "etc", "debited")); err != nil {
 			continue
+		}
+		if _, err := os.Stat(filepath.Join(m.root, "etc", "stopping")); err == nil {
+			m.write(filepath.Join(m.root, "etc", "quiet"), "", 0o600)
+			break
 		}
 		key, err := os.ReadFile(filepath.Join(m.root, "etc", "use.header"))
 		if err != nil || len(key) == 0 {
@@ -233,21 +236,10 @@ func TestOperations_Page_BringsItUp(t *testing.T) {
 	defer stopLoad()
 	done := make(chan *followed, 1)
 	go func() { done <- m.load(loading) }()
-	go func() {
-		for loading.Err() == nil {
-			if _, err := os.Stat(filepath.Join(m.root, "etc", "stopping")); err == nil {
-				stopLoad()
-			}
-			time.Sleep(10 * time.Millisecond)
-		}
-	}()
-	began := time.Now()
 	m.follow(blocks)
-	took := time.Since(began)
 	stopLoad()
 	load := <-done
 	m.logsTellNoSecret()
-	t.Logf("%s; %d debits, %d failed", took.Round(time.Millisecond), load.sent, load.failed)
 	if load.sent < 50 || load.failed > 0 {
 		t.Errorf("%d debits, %d failed", load.sent, load.failed)
 	}
@@ -268,7 +260,7 @@ func (m *machine) follow(blocks []pageBlock) {
 		debited = debited || debit.MatchString(block.text)
 		stopped = stopped || strings.Contains(block.text, "stop a && stop b\n")
 		block.text = debit.ReplaceAllString(block.text, "$0\ntouch /etc/quotasvc/debited") // an unknown tenant is remembered, so the load comes after the first debit
-		block.text = strings.Replace(block.text, "stop a && stop b\n", "touch /etc/quotasvc/stopping; sleep 0.5\nstop a && stop b\n", 1)
+		block.text = strings.Replace(block.text, "stop a && stop b\n", "touch /etc/quotasvc/stopping; until test -e /etc/quotasvc/quiet; do sleep 0.05; done\nstop a && stop b\n", 1)
 		block.text = "set -x\n" + block.text
 		tty.use(block.said(m.said))
 	}

@@ -123,7 +123,7 @@ func TestPgBouncer_SessionMode_ServesAndFollows(t *testing.T) {
 	}
 	sure := func(key string) {
 		t.Helper()
-		eventually(t, "debit "+key, func() bool { got, err := debit(key); return err == nil && got.status == http.StatusOK })
+		testenv.Eventually(t, func() bool { got, err := debit(key); return err == nil && got.status == http.StatusOK }, "debit ", key)
 	}
 	for i := range 10 {
 		in.do(t, http.StatusOK, "POST", "/v1/debits", fmt.Sprint("before-", i), object{"tenant": "acme", "items": []object{{"meter": "api_calls", "amount": 1}}})
@@ -137,11 +137,11 @@ func TestPgBouncer_SessionMode_ServesAndFollows(t *testing.T) {
 	}
 	must(t, env, "apply", "-f", file)
 	began := time.Now()
-	eventually(t, "the new meter is known", func() bool {
+	testenv.Eventually(t, func() bool {
 		got, err := in.send(t.Context(), "GET", "/v1/meters/heard", "", nil)
 		return err == nil && got.status == http.StatusOK
-	})
-	eventually(t, "notifications arrive", func() bool { return strings.Contains(in.metrics(t), "quotasvc_catalog_listening 1") })
+	}, "the new meter is known")
+	testenv.Eventually(t, func() bool { return strings.Contains(in.metrics(t), "quotasvc_catalog_listening 1") }, "notifications arrive")
 	if took := time.Since(began); took > 15*time.Second {
 		t.Errorf("the change was seen after %s", took)
 	}
@@ -151,7 +151,7 @@ func TestPgBouncer_SessionMode_ServesAndFollows(t *testing.T) {
 	runSQL(t, db, "BEGIN; SELECT FROM balances WHERE tenant_id = 'acme' FOR UPDATE")
 	ended := make(chan answer, 1)
 	go func() { got, _ := debit("locked"); ended <- got }()
-	eventually(t, "the locked balance is set aside", func() bool { return strings.Contains(in.metrics(t), "quotasvc_ledger_locked_balances 1") })
+	testenv.Eventually(t, func() bool { return strings.Contains(in.metrics(t), "quotasvc_ledger_locked_balances 1") }, "the locked balance is set aside")
 	runSQL(t, db, "ROLLBACK")
 	<-ended
 	sure("locked")

@@ -25,9 +25,6 @@ const (
 
 	// openFiles bounds the open files of the program that a test runs.
 	openFiles = "TEST_OPEN_FILES"
-
-	// soon is the time limit of every wait in a test. It allows for a busy machine.
-	soon = 30 * time.Second
 )
 
 func TestMain(m *testing.M) {
@@ -121,43 +118,42 @@ func (p *process) follow(out io.Reader) {
 // line returns the rest of the next line of standard output that begins with prefix.
 func (p *process) line(prefix string) string {
 	p.t.Helper()
-	return p.lineWithin(prefix, soon)
-}
-
-// lineWithin is line for what takes longer.
-func (p *process) lineWithin(prefix string, within time.Duration) string {
-	p.t.Helper()
-	deadline := time.NewTimer(within)
-	defer deadline.Stop()
 	for {
-		select {
-		case line, ok := <-p.lines:
-			if !ok {
-				<-p.ended
-				p.t.Fatalf("quotasvc ended with %d before it printed %q; its log:\n%s", p.cmd.ProcessState.ExitCode(), prefix, p.stderr.tail())
-			}
-			if rest, found := strings.CutPrefix(line, prefix); found {
-				return strings.TrimSpace(rest)
-			}
-		case <-deadline.C:
-			p.t.Fatalf("quotasvc did not print %q within %s; its log:\n%s", prefix, within, p.stderr.tail())
+		line, ok := testenv.Receive(p.t, p.lines)
+		if !ok {
+			<-p.ended
+			p.t.Fatalf("quotasvc ended with %d before it printed %q", p.cmd.ProcessState.ExitCode(), prefix) // its log follows
+		}
+		if rest, found := strings.CutPrefix(line, prefix); found {
+			return strings.TrimSpace(rest)
 		}
 	}
+}
+
+// The names of before, until no test uses them.
+
+const soon = 30 * time.Second
+
+func (p *process) lineWithin(prefix string, _ time.Duration) string { return p.line(prefix) }
+
+func eventually(t testing.TB, what string, ok func() bool) {
+	t.Helper()
+	testenv.Eventually(t, ok, what)
 }
 
 // logged waits until the log contains text this many times.
 func (p *process) logged(text string, times int) {
 	p.t.Helper()
-	deadline := time.NewTimer(soon)
-	defer deadline.Stop()
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for strings.Count(p.stderr.String(), text) < times {
-		select {
-		case <-tick.C:
-		case <-deadline.C:
-			p.t.Fatalf("quotasvc did not log %q %d times within %s; its log:\n%s", text, times, soon, p.stderr.tail())
-		}
+	testenv.Eventually(p.t, func() bool { return strings.Count(p.stderr.String(), text) >= times }, "line ", times, " in the log: ", text)
+}
+
+// pace waits between two calls of a load. It returns false when ctx has ended.
+func pace(ctx context.Context, every time.Duration) bool {
+	select {
+	case <-time.After(every):
+		return true
+	case <-ctx.Done():
+		return false
 	}
 }
 
@@ -170,13 +166,8 @@ func (p *process) signal(s syscall.Signal) {
 // wait waits for the end of the process and returns its exit status.
 func (p *process) wait() int {
 	p.t.Helper()
-	select {
-	case <-p.ended:
-		return p.cmd.ProcessState.ExitCode()
-	case <-time.After(soon):
-		p.t.Fatalf("quotasvc did not end within %s; its log:\n%s", soon, p.stderr.tail())
-		return -1
-	}
+	testenv.Receive(p.t, p.ended)
+	return p.cmd.ProcessState.ExitCode()
 }
 
 // stop ends the process with SIGTERM and fails the test unless it exits with status 0.
@@ -191,7 +182,7 @@ func (p *process) stop() {
 // tool runs quotasvc until it exits.
 func tool(t testing.TB, env []string, args ...string) (status int, stdout, stderr string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), soon)
+	ctx, cancel := context.WithTimeout(t.Context(), testenv.Patience)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, os.Args[0], args...)
 	cmd.Env = append(withoutSettings(os.Environ()), asProgram+"=1")

@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -148,16 +147,12 @@ func (in *instance) ends(t *testing.T, path, status string) {
 	t.Helper()
 	started := in.do(t, http.StatusAccepted, "POST", path, "", object{})
 	where := started.header.Get("Location")
-	deadline := time.Now().Add(soon)
-	for {
-		var job struct{ Status, Error string }
+	var job struct{ Status, Error string }
+	testenv.Eventually(t, func() bool {
 		in.do(t, http.StatusOK, "GET", where, "", nil).into(t, &job)
-		if job.Status == status {
-			return
-		}
-		if job.Status != "running" || time.Now().After(deadline) {
-			t.Fatalf("%s: %+v, want %s", path, job, status)
-		}
-		time.Sleep(20 * time.Millisecond)
+		return job.Status != "running"
+	}, path, " ends")
+	if job.Status != status {
+		t.Fatalf("%s: %+v, want %s", path, job, status)
 	}
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"os"
@@ -13,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
 const (
@@ -21,7 +24,7 @@ const (
 
 	// rollingFew is the number of requests of the short form, and rollingDrain its drain delay. HAProxy asks every 100 ms.
 	rollingFew   = 1500
-	rollingDrain = time.Second
+	rollingDrain = 2 * time.Second
 
 	rollingInstances, rollingClients = 3, 8
 )
@@ -60,7 +63,9 @@ func (f *fleet) roll(t testing.TB, enough func() bool) (restarts int) {
 		}
 		f.start(t, i)
 		restarts++
-		time.Sleep(time.Second) // the load balancer finds it
+		testenv.Eventually(t, func() bool {
+			return strings.Contains(f.instances[i].metrics(t), `quotasvc_http_requests_total{`)
+		}, "the load balancer finds it")
 	}
 	return restarts
 }
@@ -153,19 +158,15 @@ func (f *fleet) rollUnderLoad(t *testing.T, url string) {
 		enough = n
 	}
 	var sent, failed atomic.Int64
-	stop := make(chan struct{})
+	loading, stop := context.WithCancel(t.Context())
+	defer stop()
 	var clients sync.WaitGroup
 	for c := range rollingClients {
 		clients.Go(func() {
 			transport := &http.Transport{}
 			defer transport.CloseIdleConnections()
-			through := &instance{api: url, http: &http.Client{Transport: transport, Timeout: soon}}
-			for i := 0; ; i++ {
-				select {
-				case <-stop:
-					return
-				default:
-				}
+			through := &instance{api: url, http: &http.Client{Transport: transport, Timeout: testenv.Patience}}
+			for i := 0; pace(loading, 10*time.Millisecond); i++ {
 				path, key := "/v1/debits", fmt.Sprintf("c%d-%d", c, i)
 				if i%4 == 3 {
 					path, key = "/v1/check", ""
@@ -175,12 +176,11 @@ func (f *fleet) rollUnderLoad(t *testing.T, url string) {
 				if (err != nil || got.status != 200) && failed.Add(1) <= 10 {
 					t.Errorf("client %d, %s: %s, %v", c, path, got, err)
 				}
-				time.Sleep(4 * time.Millisecond)
 			}
 		})
 	}
 	restarts := f.roll(t, func() bool { return sent.Load() >= enough })
-	close(stop)
+	stop()
 	clients.Wait()
 	t.Logf("%d restarts, %d requests, %d failed", restarts, sent.Load(), failed.Load())
 }

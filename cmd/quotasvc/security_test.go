@@ -47,7 +47,7 @@ func TestRedis_OldBalancePutBack_DebitIsRefused(t *testing.T) {
 		t.Fatal("there are ten units")
 	}
 	var key, old string
-	eventually(t, "the copy is in Redis", func() bool {
+	testenv.Eventually(t, func() bool {
 		keys, err := attacker.Keys(ctx, "quota:{*").Result()
 		if err != nil || len(keys) != 1 {
 			return false
@@ -55,7 +55,7 @@ func TestRedis_OldBalancePutBack_DebitIsRefused(t *testing.T) {
 		key = keys[0]
 		old, err = attacker.Get(ctx, key).Result()
 		return err == nil
-	})
+	}, "the copy is in Redis")
 	in.do(t, 200, "POST", "/v1/debits", "all", debitOf("acme", "api_calls", 10))
 	put := func(text string) {
 		if err := attacker.Set(ctx, key, text, 0).Err(); err != nil {
@@ -71,7 +71,7 @@ func TestRedis_OldBalancePutBack_DebitIsRefused(t *testing.T) {
 	forged := strings.Fields(old) // its seq and format, and last the instant that it is of
 	forged[0], forged[len(forged)-1] = "1000", strconv.FormatInt(time.Now().UnixMicro(), 10)
 	put(strings.Join(forged, " "))
-	eventually(t, "docs/security.md says that a check believes the copy", allowed)
+	testenv.Eventually(t, allowed, "docs/security.md says that a check believes the copy")
 	in.do(t, 429, "POST", "/v1/debits", "beyond", debitOf("acme", "api_calls", 1))
 	if b := in.balance(t, "acme", "api_calls"); b.Used != 10 || b.Remaining != 0 {
 		t.Errorf("%+v", b)

@@ -82,7 +82,7 @@ func TestTLS_ClientsPostgresRedis_Verified(t *testing.T) {
 	if !strings.HasPrefix(in.api, "https://") {
 		t.Errorf("the printed address is %s", in.api)
 	}
-	in.http = &http.Client{Timeout: soon, Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: authority.Pool, MinVersion: tls.VersionTLS12}}}
+	in.http = &http.Client{Timeout: testenv.Patience, Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: authority.Pool, MinVersion: tls.VersionTLS12}}}
 	t.Cleanup(in.http.CloseIdleConnections)
 	in.setUp(t, 1000)
 	in.do(t, 200, "POST", "/v1/debits", "k", debitOf("acme", "api_calls", 1))
@@ -97,7 +97,7 @@ func TestTLS_ClientsPostgresRedis_Verified(t *testing.T) {
 		WHERE application_name LIKE 'quotasvc%'`).Scan(&plain, &encrypted); err != nil || plain > 0 || encrypted < 4 {
 		t.Errorf("%d connections in clear, %d encrypted, %v", plain, encrypted, err)
 	}
-	plainly := &http.Client{Timeout: soon, Transport: &http.Transport{DisableKeepAlives: true}}
+	plainly := &http.Client{Timeout: testenv.Patience, Transport: &http.Transport{DisableKeepAlives: true}}
 	response, err := plainly.Get("http://" + strings.TrimPrefix(in.api, "https://") + "/v1/openapi.yaml")
 	if err != nil {
 		t.Fatal(err)

@@ -12,6 +12,8 @@ import (
 	collectorpb "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
 // collected is a collector of OTLP over HTTP.
@@ -87,9 +89,9 @@ func TestTracing_RequestsBatchesStatements(t *testing.T) {
 	debit := `{"tenant":"acme","items":[{"meter":"api_calls","amount":1}]}`
 	ask("POST", "/v1/debits", "traced", debit)
 	ask("POST", "/v1/check", "", debit)
-	eventually(t, "all spans are exported", func() bool {
+	testenv.Eventually(t, func() bool {
 		return len(c.of(traceID, "POST /v1/debits")) == 1 && len(c.of(traceID, "POST /v1/check")) == 1 && len(c.of(traceID, "batch ledger-")) == 1
-	})
+	}, "all spans are exported")
 	batch, request := c.of(traceID, "batch ledger-")[0], c.of(traceID, "POST /v1/debits")[0]
 	if string(batch.GetParentSpanId()) != string(request.GetSpanId()) || len(batch.GetLinks()) != 1 {
 		t.Errorf("the batch %v is not linked with its request %v", batch, request)
