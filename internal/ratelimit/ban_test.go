@@ -181,10 +181,10 @@ func TestBan_OtherInstance_IsSeenAtOnce(t *testing.T) {
 	one, all := requestOf(Charge{Rule: held}), requestOf(Charge{Rule: held, Cost: 3})
 	mustConsume(t, there, one)
 	free := requestOf(Charge{Rule: compile(t, rule.Spec{ID: "free", Rate: "1/day"})})
-	eventually(t, "a peek from held levels", func() bool {
+	testenv.Eventually(t, func() bool {
 		mustPeek(t, here, one)
 		return mustPeek(t, here, free).Mode == ModeHeld
-	})
+	}, "a peek from held levels")
 	mustConsumeNot(t, there, all)
 	if v := mustPeek(t, here, one).Verdicts[0]; v.Allowed || v.Banned == 0 {
 		t.Errorf("%+v: a ban is not seen", v)
@@ -238,7 +238,7 @@ func TestBan_LateAndRefunds_ReachTheBucket(t *testing.T) {
 func TestBan_Outage_CountsAlone(t *testing.T) {
 	t.Parallel()
 	server := testenv.RedisPrivate(t)
-	l := patientLimiter(t, productionClient(t, server.URL), settings{})
+	l := patientLimiter(t, patientClient(t, server.Options()), settings{})
 	old := compile(t, rule.Spec{ID: "old", Rate: "1/day", Burst: 5, Ban: rule.BanSpec{After: 1, Within: "1h", For: "1h"}})
 	fresh := compile(t, rule.Spec{ID: "fresh", Rate: "1/day", Burst: 5, Ban: rule.BanSpec{After: 3, Within: "1h", For: "1h"}})
 	six := func(r *rule.Rule, cost int64) Request { return requestOf(Charge{Rule: r, Cost: cost}) }
@@ -246,17 +246,17 @@ func TestBan_Outage_CountsAlone(t *testing.T) {
 	mustConsumeNot(t, l, six(old, 4))
 	mustConsume(t, l, six(fresh, 4))
 	server.Kill()
-	eventually(t, "an outage", func() bool {
+	testenv.Eventually(t, func() bool {
 		d, err := l.Peek(t.Context(), six(fresh, 1))
 		return err == nil && d.Degraded
-	})
-	eventually(t, "the ban, from the process", func() bool {
+	}, "an outage")
+	testenv.Eventually(t, func() bool {
 		d, err := l.Consume(t.Context(), six(old, 1))
 		if err != nil || d.Allowed || d.Verdicts[0].Banned < 59*time.Minute {
 			t.Fatalf("%+v, %v", d, err)
 		}
 		return d.Degraded
-	})
+	}, "the ban, from the process")
 	for i := range 5 {
 		if v := mustConsumeNot(t, l, six(fresh, 4)); (v.Banned > 0) != (i >= 2) || v.Mode != ModeLocal {
 			t.Errorf("denial %d: %+v", i+1, v)

@@ -151,19 +151,11 @@ func TestBucket_FullAndExpired_ChangesNothing(t *testing.T) {
 	req := Request{Tenant: "acme", Charges: []Charge{{Rule: r, Cost: 4}}}
 	key, _ := r.BucketKey("acme", "")
 	mustConsume(t, l, req)
-	wasFullAt := time.Duration(-1)
-	started := time.Now()
-	for client.Exists(context.Background(), key).Val() == 1 {
-		if v := mustPeek(t, l, req).Verdicts[0]; v.Remaining == 4 && wasFullAt < 0 {
-			wasFullAt = time.Since(started)
-		}
-		if time.Since(started) > patience {
-			t.Fatal("the key never expires")
-		}
+	lives := client.PTTL(t.Context(), key).Val() // before the bucket is asked: a busy machine makes the difference larger
+	if full := mustPeek(t, l, req).Verdicts[0].Reset; lives < full+500*time.Millisecond {
+		t.Errorf("full after %s, expired after %s: expiry makes it full", full, lives)
 	}
-	if wasFullAt < 0 || wasFullAt > time.Since(started)-500*time.Millisecond {
-		t.Errorf("full after %s, expired after %s: expiry made it full", wasFullAt, time.Since(started))
-	}
+	testenv.Eventually(t, func() bool { return client.Exists(t.Context(), key).Val() == 0 }, "the key expires")
 	if v := mustPeek(t, l, req).Verdicts[0]; v.Remaining != 4 {
 		t.Errorf("%d left after expiry", v.Remaining)
 	}

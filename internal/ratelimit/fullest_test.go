@@ -110,7 +110,7 @@ func TestFullest_Most_FullestFirst(t *testing.T) {
 		}
 		s.Most = 50
 		if got := mustFind(t, l, s); !slices.Equal(got, want) {
-			t.Errorf("%v, want %v: soon is full again", got, want)
+			t.Errorf("%v, want %v: testenv.Patience is full again", got, want)
 		}
 		s.Rule = func(rule.Layout, BucketName) (*rule.Rule, *time.Location) { return nil, nil }
 		if got := mustFind(t, l, s); len(got) > 0 {
@@ -239,7 +239,7 @@ func requestFor(tenant string, r *rule.Rule, dimension string, cost int64) Reque
 func TestFullest_CutOffOrAway_Told(t *testing.T) {
 	t.Parallel()
 	server := testenv.RedisPrivate(t)
-	l := patientLimiter(t, productionClient(t, server.URL), settings{})
+	l := patientLimiter(t, patientClient(t, server.Options()), settings{})
 	r := compile(t, rule.Spec{ID: "r", Rate: "1/day", Burst: 10})
 	for i := range 3000 {
 		mustConsume(t, l, requestFor(fmt.Sprint("t", i), r, "", 1))

@@ -50,27 +50,28 @@ func TestPeek_Held_MissesNoOlderCharge(t *testing.T) {
 	}
 	request := Request{Tenant: "acme", Charges: charges}
 	var charged ledgerOfCharges
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var charging sync.WaitGroup
 	for i, l := range limiters[1:] {
 		charging.Go(func() {
+			tick := time.NewTicker(time.Duration(1+i*2) * time.Millisecond)
+			defer tick.Stop()
 			for n := 0; ctx.Err() == nil; n++ {
 				if d, err := l.Consume(t.Context(), request); err != nil || !d.Allowed {
 					t.Errorf("%+v, %v", d, err)
 					return
 				}
 				charged.add()
-				pause := time.Duration(i) * 3 * time.Millisecond
-				if n%20 == 0 {
-					pause = 50 * time.Millisecond
+				for range 1 + n%20/19*30 { // each twentieth pause is long: what is read in it is held
+					<-tick.C
 				}
-				time.Sleep(pause)
 			}
 		})
 	}
-	held, peeks := 0, 0
-	for ctx.Err() == nil {
+	const enough = 300 // charges, and peeks from memory
+	held, peeks, deadline := 0, 0, time.Now().Add(testenv.Patience)
+	for (held < enough || charged.until(time.Now()) < enough) && time.Now().Before(deadline) {
 		known := charged.until(time.Now().Add(-redisstore.HeldFor))
 		d, err := peeker.Peek(t.Context(), request)
 		if err != nil {
@@ -86,8 +87,9 @@ func TestPeek_Held_MissesNoOlderCharge(t *testing.T) {
 			}
 		}
 	}
+	cancel()
 	charging.Wait()
-	if held < 100 {
+	if held < enough {
 		t.Errorf("%d of %d peeks were held", held, peeks)
 	}
 	d, err := peeker.Peek(t.Context(), Request{Tenant: "acme", Charges: charges, Fresh: true})

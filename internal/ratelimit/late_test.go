@@ -134,7 +134,7 @@ func TestConsumeLate_Outage_DebtIsKept(t *testing.T) {
 	t.Parallel()
 	server := testenv.RedisPrivate(t)
 	two := replica.Known(1, []uint64{2}, 0)
-	l := patientLimiter(t, productionClient(t, server.URL), settings{Replicas: func() *replica.Set { return two }})
+	l := patientLimiter(t, patientClient(t, server.Options()), settings{Replicas: func() *replica.Set { return two }})
 	var reqs []Request
 	for _, kind := range []string{"token_bucket", "leaky_bucket", "fixed_window", "sliding_window"} {
 		reqs = append(reqs, requestOf(Charge{Rule: compile(t, rule.Spec{ID: kind, Kind: kind, Rate: "100/31day", Debt: 40}), Cost: 120}))
@@ -145,10 +145,10 @@ func TestConsumeLate_Outage_DebtIsKept(t *testing.T) {
 	server.Kill()
 	for _, req := range reqs {
 		kind := req.Charges[0].Rule.Kind
-		eventually(t, "an outage", func() bool {
+		testenv.Eventually(t, func() bool {
 			d, err := l.Peek(t.Context(), req)
 			return err == nil && d.Degraded
-		})
+		}, "an outage")
 		// 20 of 40 are owed: 10 of 20 here.
 		v := mustLate(t, l, req).Verdicts[0]
 		if v.Charged != 10 || v.Owed != 20 || v.Limit != 50 {
@@ -162,11 +162,11 @@ func TestConsumeLate_Outage_DebtIsKept(t *testing.T) {
 	server.Start()
 	for _, req := range reqs {
 		var v Verdict
-		eventually(t, "redis", func() bool {
+		testenv.Eventually(t, func() bool {
 			d, err := l.Peek(t.Context(), req)
 			v = d.Verdicts[0]
 			return err == nil && !d.Degraded
-		})
+		}, "redis")
 		if v.Owed != 30 || v.Allowed {
 			t.Errorf("%s: owes %d after the loss, want 20 from before and 10 of the outage", v.Rule.Kind, v.Owed)
 		}

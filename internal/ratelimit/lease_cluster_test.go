@@ -13,7 +13,7 @@ import (
 // leasesOnMovingSlots moves the slots of a tenant's leases and of a shared rule's to and fro while they are taken and given
 // back: none is lost, and never more are held than there are.
 func leasesOnMovingSlots(t *testing.T, c *testenv.RedisCluster) {
-	const capacity, clients, each = 3, 6, 40
+	const capacity, clients, each = 3, 6, 20
 	l := patientLimiter(t, patientCluster(t, c), settings{})
 	shared := sharedOn(t, c, 1, rule.Spec{Kind: "concurrency", Burst: capacity})
 	requests := []LeaseRequest{

@@ -43,8 +43,8 @@ type Config struct {
 	// Now is the clock of local decisions; nil is time.Now. Decisions in Redis use Redis's clock.
 	Now func() time.Time
 
-	// redisNow, in tests, is the time in µs that scripts use instead of Redis's own. Denials are not remembered then: the
-	// process has another clock.
+	// redisNow, in tests, is the time in µs that scripts use instead of Redis's own. Denials are not remembered then, unless
+	// Now is given: the process has another clock.
 	redisNow  func() int64
 	forgetful bool
 }
@@ -107,10 +107,10 @@ func (cfg Config) withDefaults() Config {
 	if cfg.Metrics == nil {
 		cfg.Metrics = NewMetrics(nil)
 	}
+	cfg.forgetful = cfg.forgetful || cfg.redisNow != nil && cfg.Now == nil
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	cfg.forgetful = cfg.forgetful || cfg.redisNow != nil
 	if cfg.redisNow == nil {
 		cfg.redisNow = func() int64 { return 0 }
 	}

@@ -29,7 +29,9 @@ func newLossProgram(t *testing.T, n int, client redis.UniversalClient, lose func
 	p := &lossProgram{now: new(atomic.Int64), lose: lose}
 	p.now.Store(worldStart)
 	for range n {
-		p.processes = append(p.processes, patientLimiter(t, client, settings{redisNow: p.now.Load, Now: func() time.Time { return time.UnixMicro(p.now.Load()) }}))
+		p.processes = append(p.processes, patientLimiter(t, client, settings{
+			redisNow: p.now.Load, Now: func() time.Time { return time.UnixMicro(p.now.Load()) }, forgetful: true,
+		}))
 	}
 	return p
 }

@@ -168,7 +168,7 @@ func TestOutages_RedisComesBackEmpty_AdmitTheLimitOnce(t *testing.T) {
 		others := []uint64{1, 2, 3}
 		others = append(others[:i:i], others[i+1:]...)
 		replicas := replica.Known(uint64(i+1), others, 0)
-		all = append(all, patientLimiter(t, productionClient(t, server.URL), settings{Replicas: func() *replica.Set { return replicas }}))
+		all = append(all, patientLimiter(t, patientClient(t, server.Options()), settings{Replicas: func() *replica.Set { return replicas }}))
 	}
 	var rules []*rule.Rule
 	for _, kind := range kinds() {
@@ -204,10 +204,10 @@ func TestOutages_RedisComesBackEmpty_AdmitTheLimitOnce(t *testing.T) {
 		ask(50)
 		server.Start()
 		for _, l := range all {
-			eventually(t, "redis", func() bool {
+			testenv.Eventually(t, func() bool {
 				d, err := l.Peek(t.Context(), requestOf(Charge{Rule: rules[0]}))
 				return err == nil && !d.Degraded
-			})
+			}, "redis")
 		}
 		look() // each process tells what it knows of a bucket with its first call
 		ask(50)

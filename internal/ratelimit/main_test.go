@@ -28,10 +28,6 @@ type mute struct{}
 
 func (mute) Printf(context.Context, string, ...any) {}
 
-// patience replaces the production timeouts where a test asserts exact decisions: a busy machine must not turn them into
-// degraded ones.
-const patience = 20 * time.Second
-
 // baseOptions are the options of a client as redisstore.NewClient makes it.
 func baseOptions(t testing.TB) redis.Options {
 	t.Helper()
@@ -43,13 +39,20 @@ func baseOptions(t testing.TB) redis.Options {
 	return *c.(*redis.Client).Options()
 }
 
-// patientClient is a client as redisstore.NewClient makes it, except for its patience.
+// patientClient is a client as redisstore.NewClient makes it, except for its timeouts: a busy machine must not turn exact decisions into
+// degraded ones. A server that was killed refuses connections at once.
 func patientClient(t testing.TB, o *redis.Options) *redis.Client {
+	t.Helper()
+	return clientWithin(t, o, testenv.Patience)
+}
+
+// clientWithin is such a client with this timeout.
+func clientWithin(t testing.TB, o *redis.Options, timeout time.Duration) *redis.Client {
 	t.Helper()
 	opts := baseOptions(t)
 	opts.Addr, opts.Username, opts.Password, opts.DB = o.Addr, o.Username, o.Password, o.DB
 	opts.Dialer, opts.Network = nil, ""
-	opts.DialTimeout, opts.ReadTimeout, opts.WriteTimeout, opts.PoolTimeout = patience, patience, patience, patience
+	opts.DialTimeout, opts.ReadTimeout, opts.WriteTimeout, opts.PoolTimeout = timeout, timeout, timeout, timeout
 	c := redis.NewClient(&opts)
 	t.Cleanup(func() { _ = c.Close() })
 	return c
@@ -72,7 +75,7 @@ type settings struct {
 // patientLimiter is a limiter with a budget that no test exhausts.
 func patientLimiter(t testing.TB, client redis.UniversalClient, cfg settings) *Limiter {
 	t.Helper()
-	cfg.Budget = patience
+	cfg.Budget = testenv.Patience
 	return limiterOn(t, client, cfg)
 }
 
@@ -107,7 +110,7 @@ func storeOn(t testing.TB, client redis.UniversalClient, cfg settings) *redissto
 	})
 	measured.Store(store, registry)
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		ctx, cancel := context.WithTimeout(context.Background(), testenv.Patience)
 		defer cancel()
 		if err := store.Stop(ctx); err != nil {
 			t.Error("stop:", err)

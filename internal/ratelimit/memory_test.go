@@ -42,9 +42,9 @@ func emptyRedis(t *testing.T) *redis.Client {
 	return client
 }
 
-// measure fills an empty Redis with n keys and returns the bytes of each: once bound accepts them, or after a while. Redis moves a table that has
-// grown little by little, and has both until then.
-func measure(t *testing.T, client *redis.Client, name string, n int, fill func(), bound func(each float64) bool) (each float64) {
+// measure fills an empty Redis with n keys and waits until bound accepts the bytes of each: Redis moves a table that has grown little by
+// little, and has both until then.
+func measure(t *testing.T, client *redis.Client, name string, n int, fill func(), bound func(each float64) bool) {
 	t.Helper()
 	ctx := context.Background()
 	client.FlushDB(ctx)
@@ -54,26 +54,25 @@ func measure(t *testing.T, client *redis.Client, name string, n int, fill func()
 	if got := client.DBSize(ctx).Val(); got != int64(n) {
 		t.Errorf("%s: %d keys, want %d", name, got, n)
 	}
-	for deadline := time.Now().Add(patience / 4); ; time.Sleep(time.Millisecond) {
+	each := 0.0
+	defer func() { t.Logf("%s: %.1f bytes each", name, each) }()
+	testenv.Eventually(t, func() bool {
 		each = float64(usedMemory(t, client)-before) / float64(n)
-		if bound(each) || time.Now().After(deadline) {
-			break
-		}
-	}
+		return bound(each)
+	}, name, ": the bytes of each are as explained")
 	encoding := client.ObjectEncoding(ctx, client.RandomKey(ctx).Val()).Val()
 	t.Logf("| %-40s | %8d | %5.1f bytes | %-8s | %7.1f s | %8.0f/s |", name, n, each, encoding, took.Seconds(), float64(n)/took.Seconds())
-	return each
 }
 
-// TestBucket_TakesAtMost170Bytes of Redis, everything included: what its memory grows by for 100,000 of them, each charged
+// TestBucket_TakesAtMost170Bytes of Redis, everything included: what its memory grows by for 25,000 of them, each charged
 // half of its capacity. A key is 32 bytes of table entries, as many for its expiry, 21 of the tables, and the key and the
 // value in size classes of 16 bytes. It does not run in parallel: it would keep the tests busy that measure time.
 func TestBucket_TakesAtMost170Bytes(t *testing.T) {
 	if testing.Short() {
-		t.Skip("fills a Redis with 500,000 keys")
+		t.Skip("fills a Redis with 125,000 keys")
 	}
 	const atMost = 170
-	buckets, client := memoryTenants(t, 100_000), emptyRedis(t)
+	buckets, client := memoryTenants(t, 25_000), emptyRedis(t)
 	for _, population := range []struct {
 		spec    rule.Spec
 		subject bool
@@ -87,35 +86,29 @@ func TestBucket_TakesAtMost170Bytes(t *testing.T) {
 		r := compile(t, population.spec)
 		name := fmt.Sprintf("%s %s, by subject: %v", r.Kind, r.Rate, population.subject)
 		about := float64(r.Explain(time.Time{}, nil, population.subject, 1, 1).KeyBytes)
-		explained := func(each float64) bool { return each <= about+4 && each >= about-17 } // one class less at most, and a few bytes for buffers
-		each := measure(t, client, name, buckets, func() { fill(t, client, r, population.subject, buckets) }, explained)
-		if !explained(each) || each > atMost {
-			t.Errorf("%s: %.1f bytes each, explained as %.0f and at most %d", name, each, about, atMost)
-		}
+		measure(t, client, fmt.Sprintf("%s, explained as %.0f bytes", name, about), buckets, func() { fill(t, client, r, population.subject, buckets) }, func(each float64) bool {
+			return each <= min(about+4, atMost) && each >= about-17 // one class less at most, and a few bytes for buffers
+		})
 	}
 }
 
 // TestLeases_InRedis_BytesOfEach: a bucket of leases is a listpack while it is small. Each further lease adds little.
 func TestLeases_InRedis_BytesOfEach(t *testing.T) {
 	if testing.Short() {
-		t.Skip("fills a Redis with 20,000 keys")
+		t.Skip("fills a Redis with 5,000 keys")
 	}
-	buckets, client := memoryTenants(t, 10_000), emptyRedis(t)
+	buckets, client := memoryTenants(t, 2_500), emptyRedis(t)
 	script := storeOn(t, client, settings{}).NewScript("leases", lua.Leases)
 	r := compile(t, rule.Spec{ID: "jobs", Kind: "concurrency", Burst: 100})
 	for _, population := range []struct {
 		leases int
 		atMost float64
 	}{{1, 256}, {10, 640}} {
-		within := func(each float64) bool { return each <= population.atMost }
-		each := measure(t, client, fmt.Sprintf("concurrency, %d leases held", population.leases), buckets, func() {
+		measure(t, client, fmt.Sprintf("concurrency, %d leases held", population.leases), buckets, func() {
 			for i := range population.leases {
 				holdLeases(t, script, r, buckets, i)
 			}
-		}, within)
-		if !within(each) || each < 100 {
-			t.Errorf("%d leases: %.1f bytes, at most %.0f", population.leases, each, population.atMost)
-		}
+		}, func(each float64) bool { return each <= population.atMost && each >= 100 })
 	}
 }
 

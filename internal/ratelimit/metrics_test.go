@@ -77,7 +77,7 @@ func TestMetrics_RuleDegraded_FollowsDecisions(t *testing.T) {
 	t.Parallel()
 	server := testenv.RedisPrivate(t)
 	clock := &movableClock{}
-	l := patientLimiter(t, productionClient(t, server.URL), settings{Now: clock.now})
+	l := patientLimiter(t, patientClient(t, server.Options()), settings{Now: clock.now})
 	limit := func(id, policy string) *rule.Rule {
 		return compile(t, rule.Spec{ID: id, Rate: "1000/s", OnBackendError: policy})
 	}
@@ -111,14 +111,14 @@ func TestMetrics_RuleDegraded_FollowsDecisions(t *testing.T) {
 	}
 	mustConsume(t, l, Request{Tenant: "acme", Charges: []Charge{{Rule: idle}}})
 	server.Start()
-	eventually(t, "redis decides", func() bool {
+	testenv.Eventually(t, func() bool {
 		clock.advance(redisstore.RetryAfter)
 		return mustConsume(t, l, Request{Tenant: "acme", Charges: []Charge{{Rule: share}}}).Mode == ModeRedis
-	})
+	}, "redis decides")
 	if got := gauge("share"); got != 0 {
 		t.Errorf("%v when Redis decides again", got)
 	}
-	eventually(t, "nobody is degraded, neither whom nobody asks", func() bool { return len(degraded()) == 0 && gauge("idle") == 0 })
+	testenv.Eventually(t, func() bool { return len(degraded()) == 0 && gauge("idle") == 0 }, "nobody is degraded, neither whom nobody asks")
 }
 
 func TestMetrics_Forget_DropsSeries(t *testing.T) {

@@ -16,13 +16,13 @@ import (
 	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
-// TestOutage_KilledAt5000PerSecond: no request waits, and what is admitted stays within what Redis and the replicas'
-// shares may admit together.
-func TestOutage_KilledAt5000PerSecond(t *testing.T) {
+// TestOutage_KilledUnderLoad_AdmitsTheShares: no request waits, and what is admitted stays within what Redis and the replicas'
+// shares may admit together. They are asked for several times as much.
+func TestOutage_KilledUnderLoad_AdmitsTheShares(t *testing.T) {
 	t.Parallel()
-	const replicas, callers, every = 2, 25, 10 * time.Millisecond // 2,500 requests/s each
+	const replicas, callers, every, rate, burst = 2, 8, 10 * time.Millisecond, 200, 60
 	server := testenv.RedisPrivate(t)
-	r := compile(t, rule.Spec{ID: "rule", Rate: "1000/s", Burst: 300})
+	r := compile(t, rule.Spec{ID: "rule", Rate: fmt.Sprint(rate, "/s"), Burst: burst})
 	req := Request{Tenant: "acme", Charges: []Charge{{Rule: r}}}
 	clock := &movableClock{}
 	began := time.Now()
@@ -38,26 +38,23 @@ func TestOutage_KilledAt5000PerSecond(t *testing.T) {
 		return n
 	}
 	byRedis, byProcess := func(s *stream) int64 { return s.redis.Load() }, func(s *stream) int64 { return s.local.Load() }
-	eventually(t, "redis decides", func() bool { return decided(byRedis) > 2000 })
+	testenv.Eventually(t, func() bool { return decided(byRedis) > 600 }, "redis decides")
 	server.Kill()
-	eventually(t, "the replicas decide", func() bool { return decided(byProcess) > 6000 })
+	testenv.Eventually(t, func() bool { return decided(byProcess) > 1500 }, "the replicas decide")
 	server.Start()
 	before := decided(byRedis)
 	clock.advance(redisstore.RetryAfter)
-	eventually(t, "redis decides again", func() bool { return decided(byRedis) > before+500 })
+	testenv.Eventually(t, func() bool { return decided(byRedis) > before+200 }, "redis decides again")
 	over := time.Since(began) + redisstore.RetryAfter
 	var admitted, out float64
 	for i, s := range all {
 		s.end()
-		s.checkTimes(fmt.Sprint("replica ", i))
-		if p99 := s.percentile(0.99); p99 > 50*time.Millisecond+machineStalls*time.Duration(s.stall.Load()) {
-			t.Errorf("replica %d: the 99th percentile is %s", i, p99)
-		}
+		s.checkTimes(fmt.Sprint("replica ", i), redisstore.DefaultBudget)
 		admitted += float64(s.redisAdmitted.Load() + s.localAdmitted.Load())
 		out = max(out, time.Duration(s.latestDegraded.Load()-s.firstDegraded.Load()).Seconds()+redisstore.RetryAfter.Seconds())
 	}
 	// Redis starts anew: it was killed and keeps nothing, so it has its burst twice.
-	most := 2*300 + over.Seconds()*1000 + 300 + out*1000 + 2*replicas
+	most := 2*burst + over.Seconds()*rate + burst + out*rate + 2*replicas
 	t.Logf("%.0f admitted in %s, of which %.1f s without redis; at most %.0f may be", admitted, over, out, most)
 	if admitted > most {
 		t.Errorf("%.0f admitted, at most %.0f may be", admitted, most)
@@ -68,7 +65,7 @@ func TestOutage_KilledAt5000PerSecond(t *testing.T) {
 // connections.
 func TestRecovery_IsNoStampede(t *testing.T) {
 	t.Parallel()
-	const replicas, callers = 4, 24
+	const replicas, callers = 4, 12
 	server := testenv.RedisPrivate(t)
 	direct := patientClient(t, server.Options())
 	proxy := testenv.NewLossyProxy(t, server.Addr)
@@ -80,18 +77,18 @@ func TestRecovery_IsNoStampede(t *testing.T) {
 	for range replicas {
 		l := limiterOn(t, productionClient(t, address), settings{Now: clock.now})
 		limiters = append(limiters, l)
-		all = append(all, flow(t, l, Request{Tenant: "acme", Charges: []Charge{{Rule: r}}}, callers, 8*time.Millisecond))
+		all = append(all, flow(t, l, Request{Tenant: "acme", Charges: []Charge{{Rule: r}}}, callers, 20*time.Millisecond))
 	}
 	eachOf := func(what string, is func(i int) bool) {
 		t.Helper()
-		eventually(t, what, func() bool {
+		testenv.Eventually(t, func() bool {
 			for i := range limiters {
 				if !is(i) {
 					return false
 				}
 			}
 			return true
-		})
+		}, what)
 	}
 	eachOf("redis decides", func(i int) bool { return all[i].redis.Load() > 50 })
 	proxy.Lose.Store(true) // every call runs, and no reply arrives
@@ -129,7 +126,7 @@ func TestRecovery_IsNoStampede(t *testing.T) {
 	var requests int64
 	for i, s := range all {
 		s.end()
-		s.checkTimes(fmt.Sprint("process ", i))
+		s.checkTimes(fmt.Sprint("process ", i), redisstore.DefaultBudget)
 		requests += s.redis.Load() - redisBefore[i]
 	}
 	// The probes' connections, the lanes', and one of the machine's hiccups for each.
@@ -144,14 +141,14 @@ func TestRecovery_IsNoStampede(t *testing.T) {
 // awaitQuiet waits until no call is on its way to a server any more.
 func awaitQuiet(t *testing.T, client *redis.Client) {
 	t.Helper()
-	last := -1
-	eventually(t, "no calls are under way", func() bool {
+	last, still := -1, 0
+	testenv.Eventually(t, func() bool {
 		n := evalCalls(t, client)
-		still := n == last
-		last = n
-		time.Sleep(20 * time.Millisecond) // far more than a call takes on loopback
-		return still
-	})
+		if still++; n != last {
+			last, still = n, 0
+		}
+		return still == 10
+	}, "no calls are under way")
 }
 
 // received is how many connections a server has accepted so far.

@@ -24,15 +24,15 @@ func TestOutage_KnownReplicas_StayWithinTheRule(t *testing.T) {
 	server := testenv.RedisPrivate(t)
 	var all []*Limiter
 	for range 3 {
-		beat := replica.NewHeartbeat(storeOn(t, productionClient(t, server.URL), settings{}), replica.Config{Every: 200 * time.Millisecond})
+		beat := replica.NewHeartbeat(storeOn(t, patientClient(t, server.Options()), settings{}), replica.Config{Every: 200 * time.Millisecond})
 		if err := beat.Start(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = beat.Stop(context.Background()) })
-		all = append(all, patientLimiter(t, productionClient(t, server.URL), settings{Replicas: beat.Replicas}))
+		all = append(all, patientLimiter(t, patientClient(t, server.Options()), settings{Replicas: beat.Replicas}))
 	}
 	for _, l := range all {
-		eventually(t, "three replicas", func() bool { return l.Replicas().Count() == 3 })
+		testenv.Eventually(t, func() bool { return l.Replicas().Count() == 3 }, "three replicas")
 	}
 	server.Kill()
 	for burst := int64(1); burst <= 10; burst++ {

@@ -5,7 +5,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 	"go.uber.org/goleak"
@@ -24,14 +23,12 @@ type mute struct{}
 
 func (mute) Printf(context.Context, string, ...any) {}
 
-// patience bounds the wait for what the outside world brings about.
-const patience = 20 * time.Second
-
 // patientClient is a client that a busy machine does not make fail.
 func patientClient(t testing.TB, o *redis.Options) *redis.Client {
 	t.Helper()
 	opts := *o
 	opts.MaxRetries, opts.DialerRetries, opts.ContextTimeoutEnabled, opts.DisableIdentity = -1, 1, true, true
+	const patience = testenv.Patience
 	opts.DialTimeout, opts.ReadTimeout, opts.WriteTimeout, opts.PoolTimeout = patience, patience, patience, patience
 	c := redis.NewClient(&opts)
 	t.Cleanup(func() { _ = c.Close() })
@@ -59,17 +56,6 @@ func storeOn(t testing.TB, client redis.UniversalClient) *redisstore.Store {
 		}
 	})
 	return store
-}
-
-// eventually waits for a state that the outside world brings about.
-func eventually(t testing.TB, what string, is func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(patience); !is(); {
-		if time.Now().After(deadline) {
-			t.Fatalf("%s: not within %s", what, patience)
-		}
-		time.Sleep(time.Millisecond)
-	}
 }
 
 // lines is a log that can be searched.
