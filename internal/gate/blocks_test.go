@@ -27,10 +27,10 @@ func (in *instance) putBlock(b block.Block) {
 	default:
 		ip = netip.MustParsePrefix(b.Value).Addr()
 	}
-	eventually(in.t, "the block is in force", func() bool { // a reload may have begun before the change
+	testenv.Eventually(in.t, func() bool { // a reload may have begun before the change
 		blocked, exempt := in.tenants.catalog.Blocks().Find(tenant, subject, ip, time.Now())
 		return exempt && b.Action == block.ActionAllow || blocked != nil && blocked.Kind == b.Kind && blocked.Value == b.Value
-	})
+	}, "the block is in force")
 }
 
 func TestBlocks_Refuse_BeforeLimitsAndBalances(t *testing.T) {
@@ -118,19 +118,19 @@ func TestBlocks_EndWhenExpiredOrDeleted(t *testing.T) {
 	if err := in.tenants.catalog.DeleteBlock(t.Context(), "tenant", "acme", ""); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the block is gone", func() bool {
+	testenv.Eventually(t, func() bool {
 		_, err := in.Consume(t.Context(), request("k2", "calls", 1))
 		return err == nil
-	})
+	}, "the block is gone")
 }
 
 func TestBlocks_PostgresAway_StillRefuse(t *testing.T) {
 	t.Parallel()
-	server := testenv.PostgresPrivate(t)
-	in := newInstance(t, server.URL, patientClient(testenv.Redis(t)))
+	url, end := breakable(t, testenv.Postgres(t))
+	in := newInstance(t, url, patientClient(testenv.Redis(t)))
 	in.catalogue()
 	in.putBlock(block.Block{Kind: "tenant", Value: "acme"})
-	server.Kill()
+	end()
 	check, err := in.Check(t.Context(), request("k", "calls", 1))
 	if err != nil || check.Code != CodeForbidden || check.Allowed {
 		t.Errorf("%+v, %v", check, err)

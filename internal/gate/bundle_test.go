@@ -3,12 +3,14 @@ package gate
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/quotasvc/quotasvc/internal/balances"
@@ -24,25 +26,6 @@ import (
 	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
-// soon bounds the wait for what happens in the background.
-const soon = 10 * time.Second
-
-// eventually polls until done returns true.
-func eventually(t testing.TB, what string, done func() bool) {
-	t.Helper()
-	deadline := time.NewTimer(soon)
-	defer deadline.Stop()
-	tick := time.NewTicker(2 * time.Millisecond)
-	defer tick.Stop()
-	for !done() {
-		select {
-		case <-tick.C:
-		case <-deadline.C:
-			t.Fatalf("not within %s: %s", soon, what)
-		}
-	}
-}
-
 // instance is one instance of the service without its API.
 type instance struct {
 	*Gate
@@ -56,7 +39,7 @@ func newInstance(t testing.TB, databaseURL string, client redis.UniversalClient,
 	log := slog.New(slog.DiscardHandler)
 	stop := func(what string, f func(context.Context) error) {
 		t.Cleanup(func() {
-			ctx, cancel := context.WithTimeout(context.Background(), soon)
+			ctx, cancel := context.WithTimeout(context.Background(), testenv.Patience)
 			defer cancel()
 			if err := f(ctx); err != nil {
 				t.Logf("stop %s: %v", what, err) // expected in tests that kill servers
@@ -69,7 +52,7 @@ func newInstance(t testing.TB, databaseURL string, client redis.UniversalClient,
 	measured := prometheus.NewRegistry()
 	var redisStore *redisstore.Store
 	if client != nil {
-		redisStore = redisstore.New(client, redisstore.Config{Budget: soon, Metrics: redisstore.NewMetrics(measured)})
+		redisStore = redisstore.New(client, redisstore.Config{Budget: testenv.Patience, Metrics: redisstore.NewMetrics(measured)})
 		stop("redis requests", redisStore.Stop)
 	}
 	service := testenv.AsService(databaseURL)
@@ -106,18 +89,24 @@ func newInstance(t testing.TB, databaseURL string, client redis.UniversalClient,
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg := Config{IDKey: []byte("key of tests"), Once: once.New(redisStore), Overrides: override.NewCache(overrides, override.Config{})}
+	cfg := Config{
+		IDKey: []byte("key of tests"), Once: once.New(redisStore), Overrides: override.NewCache(overrides, override.Config{}),
+		LoadBudget: testenv.Patience,
+	}
 	stop("overrides", cfg.Overrides.Stop)
 	for _, f := range change {
 		f(&cfg)
 	}
-	return &instance{Gate: New(l, cat, limiter, cache, cfg), t: t, measured: measured}
+	in := &instance{Gate: New(l, cat, limiter, cache, cfg), t: t, measured: measured}
+	in.refundBudget = testenv.Patience
+	return in
 }
 
 // patientClient returns a client with long timeouts, so that a busy machine does not look like an outage.
 func patientClient(options *redis.Options) redis.UniversalClient {
-	options.DialTimeout, options.ReadTimeout, options.WriteTimeout, options.PoolTimeout = soon, soon, soon, soon
-	options.ContextTimeoutEnabled = true
+	const patience = testenv.Patience
+	options.DialTimeout, options.ReadTimeout, options.WriteTimeout, options.PoolTimeout = patience, patience, patience, patience
+	options.ContextTimeoutEnabled, options.MaxRetries, options.DialerRetries = true, -1, 1
 	return redis.NewClient(options)
 }
 
@@ -129,6 +118,27 @@ func serviceClient(t testing.TB, url string) redis.UniversalClient {
 		t.Fatal(err)
 	}
 	return client
+}
+
+// pace is the pause between two requests of a load that goes on beside something else.
+func pace() { time.Sleep(10 * time.Millisecond) }
+
+// sum returns the sum of a metric's series that have the label value; empty: of all.
+func (in *instance) sum(metric, value string) (sum float64) {
+	in.t.Helper()
+	families, err := in.measured.Gather()
+	if err != nil {
+		in.t.Fatal(err)
+	}
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			has := func(l *dto.LabelPair) bool { return l.GetValue() == value }
+			if f.GetName() == metric && (value == "" || slices.ContainsFunc(m.GetLabel(), has)) {
+				sum += m.GetCounter().GetValue() + m.GetGauge().GetValue()
+			}
+		}
+	}
+	return sum
 }
 
 // newShared starts an instance on the servers that the tests of this process share.
@@ -160,10 +170,10 @@ func (in *instance) putPlan(p catalog.Plan) {
 	if err != nil {
 		in.t.Fatal(err)
 	}
-	eventually(in.t, "the plan is in the snapshot", func() bool {
+	testenv.Eventually(in.t, func() bool {
 		got := in.tenants.catalog.Snapshot().Plans[p.ID]
 		return got != nil && got.Version == stored.Version
-	})
+	}, "the plan is in the snapshot")
 }
 
 func (in *instance) putTenant(tn catalog.Tenant) {
@@ -231,7 +241,21 @@ func (in *instance) awaitAnnouncements(databaseURL string) {
 		if _, err := conn.Exec(in.t.Context(), change); err != nil {
 			in.t.Fatal(err)
 		}
-		eventually(in.t, "the announcement is processed", func() bool { return in.tenants.catalog.Snapshot() != before })
+		testenv.Eventually(in.t, func() bool { return in.tenants.catalog.Snapshot() != before }, "the announcement is processed")
+	}
+}
+
+// breakable returns the URL of a database behind a link, and what breaks it as the end of the server would: connections are
+// closed, and new ones are too.
+func breakable(t testing.TB, databaseURL string) (url string, end func()) {
+	t.Helper()
+	link, url := testenv.NewLinkTo(t, databaseURL)
+	return url, func() {
+		t.Helper()
+		nobody := "127.0.0.1:1"
+		link.Server.Store(&nobody)
+		execute(t, databaseURL, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+			WHERE datname = current_database() AND pid <> pg_backend_pid()`)
 	}
 }
 
@@ -262,14 +286,19 @@ func (b *blocker) exec(statement string) {
 	}
 }
 
+// waiters returns how many sessions wait for locks in this database.
+func (b *blocker) waiters() (n int) {
+	b.t.Helper()
+	if err := b.conn.QueryRow(b.t.Context(), testenv.Waiting()).Scan(&n); err != nil {
+		b.t.Fatal(err)
+	}
+	return n
+}
+
 // awaitWaiter returns when n sessions wait for locks in this database.
 func (b *blocker) awaitWaiter(n int) {
 	b.t.Helper()
-	eventually(b.t, "sessions wait for the lock", func() bool {
-		var waiting int
-		err := b.conn.QueryRow(b.t.Context(), testenv.Waiting()).Scan(&waiting)
-		return err == nil && waiting >= n
-	})
+	testenv.Eventually(b.t, func() bool { return b.waiters() >= n }, "sessions wait for the lock")
 }
 
 func (b *blocker) release() {

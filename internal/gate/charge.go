@@ -139,7 +139,7 @@ func (g *Gate) chargeOnce(ctx context.Context, req *ChargeRequest, facts *tenant
 		return g.chargeAgain(ctx, req, facts, held, fingerprint)
 	}
 	out, err := g.charge(ctx, req, facts)
-	background, cancel := context.WithTimeout(context.WithoutCancel(ctx), refundBudget)
+	background, cancel := context.WithTimeout(context.WithoutCancel(ctx), g.refundBudget)
 	defer cancel()
 	switch {
 	case err == nil:

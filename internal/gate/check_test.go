@@ -19,10 +19,10 @@ func (in *instance) checkFrom(source Source, req Request) (got Check, err error)
 	if source == SourceLedger {
 		req = fromPostgres(req)
 	}
-	eventually(in.t, "the answer comes from the "+string(source), func() bool {
+	testenv.Eventually(in.t, func() bool {
 		got, err = in.Check(in.t.Context(), req)
 		return err != nil || got.Source == source
-	})
+	}, "the answer comes from the "+string(source))
 	return got, err
 }
 
@@ -152,10 +152,10 @@ func TestCheck_SeesOwnDebitsAtOnce_OthersSoon(t *testing.T) {
 		if err != nil || got.Items[0].Remaining != 10-used {
 			t.Fatalf("after %d debits the same instance returns %+v, %v", used, got.Items, err)
 		}
-		eventually(t, "the other instance sees the debit", func() bool {
+		testenv.Eventually(t, func() bool {
 			got, err := b.Check(t.Context(), request("", "calls", 1))
 			return err == nil && got.Items[0].Remaining == 10-used
-		})
+		}, "the other instance sees the debit")
 	}
 }
 

@@ -1,27 +1,34 @@
 package gate
 
 import (
+	"cmp"
 	"fmt"
+	"os"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
-// TestCluster_NodeJoinsAndLeaves_NothingLostNoBalanceWrong adds a node, rebalances the slots, and takes the node out again, with the tool that
-// operators use, while two instances serve tenants of all nodes.
+// TestCluster_NodeJoinsAndLeaves_NothingLostNoBalanceWrong adds a node, moves slots to it, and takes the node out again, with
+// the tool that operators use, while two instances serve tenants of all nodes. The suite moves some hundred slots, those of
+// some tenants among them. QUOTASVC_TEST_REBALANCE=1 moves a quarter of all.
 func TestCluster_NodeJoinsAndLeaves_NothingLostNoBalanceWrong(t *testing.T) {
 	t.Parallel()
-	const tenants, pause = 16, 5 * time.Millisecond
+	const tenants, moved, firstSlots = 8, 3, 40
+	weight := cmp.Or(os.Getenv("QUOTASVC_TEST_REBALANCE"), "0.08")
 	c, database := testenv.RedisClusterPrivate(t), testenv.Postgres(t)
 	c.Calm()
 	a, b := newInstance(t, database, patientCluster(t, c.URL)), newInstance(t, database, patientCluster(t, c.URL))
 	putMovingPlan(a, b)
 	var all []*moving
-	for i := range tenants {
+	for i := 0; len(all) < tenants; i++ {
 		m := &moving{t: t, instances: [2]*instance{a, b}, tenant: fmt.Sprint("t", i), sent: &sync.RWMutex{}}
+		// The first slots of each master move.
+		if len(all) < moved && c.Slot("{"+m.tenant+"}")%(1<<14/len(c.Masters)) >= firstSlots {
+			continue
+		}
 		a.putTenant(catalog.Tenant{ID: m.tenant, Plan: "many"})
 		all = append(all, m)
 	}
@@ -43,23 +50,23 @@ func TestCluster_NodeJoinsAndLeaves_NothingLostNoBalanceWrong(t *testing.T) {
 	for n := range 2 {
 		for _, m := range all {
 			load.Go(func() {
-				for i := 0; ; i++ {
+				for {
 					select {
 					case <-over:
-						if i > movingBurst { // so that some are refused
+						if m.keys.Load() > movingBurst+10 { // so that some are refused
 							return
 						}
 					default:
 					}
 					m.once(m.instances[n])
-					time.Sleep(pause)
+					pace()
 				}
 			})
 		}
 	}
 	node := c.Join()
 	before := served(node)
-	c.Rebalance()
+	c.Rebalance(node, weight)
 	joined := served(node)
 	asked := redisCalls(t, c.Client(node))
 	c.Leave(node)

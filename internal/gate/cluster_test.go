@@ -22,7 +22,8 @@ func patientCluster(t testing.TB, url string) redis.UniversalClient {
 	prompt := serviceClient(t, url)
 	opts := *prompt.(*redis.ClusterClient).Options()
 	_ = prompt.Close()
-	opts.DialTimeout, opts.ReadTimeout, opts.WriteTimeout, opts.PoolTimeout = soon, soon, soon, soon
+	const patience = testenv.Patience
+	opts.DialTimeout, opts.ReadTimeout, opts.WriteTimeout, opts.PoolTimeout = patience, patience, patience, patience
 	return redis.NewClusterClient(&opts)
 }
 
@@ -55,7 +56,7 @@ func putMovingPlan(a, b *instance) {
 		{Meter: "calls", Amount: movingUnits, Every: period.Year, Anchor: period.Calendar},
 		{Meter: "other", Amount: movingUnits, Every: period.Year, Anchor: period.Calendar},
 	}})
-	eventually(a.t, "the other instance knows the plan", func() bool { return b.tenants.catalog.Snapshot().Plans["many"] != nil })
+	testenv.Eventually(a.t, func() bool { return b.tenants.catalog.Snapshot().Plans["many"] != nil }, "the other instance knows the plan")
 }
 
 // once makes one request of each kind, on an instance.
@@ -133,10 +134,10 @@ func (m *moving) settle() {
 			if err != nil || b.Remaining != movingUnits-movingBurst {
 				m.t.Errorf("%s: instance %d: %d of %s remain, %v", m.tenant, n, b.Remaining, meter, err)
 			}
-			eventually(m.t, "a check from copies agrees with the ledger", func() bool {
+			testenv.Eventually(m.t, func() bool {
 				got, err := in.Check(m.t.Context(), Request{Tenant: m.tenant, Items: []ledger.Item{{Meter: meter, Amount: 1}}})
 				return err == nil && got.Items[0].Remaining == b.Remaining && got.Source != SourceLedger
-			})
+			}, "a check from copies agrees with the ledger")
 		}
 		state, err := in.LimitState(m.t.Context(), BucketRequest{Tenant: m.tenant, Rule: "jobs"})
 		if err != nil || state.Remaining != movingLeases {

@@ -121,9 +121,16 @@ func TestConsume_CallerGaveUpInQueue_CostsNoTokens(t *testing.T) {
 		blocked <- err
 	}()
 	rows.awaitWaiter(1)
-	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	_, err = in.Consume(ctx, request("gone", "calls", 1))
+	gone := make(chan error, 1)
+	go func() {
+		_, err := in.Consume(ctx, request("gone", "calls", 1))
+		gone <- err
+	}()
+	testenv.Eventually(t, func() bool { return in.remainingTokens() == 1 }, "the consume has taken its token")
+	cancel()
+	err, _ = testenv.Receive(t, gone)
 	in.expectCode(ledger.CodeUnavailable, "consume behind a blocked batch", err)
 	rows.release()
 	in.expectCode("", "the blocked debit", <-blocked)
@@ -156,7 +163,7 @@ func TestDebit_DenialReplay_StoresDenials(t *testing.T) {
 	if _, _, err := in.tenants.catalog.PutMeter(t.Context(), catalog.Meter{ID: "credits", Unit: "unit", DenialReplay: true}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the meter is in the snapshot", func() bool { return in.tenants.catalog.Snapshot().Meters["credits"].DenialReplay })
+	testenv.Eventually(t, func() bool { return in.tenants.catalog.Snapshot().Meters["credits"].DenialReplay }, "the meter is in the snapshot")
 	for _, tc := range []struct {
 		meter string
 		after ledger.Code // the same request after a top-up

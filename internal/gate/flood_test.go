@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"cmp"
 	"encoding/binary"
 	"io"
 	"net"
@@ -85,46 +86,43 @@ func newCounted(t *testing.T) (*instance, *transactionCounter) {
 // tenant without units took 510 transactions, of an unknown tenant 2,172, and 500 replays 336.
 func TestConsume_FloodOfRefusals_SparesPostgres(t *testing.T) {
 	t.Parallel()
-	const flood = 500
+	const flood = 200
+	in, counted := newCounted(t)
+	in.catalogue()
+	in.putWide()
 	slow := catalog.Limit{Rule: "slow", Per: []string{"tenant"}, Kind: "token_bucket", Rate: "5/min"}
+	in.putLimits(slow)
+	in.putTenant(catalog.Tenant{ID: "warm", Plan: "basic"})
+	for i := range 20 { // connections and prepared statements
+		r := request("w"+strconv.Itoa(i%6), "calls", 5)
+		r.Tenant = "warm"
+		_, _ = in.Consume(t.Context(), r)
+	}
 	for name, tc := range map[string]struct {
 		request func(i int) Request
 		most    int64
-		first   int
 		code    ledger.Code
-		before  int
 	}{
-		"a tenant without units":          {func(i int) Request { return request(strconv.Itoa(i), "credits", 1) }, 10, 0, ledger.CodeCreditsExhausted, 0},
-		"more units than there are":       {func(i int) Request { return request(strconv.Itoa(i), "calls", 11+int64(i%3)) }, 10, 0, ledger.CodeQuotaExceeded, 0},
-		"a meter that is not in the plan": {func(i int) Request { return request(strconv.Itoa(i), "other", 1) }, 10, 0, ledger.CodeMeterNotInPlan, 0},
+		"a tenant without units":          {func(i int) Request { return request(strconv.Itoa(i), "credits", 1) }, 10, ledger.CodeCreditsExhausted},
+		"more units than there are":       {func(i int) Request { return request(strconv.Itoa(i), "calls", 11+int64(i%3)) }, 10, ledger.CodeQuotaExceeded},
+		"a meter that is not in the plan": {func(i int) Request { return request(strconv.Itoa(i), "other", 1) }, 10, ledger.CodeMeterNotInPlan},
 		"a tenant that does not exist": {func(i int) Request {
 			r := request(strconv.Itoa(i), "calls", 1)
 			r.Tenant = "nobody"
 			return r
-		}, 5, 0, ledger.CodeTenantNotFound, 0},
-		"one key": {func(int) Request { return request("same", "calls", 1) }, 10, 0, "", 1},
+		}, 5, ledger.CodeTenantNotFound},
+		"one key": {func(int) Request { return request("same", "calls", 1) }, 10, ""},
 		"two meters": {func(i int) Request {
 			r := request(strconv.Itoa(i), "calls", 1)
 			r.Items = append(r.Items, ledger.Item{Meter: "credits", Amount: 1})
 			return r
-		}, 20, 0, ledger.CodeCreditsExhausted, 0},
-		"an overflow meter without units":                 {func(i int) Request { return wideRequest(i, "flowing", "", 1) }, 20, 0, ledger.CodeCreditsExhausted, 0},
-		"beyond the cap of overage":                       {func(i int) Request { return wideRequest(i, "over", "", 7) }, 20, 0, ledger.CodeQuotaExceeded, 0},
-		"beyond a subject's cap":                          {func(i int) Request { return wideRequest(i, "capped", "ann", 4) }, 20, 0, ledger.CodeQuotaExceeded, 0},
-		"beyond a plan with capped subjects, without one": {func(i int) Request { return wideRequest(i, "capped", "", 11) }, 20, 0, ledger.CodeQuotaExceeded, 0},
+		}, 20, ledger.CodeCreditsExhausted},
+		"an overflow meter without units":                 {func(i int) Request { return wideRequest(i, "flowing", "", 1) }, 20, ledger.CodeCreditsExhausted},
+		"beyond the cap of overage":                       {func(i int) Request { return wideRequest(i, "over", "", 7) }, 20, ledger.CodeQuotaExceeded},
+		"beyond a subject's cap":                          {func(i int) Request { return wideRequest(i, "capped", "ann", 4) }, 20, ledger.CodeQuotaExceeded},
+		"beyond a plan with capped subjects, without one": {func(i int) Request { return wideRequest(i, "capped", "", 11) }, 20, ledger.CodeQuotaExceeded},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			in, counted := newCounted(t)
-			in.catalogue()
-			in.putWide()
-			in.putLimits(slow)
-			in.putTenant(catalog.Tenant{ID: "warm", Plan: "basic"})
-			for i := range 20 { // connections and prepared statements
-				r := request("w"+strconv.Itoa(i%6), "calls", 5)
-				r.Tenant = "warm"
-				_, _ = in.Consume(t.Context(), r)
-			}
 			began, before := time.Now(), counted.ended.Load()
 			for i := range flood {
 				out, err := in.Consume(t.Context(), tc.request(i))
@@ -176,21 +174,24 @@ func TestConsume_LongFlood_ReadsTheBalanceOnceASecond(t *testing.T) {
 	t.Parallel()
 	in, counted := newCounted(t)
 	in.catalogue()
-	refuse := func(i int) {
+	now, i := time.Now(), 0
+	in.clock = func() time.Time { return now }
+	refuse := func() (transactions int64) {
+		before := counted.ended.Load()
 		_, err := in.Consume(t.Context(), request(strconv.Itoa(i), "credits", 1))
 		in.expectCode(ledger.CodeCreditsExhausted, "a refused consume", err)
-		time.Sleep(2 * time.Millisecond)
+		now, i = now.Add(refusalAge), i+1
+		return counted.ended.Load() - before
 	}
-	i := 0
-	for began := time.Now(); time.Since(began) < time.Second; i++ {
-		refuse(i)
+	testenv.Eventually(t, func() bool { return refuse() == 0 }, "a refusal without a read of a balance older than refusalAge")
+	reads := 0
+	for range 50 { // 5 s of the clock
+		if refuse() > 0 {
+			reads++
+		}
 	}
-	began, before := time.Now(), counted.ended.Load()
-	for ; time.Since(began) < 2*time.Second; i++ {
-		refuse(i)
-	}
-	if n := counted.ended.Load() - before; n > 8 { // each second the balance, which a test of the connection precedes, and the listener's question
-		t.Errorf("%d transactions in two seconds", n)
+	if reads > 12 { // 5, and the listener asks once a second
+		t.Errorf("%d of 50 refusals in 5 s came with transactions", reads)
 	}
 	if _, known := in.memory.refusing.Peek(ledger.BalanceKey{Tenant: "acme", Meter: "credits"}); !known {
 		t.Error("the balance is not remembered")
@@ -207,30 +208,32 @@ func TestConsume_LongFlood_ReadsTheBalanceOnceASecond(t *testing.T) {
 // A limit that counts attempts is charged by what is refused, unknown or a replay; one that counts successes is not.
 func TestConsume_CountsAttempts_RefusedCostsTokens(t *testing.T) {
 	t.Parallel()
-	for name, tc := range map[string]struct {
-		request func(i int) Request
-		code    ledger.Code
-	}{
-		"a tenant without units": {func(i int) Request { return request(strconv.Itoa(i), "credits", 1) }, ledger.CodeCreditsExhausted},
-		"a tenant that does not exist": {func(i int) Request {
-			r := request(strconv.Itoa(i), "calls", 1)
-			r.Tenant = "nobody"
-			return r
-		}, ledger.CodeTenantNotFound},
-		"a replay": {func(int) Request { return request("same", "calls", 1) }, ""},
-	} {
-		for _, counts := range []string{"attempts", "successes"} {
+	in := newShared(t)
+	in.catalogue()
+	for _, counts := range []string{"attempts", "successes"} {
+		in.putTenant(catalog.Tenant{ID: counts, Plan: "basic"})
+		in.putTenant(catalog.Tenant{ID: "replays-" + counts, Plan: "basic"})
+		for name, tc := range map[string]struct {
+			tenant, key, meter string
+			code               ledger.Code
+		}{
+			"a tenant without units":       {counts, "", "credits", ledger.CodeCreditsExhausted},
+			"a tenant that does not exist": {"nobody-" + counts, "", "calls", ledger.CodeTenantNotFound},
+			"a replay":                     {"replays-" + counts, "same", "calls", ""},
+		} {
 			t.Run(name+", "+counts, func(t *testing.T) {
-				t.Parallel()
-				in := newShared(t)
-				in.catalogue()
-				in.putLimits(catalog.Limit{Rule: "slow", Per: []string{"tenant"}, Kind: "token_bucket", Rate: "5/h", Counts: counts})
+				in.putLimits(catalog.Limit{
+					Rule: tc.tenant, Per: []string{"tenant"}, Kind: "token_bucket", Rate: "5/h", Counts: counts,
+					Match: catalog.Match{Route: "/" + tc.tenant},
+				})
 				for i := range 8 {
 					want := tc.code
 					if i >= 5 && counts == "attempts" {
 						want = CodeRateLimited
 					}
-					_, err := in.Consume(t.Context(), tc.request(i))
+					req := request(cmp.Or(tc.key, strconv.Itoa(i)), tc.meter, 1)
+					req.Tenant, req.Route = tc.tenant, "/"+tc.tenant
+					_, err := in.Consume(t.Context(), req)
 					in.expectCode(want, "consume "+strconv.Itoa(i), err)
 				}
 			})
@@ -282,9 +285,13 @@ func TestConsume_RefusedFromMemory_TopUpCounts(t *testing.T) {
 	in.expectCode("", "a consume after a top-up on the same instance", err)
 	refuse()
 	other.topUp("there", "credits", 3)
-	time.Sleep(refusalAge)
-	_, err = in.Consume(t.Context(), request("b", "credits", 3))
-	in.expectCode("", "a consume after a top-up on another instance", err)
+	now, tries := time.Now().Add(refusalAge), 0 // stands still: what Redis confirms is not read again in less than a second
+	in.clock = func() time.Time { return now }
+	testenv.Eventually(t, func() bool {
+		tries++
+		_, err := in.Consume(t.Context(), request("b"+strconv.Itoa(tries), "credits", 3))
+		return err == nil
+	}, "a consume after a top-up on another instance")
 }
 
 // Of a tenant with more operations than are remembered, the ledger decides: one of them might be the request's own.

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/quotasvc/quotasvc/internal/catalog"
@@ -76,10 +77,10 @@ func TestFullestBuckets_ChargedHere_Named(t *testing.T) {
 	in, other := newInstance(t, url, patientClient(server.Options())), newInstance(t, url, patientClient(server.Options()))
 	in.catalogue()
 	in.putLimits(catalog.Limit{Rule: "r", Per: []string{"tenant", "subject", "route", "ip"}, Kind: "token_bucket", Rate: "3/day", Mode: catalog.ModeShadow})
-	eventually(t, "the other instance has the limit", func() bool {
+	testenv.Eventually(t, func() bool {
 		_, _, err := other.FullestBuckets(t.Context(), "r", 10)
 		return err == nil
-	})
+	}, "the other instance has the limit")
 	charge := func(in *instance, subject, ip string, times int) {
 		for range times {
 			in.charged(ChargeRequest{Request: Request{Subject: subject, Route: "/a/b", IP: netip.MustParseAddr(ip)}})
@@ -105,26 +106,27 @@ func TestFullestBuckets_ChargedHere_Named(t *testing.T) {
 // While one caller is served others wait, and not long.
 func TestFullestBuckets_OneAtATime(t *testing.T) {
 	t.Parallel()
-	in := newShared(t)
-	in.catalogue(limitNamed("r", "", catalog.Match{}))
-	leave, err := in.enterSearch(t.Context())
-	in.expectCode("", "the first caller", err)
-	began := time.Now()
-	_, _, err = in.FullestBuckets(t.Context(), "r", 10)
-	in.expectCode(ledger.CodeQueueFull, "the second caller", err)
-	if waited := time.Since(began); waited < searchWait {
-		t.Errorf("refused after %s", waited)
-	}
-	time.AfterFunc(searchWait/10, leave)
-	if got := in.fullest("r", 10); len(got) > 0 {
-		t.Errorf("%q", got)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		g := &Gate{searching: make(chan struct{}, 1)}
+		leave, err := g.enterSearch(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		if _, _, err := g.FullestBuckets(t.Context(), "r", 10); CodeOf(err) != ledger.CodeQueueFull || time.Since(began) != searchWait {
+			t.Errorf("%v after %s, want a refusal after %s", err, time.Since(began), searchWait)
+		}
+		time.AfterFunc(searchWait/10, leave)
+		if _, err := g.enterSearch(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 func TestFullestBuckets_RedisAway_Unavailable(t *testing.T) {
 	t.Parallel()
 	server := testenv.RedisPrivate(t)
-	in := newInstance(t, testenv.Postgres(t), serviceClient(t, server.URL))
+	in := newInstance(t, testenv.Postgres(t), patientClient(server.Options()))
 	in.catalogue(limitNamed("r", "", catalog.Match{}))
 	in.charged(ChargeRequest{})
 	if got := in.fullest("r", 10); len(got) != 1 {

@@ -68,6 +68,8 @@ type Gate struct {
 	leaseIDs  *ratelimit.LeaseIDs
 	log       *slog.Logger
 	clock     func() time.Time // nil: the ledger's
+
+	refundBudget time.Duration // defaultRefundBudget, except in tests
 }
 
 // New makes a gate. The ledger must have copies.Publish as its OnCommit.
@@ -100,7 +102,7 @@ func New(l *pg.Ledger, c *catalog.Catalog, limiter *ratelimit.Limiter, copies *b
 		ledger: l, limiter: limiter, copies: copies, policy: copies.Policy(), tenants: newTenants(c, cfg, limiter.Forget), overrides: cfg.Overrides, metrics: metrics, log: cfg.Log, clock: cfg.Now,
 		business: business.New(cfg.Metrics), denials: cfg.Denials, memory: newMemory(), named: named, searching: make(chan struct{}, 1), once: cfg.Once, chargeIDs: ratelimit.NewReceiptIDs(ratelimit.KeyFor(cfg.IDKey, "charges")),
 		leaseIDs: ratelimit.NewLeaseIDs(ratelimit.KeyFor(cfg.IDKey, "leases"), cfg.UnsignedUntil),
-		loader:   loader, refresher: newRefresher(loader),
+		loader:   loader, refresher: newRefresher(loader), refundBudget: defaultRefundBudget,
 	}
 }
 

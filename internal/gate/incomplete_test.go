@@ -38,7 +38,7 @@ func (in *instance) putIncompleteBalances() {
 			in.t.Fatal(err)
 		}
 	}
-	eventually(in.t, "redis has the copies, marked incomplete", func() bool {
+	testenv.Eventually(in.t, func() bool {
 		copies, err := in.copies.Stored(in.t.Context(), keys)
 		if err != nil {
 			return false
@@ -49,7 +49,7 @@ func (in *instance) putIncompleteBalances() {
 			}
 		}
 		return true
-	})
+	}, "redis has the copies, marked incomplete")
 }
 
 func forSubject(subject string, req Request) Request {
@@ -95,14 +95,14 @@ func TestCheck_IncompleteCopy_ReadsPostgres(t *testing.T) {
 
 func TestOutage_IncompleteCopy_AnswersOnlyWhatItProves(t *testing.T) {
 	t.Parallel()
-	server := testenv.PostgresPrivate(t)
-	in := newInstance(t, server.URL, patientClient(testenv.Redis(t)))
+	url, end := breakable(t, testenv.Postgres(t))
+	in := newInstance(t, url, patientClient(testenv.Redis(t)))
 	in.putIncompleteBalances()
-	in.awaitAnnouncements(server.URL)
+	in.awaitAnnouncements(url)
 	if _, err := in.Check(t.Context(), request("", "calls", 1)); err != nil { // the catalogue keeps the tenant from here on
 		t.Fatal(err)
 	}
-	server.Kill()
+	end()
 	got, err := in.Check(t.Context(), request("", "calls", 9))
 	if err != nil || !got.Allowed || !got.Degraded {
 		t.Errorf("own units: %+v, %v", got, err)

@@ -159,7 +159,7 @@ func (p *leaseProgram) block() {
 	p.expect("block of "+name, "", err)
 	p.blocked[name] = !p.blocked[name]
 	for _, in := range p.instances {
-		eventually(p.t, "the block is known", func() bool {
+		testenv.Eventually(p.t, func() bool {
 			for i := range p.holders {
 				h := &p.holders[i]
 				found, _ := in.tenants.catalog.Blocks().Find(h.tenant, h.subject, h.ip, time.Now())
@@ -168,7 +168,7 @@ func (p *leaseProgram) block() {
 				}
 			}
 			return true
-		})
+		}, "the block is known")
 	}
 }
 

@@ -162,10 +162,10 @@ func TestLease_SuspendedTenant_OnlyReleases(t *testing.T) {
 	id, err := in.ParseLease(held.ID)
 	in.expectCode("", "its id", err)
 	in.putTenant(catalog.Tenant{ID: "acme", Plan: "basic", Status: catalog.StatusSuspended})
-	eventually(t, "the tenant is suspended here", func() bool {
+	testenv.Eventually(t, func() bool {
 		facts, err := in.tenants.facts(ctx, "acme")
 		return err == nil && facts.suspended
-	})
+	}, "the tenant is suspended here")
 	_, err = acquire("acme", "jobs")
 	in.expectCode(ledger.CodeTenantSuspended, "acquire while suspended", err)
 	_, err = in.Renew(ctx, id, 0)
@@ -191,27 +191,27 @@ func TestLease_BlockedIsRefused_ExemptIsNot(t *testing.T) {
 	in.expectCode("", "a lease", err)
 	put(block.Block{Kind: block.KindSubject, Tenant: "acme", Value: "vip", Action: block.ActionAllow})
 	var exempt Lease
-	eventually(t, "vip is exempt", func() bool {
+	testenv.Eventually(t, func() bool {
 		exempt, err = acquire("vip")
 		return err == nil
-	})
+	}, "vip is exempt")
 	if exempt.Counted || exempt.ID == "" || exempt.TTL != time.Minute {
 		t.Errorf("beyond the capacity: %+v", exempt)
 	}
 	put(block.Block{Kind: block.KindSubject, Tenant: "acme", Value: "mallory"})
-	eventually(t, "mallory is blocked", func() bool {
+	testenv.Eventually(t, func() bool {
 		_, err := acquire("mallory")
 		_, blocked := errors.AsType[*Blocked](err)
 		return blocked
-	})
+	}, "mallory is blocked")
 	put(block.Block{Kind: block.KindTenant, Value: "acme"})
 	id, err := in.ParseLease(held.ID)
 	in.expectCode("", "its id", err)
-	eventually(t, "acme is blocked", func() bool {
+	testenv.Eventually(t, func() bool {
 		_, err := in.Renew(ctx, id, 0)
 		_, blocked := errors.AsType[*Blocked](err)
 		return blocked
-	})
+	}, "acme is blocked")
 	in.expectCode("", "release while blocked", in.Release(ctx, id))
 }
 
@@ -224,20 +224,20 @@ func TestLease_DeletedRule_LeaseNotFound(t *testing.T) {
 		t.Fatal(err)
 	}
 	var held Lease
-	eventually(t, "the limit is known here", func() (ok bool) {
+	testenv.Eventually(t, func() (ok bool) {
 		var err error
 		held, err = in.Acquire(ctx, LeaseRequest{Tenant: "acme", Rule: "exports"})
 		return err == nil
-	})
+	}, "the limit is known here")
 	id, err := in.ParseLease(held.ID)
 	in.expectCode("", "its id", err)
 	if err := in.tenants.catalog.DeleteLimit(ctx, "exports"); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the lease ends with its limit", func() bool {
+	testenv.Eventually(t, func() bool {
 		_, err := in.Renew(ctx, id, 0)
 		return err != nil && CodeOf(err) == CodeLeaseNotFound
-	})
+	}, "the lease ends with its limit")
 	in.expectCode("", "release after that", in.Release(ctx, id))
 }
 
@@ -302,14 +302,14 @@ func TestTenants_DeletedRule_ItsMetricsGo(t *testing.T) {
 	}
 	put("stays")
 	put("goes")
-	eventually(t, "both apply", func() bool { return check() == 2 })
+	testenv.Eventually(t, func() bool { return check() == 2 }, "both apply")
 	if n := series(); n != 2 {
 		t.Fatalf("%d series of two rules", n)
 	}
 	if err := in.tenants.catalog.DeleteLimit(ctx, "goes"); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "one applies", func() bool { return check() == 1 })
+	testenv.Eventually(t, func() bool { return check() == 1 }, "one applies")
 	if n := series(); n != 1 {
 		t.Errorf("%d series of one rule", n)
 	}

@@ -89,11 +89,11 @@ func TestLease_Renewal_CountsTheSubjectsOverride(t *testing.T) {
 	ctx := t.Context()
 	in.putOverride(override.Override{Rule: "exports", Tenant: "acme", Subject: "ann", Burst: 7})
 	var held Lease
-	eventually(t, "the override is known", func() (ok bool) {
+	testenv.Eventually(t, func() (ok bool) {
 		var err error
 		held, err = in.Acquire(ctx, LeaseRequest{Tenant: "acme", Rule: "exports", Subject: "ann", Key: "k"})
 		return err == nil && held.Limit == 7
-	})
+	}, "the override is known")
 	id, err := in.ParseLease(held.ID)
 	in.expectCode("", "its id", err)
 	if renewed, err := in.Renew(ctx, id, 0); err != nil || renewed.Limit != 7 || renewed.ID != held.ID {
@@ -114,11 +114,11 @@ func TestLease_BlockOfAnEmbeddedAddress_EndsIt(t *testing.T) {
 	if _, _, err := in.tenants.catalog.PutBlock(ctx, block.Block{Kind: block.KindIP, Value: "192.0.2.0/24"}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the block is known", func() bool {
+	testenv.Eventually(t, func() bool {
 		_, err := in.Acquire(ctx, LeaseRequest{Tenant: "acme", Rule: "exports", IP: netip.MustParseAddr("192.0.2.1"), DryRun: true})
 		_, blocked := errors.AsType[*Blocked](err)
 		return blocked
-	})
+	}, "the block is known")
 	_, err = in.Renew(ctx, id, 0)
 	if _, blocked := errors.AsType[*Blocked](err); !blocked {
 		t.Errorf("%v", err)

@@ -13,9 +13,9 @@ import (
 )
 
 const (
-	// refundBudget bounds a refund of tokens. The caller waits for the refund, so that it finds its tokens again when it
+	// defaultRefundBudget bounds a refund of tokens. The caller waits for the refund, so that it finds its tokens again when it
 	// retries.
-	refundBudget = 200 * time.Millisecond
+	defaultRefundBudget = 200 * time.Millisecond
 
 	// reducedRetryAfter is the Retry-After of a closed rule while Redis is away. The breaker tries Redis again after 5 s.
 	reducedRetryAfter = 5 * time.Second
@@ -176,7 +176,7 @@ func (g *Gate) refund(ctx context.Context, res *limitsResult) {
 	if len(res.charged.Charges) == 0 {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), refundBudget)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), g.refundBudget)
 	defer cancel()
 	after, err := g.limiter.Refund(ctx, res.charged)
 	for i := range after {

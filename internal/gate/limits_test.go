@@ -36,11 +36,11 @@ func (in *instance) putLimits(limits ...catalog.Limit) {
 		if err != nil {
 			in.t.Fatal(err)
 		}
-		eventually(in.t, "the limit is in the snapshot", func() bool {
+		testenv.Eventually(in.t, func() bool {
 			return slices.ContainsFunc(in.tenants.catalog.Snapshot().Limits, func(l *catalog.Limit) bool {
 				return l.Rule == stored.Rule && l.UpdatedAt.Equal(stored.UpdatedAt)
 			})
-		})
+		}, "the limit is in the snapshot")
 	}
 }
 

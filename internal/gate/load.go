@@ -59,7 +59,8 @@ func busy() error {
 // reads run at once, one per slot. A check that gets a slot reads the questions of all checks that wait. While few reads run, a check begins its
 // own at once.
 type loader struct {
-	ledger     *pg.Ledger
+	checkBatch func(context.Context, []ledger.CheckRequest) []pg.CheckOutcome // the ledger's
+	groupOf    func(tenant string) int
 	slots      chan struct{} // see promptLoads
 	lateSlots  chan struct{} // the others: for checks that have waited for lateAfter, or when a whole batch waits
 	spareSlots chan struct{} // see spareShare
@@ -92,7 +93,7 @@ func newLoader(l *pg.Ledger, cfg Config, metrics *gateMetrics, onResult func(*le
 		now = time.Now
 	}
 	return &loader{
-		ledger: l, slots: make(chan struct{}, prompt), lateSlots: make(chan struct{}, cfg.LoadsMax-prompt),
+		checkBatch: l.CheckBatch, groupOf: l.GroupOf, slots: make(chan struct{}, prompt), lateSlots: make(chan struct{}, cfg.LoadsMax-prompt),
 		spareSlots: make(chan struct{}, max(1, cfg.LoadsMax/spareShare)),
 		budget:     cfg.LoadBudget, metrics: metrics, onResult: onResult, now: now,
 		waiting: waitlist.New[*question](waitlist.Config{Most: loadQueueMax, MostOf: loadQueueShare, Batch: loadBatchMax, Share: loadShare}),
@@ -143,7 +144,7 @@ func (l *loader) check(ctx context.Context, tenant, subject string, items []ledg
 
 // ask waits for the answer to q, at most for the budget. The check that reads it may be another one with a slot.
 func (l *loader) ask(ctx context.Context, q *question) (*ledger.CheckResult, error) {
-	place, crowded := l.waiting.Add(q, q.Tenant, l.ledger.GroupOf(q.Tenant))
+	place, crowded := l.waiting.Add(q, q.Tenant, l.groupOf(q.Tenant))
 	if place == nil {
 		return nil, busy()
 	}
@@ -218,7 +219,7 @@ func (l *loader) read(ctx context.Context, questions []ledger.CheckRequest) []pg
 	ctx, cancel := context.WithTimeout(ctx, l.budget)
 	defer cancel()
 	l.metrics.loadBatch.Observe(float64(len(questions)))
-	outcomes := l.ledger.CheckBatch(ctx, questions)
+	outcomes := l.checkBatch(ctx, questions)
 	for _, out := range outcomes {
 		switch {
 		case out.Err == nil:

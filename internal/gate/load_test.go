@@ -6,45 +6,55 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus/testutil"
 	dto "github.com/prometheus/client_model/go"
 
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/ledger/pg"
 	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
+// newTestLoader returns a loader with one slot, for a ledger that answers by read.
+func newTestLoader(budget time.Duration, read func(context.Context, []ledger.CheckRequest) []pg.CheckOutcome) *loader {
+	l := newLoader(&pg.Ledger{}, Config{LoadsMax: 1, LoadBudget: budget}, newGateMetrics(nil), func(*ledger.CheckResult) {})
+	l.checkBatch = read
+	return l
+}
+
 func TestLoader_EqualQuestions_AreReadOnce(t *testing.T) {
 	t.Parallel()
-	in := newShared(t, func(c *Config) { c.LoadsMax = 1; c.LoadBudget = soon })
-	in.catalogue()
-	in.loader.slots <- struct{}{} // take the only slot
-	const callers = 100
-	var asking, all sync.WaitGroup
-	for range callers {
-		asking.Add(1)
-		all.Go(func() {
-			asking.Done()
-			if got, err := in.Check(t.Context(), fromPostgres(request("", "calls", 1))); err != nil || !got.Allowed {
-				t.Errorf("got %+v, %v", got, err)
-			}
+	synctest.Test(t, func(t *testing.T) {
+		reads := 0
+		l := newTestLoader(time.Second, func(_ context.Context, questions []ledger.CheckRequest) []pg.CheckOutcome {
+			reads++
+			return []pg.CheckOutcome{{Result: &ledger.CheckResult{}}}[:len(questions)]
 		})
-	}
-	asking.Wait()
-	<-in.loader.slots
-	all.Wait()
-	// Callers that came after the first answer share the next ones.
-	if loads := testutil.ToFloat64(in.metrics.loads); loads < 1 || loads > callers/4 {
-		t.Errorf("%d checks read postgresql %v times", callers, loads)
-	}
+		for _, fresh := range []bool{false, true} {
+			l.slots <- struct{}{} // take the only slot
+			for range 100 {
+				go func() {
+					if got, err := l.check(t.Context(), "acme", "", request("", "calls", 1).Items, fresh); err != nil || got == nil {
+						t.Errorf("got %+v, %v", got, err)
+					}
+				}()
+			}
+			synctest.Wait()
+			<-l.slots
+			synctest.Wait()
+		}
+		if reads != 2 {
+			t.Errorf("twice 100 equal checks read postgresql %d times", reads)
+		}
+	})
 }
 
 // A thousand cold balances must not cost a thousand reads.
 func TestLoader_OneSlot_ReadsAllThatWait(t *testing.T) {
 	t.Parallel()
-	in := newShared(t, func(c *Config) { c.LoadsMax = 1; c.LoadBudget = soon })
+	in := newShared(t, func(c *Config) { c.LoadsMax = 1 })
 	in.catalogue()
 	const tenants = 3 * loadBatchMax / 2
 	for i := range tenants {
@@ -64,7 +74,7 @@ func TestLoader_OneSlot_ReadsAllThatWait(t *testing.T) {
 			}
 		})
 	}
-	eventually(t, "all checks wait", func() bool { return in.loader.waiting.Len() == tenants+1 })
+	testenv.Eventually(t, func() bool { return in.loader.waiting.Len() == tenants+1 }, "all checks wait")
 	<-in.loader.slots
 	all.Wait()
 	most := uint64(2)
@@ -83,7 +93,7 @@ func TestLoader_OneSlot_ReadsAllThatWait(t *testing.T) {
 func TestLoader_ReadsUnderWay_ChecksWaitAndBecomeOne(t *testing.T) {
 	testenv.NotOnCitus(t, "reads of different shard groups do not wait for each other")
 	t.Parallel()
-	in := newShared(t, func(c *Config) { c.LoadBudget = soon })
+	in := newShared(t)
 	in.catalogue()
 	const tenants = loadBatchMax - 1
 	for i := range tenants {
@@ -105,7 +115,7 @@ func TestLoader_ReadsUnderWay_ChecksWaitAndBecomeOne(t *testing.T) {
 			}
 		})
 	}
-	eventually(t, "all checks wait", func() bool { return in.loader.waiting.Len() == tenants })
+	testenv.Eventually(t, func() bool { return in.loader.waiting.Len() == tenants }, "all checks wait")
 	<-in.loader.lateSlots
 	all.Wait()
 	if reads := in.reads(); reads != 1 {
@@ -130,7 +140,7 @@ func (in *instance) reads() uint64 {
 // A tenant that asks for more than its share of the queue is refused, with a time to try again. Others are not.
 func TestLoader_TenantThatFillsItsShare_OthersAreServed(t *testing.T) {
 	t.Parallel()
-	in := newShared(t, func(c *Config) { c.LoadsMax = 1; c.LoadBudget = soon })
+	in := newShared(t, func(c *Config) { c.LoadsMax = 1 })
 	in.catalogue()
 	in.putTenant(catalog.Tenant{ID: "other", Plan: "basic"})
 	in.loader.slots <- struct{}{}
@@ -153,7 +163,7 @@ func TestLoader_TenantThatFillsItsShare_OthersAreServed(t *testing.T) {
 		_, err := in.Check(t.Context(), fromPostgres(req))
 		served <- err
 	}()
-	eventually(t, "the other tenant's check waits", func() bool { return in.loader.waiting.Len() == loadQueueShare+1 })
+	testenv.Eventually(t, func() bool { return in.loader.waiting.Len() == loadQueueShare+1 }, "the other tenant's check waits")
 	<-in.loader.slots
 	in.expectCode("", "the other tenant's check", <-served)
 }
@@ -161,23 +171,21 @@ func TestLoader_TenantThatFillsItsShare_OthersAreServed(t *testing.T) {
 // A check that gets its slot late reads within the rest of its budget.
 func TestLoader_WaitAndRead_ShareOneBudget(t *testing.T) {
 	t.Parallel()
-	url := testenv.Postgres(t)
-	in := newInstance(t, url, patientClient(testenv.Redis(t)), func(c *Config) { c.LoadsMax = 1; c.LoadBudget = 2 * time.Second })
-	in.catalogue()
-	if _, err := in.Check(t.Context(), fromPostgres(request("", "calls", 1))); err != nil {
-		t.Fatal(err)
-	}
-	in.awaitAnnouncements(url)
-	table := lockRows(t, url, "LOCK TABLE balances IN ACCESS EXCLUSIVE MODE")
-	defer table.release()
-	in.loader.slots <- struct{}{}
-	time.AfterFunc(in.loader.budget-100*time.Millisecond, func() { <-in.loader.slots })
-	started := time.Now()
-	_, err := in.loader.check(t.Context(), "acme", "", []ledger.Item{{Meter: "calls", Amount: 1}}, false)
-	in.expectCode(ledger.CodeUnavailable, "postgresql hangs", err)
-	if took := time.Since(started); took > in.loader.budget*3/2 {
-		t.Errorf("it took %s, and the budget is %s", took, in.loader.budget)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		const budget = 2 * time.Second
+		l := newTestLoader(budget, func(ctx context.Context, questions []ledger.CheckRequest) []pg.CheckOutcome {
+			<-ctx.Done()
+			return make([]pg.CheckOutcome, len(questions))
+		})
+		l.slots <- struct{}{}
+		time.AfterFunc(budget-100*time.Millisecond, func() { <-l.slots })
+		started := time.Now()
+		_, err := l.check(t.Context(), "acme", "", request("", "calls", 1).Items, false)
+		if took := time.Since(started); CodeOf(err) != ledger.CodeUnavailable || took != budget {
+			t.Errorf("%v after %s, want no answer after %s", err, took, budget)
+		}
+		time.Sleep(budget) // the read ends
+	})
 }
 
 // dueRefreshes returns the number of balances that are due to be read again.
@@ -219,9 +227,9 @@ func TestRefresher_ReadsACopyBeforeItIsTooOld(t *testing.T) {
 	for range cap(in.loader.slots) {
 		<-in.loader.slots
 	}
-	eventually(t, "the copy is read again, once", func() bool { return in.loads() == before+1 && in.dueRefreshes() == 0 })
+	testenv.Eventually(t, func() bool { return in.loads() == before+1 && in.dueRefreshes() == 0 }, "the copy is read again, once")
 
-	in.loader.awayUntil.Store(time.Now().Add(soon).UnixNano())
+	in.loader.awayUntil.Store(time.Now().Add(testenv.Patience).UnixNano())
 	check() // the test's clock stands still: the new copy is ahead of it
 	setAge(in.policy.FreshFor)
 	check()
@@ -241,7 +249,7 @@ func TestLoader_NoSlot_QueueFullOrDegraded(t *testing.T) {
 		t.Errorf("%v has no RetryAfter", err)
 	}
 	<-in.loader.slots
-	in.loader.budget = soon
+	in.loader.budget = testenv.Patience
 	if _, err := in.Check(t.Context(), request("", "calls", 1)); err != nil {
 		t.Fatal(err)
 	}
@@ -257,7 +265,7 @@ func TestLoader_NoSlot_QueueFullOrDegraded(t *testing.T) {
 func TestLoader_CallerGone_OthersStillGetTheAnswer(t *testing.T) {
 	t.Parallel()
 	url := testenv.Postgres(t)
-	in := newInstance(t, url, nil, func(c *Config) { c.LoadBudget = soon })
+	in := newInstance(t, url, nil)
 	in.catalogue()
 	in.awaitAnnouncements(url)
 	if _, err := in.Check(t.Context(), fromPostgres(request("", "calls", 1))); err != nil { // the catalogue keeps the tenant from here on

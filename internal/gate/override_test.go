@@ -37,7 +37,7 @@ func TestOverride_CompiledOnce_UntilRuleOrOverrideChanges(t *testing.T) {
 	rule := limitNamed("r", "", catalog.Match{})
 	in.putLimits(rule)
 	in.putOverride(override.Override{Rule: "r", Tenant: "acme", Rate: "77/s"})
-	eventually(t, "the override is in force", func() bool { return in.limitFor("") == 77 })
+	testenv.Eventually(t, func() bool { return in.limitFor("") == 77 }, "the override is in force")
 	in.awaitAnnouncements(url)
 	variantNow := func() *planRule {
 		t.Helper()
@@ -63,5 +63,5 @@ func TestOverride_CompiledOnce_UntilRuleOrOverrideChanges(t *testing.T) {
 	}
 	// The rule cannot have these numbers: it decides by itself.
 	execute(t, url, "UPDATE limit_overrides SET burst = 8", "SELECT pg_notify('quotasvc_catalog', 'tenant:acme')")
-	eventually(t, "the rule itself", func() bool { return in.limitFor("") == 5 })
+	testenv.Eventually(t, func() bool { return in.limitFor("") == 5 }, "the rule itself")
 }

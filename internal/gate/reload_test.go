@@ -3,6 +3,7 @@ package gate
 import (
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
 func TestReload_ChangedLimit_KeepsItsBuckets(t *testing.T) {
@@ -75,6 +77,7 @@ func TestReload_UnderLoad_NoTokenLostOrGained(t *testing.T) {
 					case <-done:
 						return
 					default:
+						pace()
 					}
 					f, err := in.tenants.facts(t.Context(), req.Tenant)
 					if err != nil {
@@ -102,9 +105,9 @@ func TestReload_UnderLoad_NoTokenLostOrGained(t *testing.T) {
 			in.putLimits(l)
 		}
 		in.putLimits(perDay("r", most, "tenant"))
-		eventually(t, "the bucket is empty", func() bool { return admitted.Load() >= most })
+		testenv.Eventually(t, func() bool { return admitted.Load() >= most }, "the bucket is empty")
 		in.putLimits(perDay("r", most+40, "tenant"))
-		eventually(t, "the added tokens are used", func() bool { return admitted.Load() >= most+40 })
+		testenv.Eventually(t, func() bool { return admitted.Load() >= most+40 }, "the added tokens are used")
 		close(done)
 		callers.Wait()
 		// Each change of units rounds up by less than a token; 24 changes may lose up to that much.
@@ -154,53 +157,62 @@ func label(m *dto.Metric, name string) string {
 }
 
 func TestShadow_WouldDenyWhatTheEnforcedLimitDenies(t *testing.T) {
-	for _, kind := range []string{"token_bucket", "leaky_bucket", "fixed_window", "sliding_window", "sliding_log"} {
-		t.Run(kind, func(t *testing.T) {
-			onRedisAndLocal(t, func(t *testing.T, in *instance) {
-				in.catalogue()
-				twin := func(rule, tenant, mode string) catalog.Limit {
-					l := catalog.Limit{Rule: rule, Per: []string{"tenant"}, Kind: kind, Rate: "60/31day", Mode: mode, Match: catalog.Match{Tenant: tenant}}
-					if kind == "fixed_window" {
-						l.Rate = "60/month"
-					}
-					for cost := int64(1); cost <= 9; cost++ {
-						l.Costs = append(l.Costs, catalog.RouteCost{Route: fmt.Sprint("/", cost), Cost: cost})
-					}
-					return l
-				}
-				for _, tenant := range []string{"live", "dark", "both"} {
-					in.putTenant(catalog.Tenant{ID: tenant, Plan: "basic"})
-				}
-				// One tenant has the limit, one has its shadow, and one has both.
-				in.putLimits(twin("live", "live", "enforce"), twin("dark", "dark", "shadow"), twin("first", "both", "enforce"), twin("second", "both", "shadow"))
-				denied := 0
-				for i, route := range trace(7, 60) {
-					ask := func(tenant string) limitsResult {
-						return in.charge(Request{Tenant: tenant, Route: route, Items: []ledger.Item{{Meter: "calls", Amount: 1}}})
-					}
-					live, dark, both := ask("live"), ask("dark"), ask("both")
-					if dark.refusal != nil {
-						t.Fatalf("request %d: a shadow denied: %v", i, dark.refusal)
-					}
-					denies := live.refusal != nil
-					if denies {
-						denied++
-					}
-					if would := !dark.verdict("dark").Allowed; would != denies {
-						t.Errorf("request %d (%s): the shadow would deny: %v, the limit does: %v", i, route, would, denies)
-					}
-					if first, second := both.verdict("first"), both.verdict("second"); first.Allowed == denies || second.Allowed != first.Allowed || !second.Shadow {
-						t.Errorf("request %d (%s): enforced %+v, shadow %+v", i, route, first, second)
-					}
-				}
-				if denied == 0 || denied == 60 {
-					t.Errorf("%d of 60 were denied: the trace proves nothing", denied)
-				}
-				if dark, second := in.wouldDeny("dark"), in.wouldDeny("second"); dark != denied || second != denied {
-					t.Errorf("%d and %d would-deny decisions in the metrics, want %d", dark, second, denied)
-				}
-			})
-		})
+	onRedisAndLocal(t, func(t *testing.T, in *instance) {
+		in.catalogue()
+		for _, kind := range []string{"token_bucket", "leaky_bucket", "fixed_window", "sliding_window", "sliding_log"} {
+			t.Run(kind, func(t *testing.T) { shadowDeniesAsItsTwin(t, in, kind) })
+		}
+	})
+}
+
+func shadowDeniesAsItsTwin(t *testing.T, in *instance, kind string) {
+	prefix := strings.ReplaceAll(kind, "_", "-") + "-"
+	twin := func(rule, tenant, mode string) catalog.Limit {
+		l := catalog.Limit{
+			Rule: prefix + rule, Per: []string{"tenant"}, Kind: kind, Rate: "60/31day", Mode: mode,
+			Match: catalog.Match{Tenant: prefix + tenant},
+		}
+		if kind == "fixed_window" {
+			l.Rate = "60/month"
+		}
+		for cost := int64(1); cost <= 9; cost++ {
+			l.Costs = append(l.Costs, catalog.RouteCost{Route: fmt.Sprint("/", cost), Cost: cost})
+		}
+		return l
+	}
+	for _, tenant := range []string{"live", "dark", "both"} {
+		in.putTenant(catalog.Tenant{ID: prefix + tenant, Plan: "basic"})
+	}
+	// One tenant has the limit, one has its shadow, and one has both.
+	in.putLimits(
+		twin("live", "live", "enforce"), twin("dark", "dark", "shadow"), twin("first", "both", "enforce"), twin("second", "both", "shadow"),
+	)
+	denied := 0
+	for i, route := range trace(7, 60) {
+		ask := func(tenant string) limitsResult {
+			return in.charge(Request{Tenant: prefix + tenant, Route: route, Items: []ledger.Item{{Meter: "calls", Amount: 1}}})
+		}
+		live, dark, both := ask("live"), ask("dark"), ask("both")
+		if dark.refusal != nil {
+			t.Fatalf("request %d: a shadow denied: %v", i, dark.refusal)
+		}
+		denies := live.refusal != nil
+		if denies {
+			denied++
+		}
+		if would := !dark.verdict(prefix + "dark").Allowed; would != denies {
+			t.Errorf("request %d (%s): the shadow would deny: %v, the limit does: %v", i, route, would, denies)
+		}
+		first, second := both.verdict(prefix+"first"), both.verdict(prefix+"second")
+		if first.Allowed == denies || second.Allowed != first.Allowed || !second.Shadow {
+			t.Errorf("request %d (%s): enforced %+v, shadow %+v", i, route, first, second)
+		}
+	}
+	if denied == 0 || denied == 60 {
+		t.Errorf("%d of 60 were denied: the trace proves nothing", denied)
+	}
+	if dark, second := in.wouldDeny(prefix+"dark"), in.wouldDeny(prefix+"second"); dark != denied || second != denied {
+		t.Errorf("%d and %d would-deny decisions in the metrics, want %d", dark, second, denied)
 	}
 }
 

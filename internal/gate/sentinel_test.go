@@ -46,21 +46,21 @@ func underBusyLoad(t *testing.T, database string, client func() redis.UniversalC
 	m.instances[0].catalogue()
 	m.instances[0].putPlan(catalog.Plan{ID: "many", Allowances: []catalog.Allowance{{Meter: "calls", Amount: movingUnits, Every: period.Year, Anchor: period.Calendar}}})
 	m.instances[0].putTenant(catalog.Tenant{ID: "busy", Plan: "many"})
-	eventually(t, "the other instance knows the plan", func() bool { return m.instances[1].tenants.catalog.Snapshot().Plans["many"] != nil })
+	testenv.Eventually(t, func() bool { return m.instances[1].tenants.catalog.Snapshot().Plans["many"] != nil }, "the other instance knows the plan")
 	ctx, stop := context.WithCancel(t.Context())
 	var load sync.WaitGroup
 	for n := range 4 {
 		load.Go(func() {
 			for ctx.Err() == nil {
 				m.once(m.instances[n%2])
-				time.Sleep(5 * time.Millisecond)
+				pace()
 			}
 		})
 	}
-	eventually(t, "there is load", func() bool { return m.acknowledged.Load() > 100 })
+	testenv.Eventually(t, func() bool { return m.acknowledged.Load() > 100 }, "there is load")
 	do()
 	before := m.acknowledged.Load()
-	eventually(t, "the load goes on", func() bool { return m.acknowledged.Load() > before+100 })
+	testenv.Eventually(t, func() bool { return m.acknowledged.Load() > before+100 }, "the load goes on")
 	stop()
 	load.Wait()
 	m.settle()
@@ -106,9 +106,9 @@ func (m *busyLoad) settle() {
 		if err != nil || b.Remaining != movingUnits-m.acknowledged.Load() {
 			m.t.Errorf("instance %d: %d remain after %d debits, %v", n, b.Remaining, m.acknowledged.Load(), err)
 		}
-		eventually(m.t, "a check from copies agrees with the ledger", func() bool {
+		testenv.Eventually(m.t, func() bool {
 			got, err := in.Check(m.t.Context(), Request{Tenant: "busy", Items: []ledger.Item{{Meter: "calls", Amount: 1}}})
 			return err == nil && got.Items[0].Remaining == b.Remaining && got.Source != SourceLedger
-		})
+		}, "a check from copies agrees with the ledger")
 	}
 }

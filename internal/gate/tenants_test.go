@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/quotasvc/quotasvc/internal/catalog"
+	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
 func TestTenants_PlansRule_ReplacesGeneralOfSameID(t *testing.T) {
@@ -21,7 +22,7 @@ func TestTenants_PlansRule_ReplacesGeneralOfSameID(t *testing.T) {
 	global("daily", "1000/day")
 	in.catalogue(catalog.Limit{Rule: "burst", Per: []string{"tenant"}, Kind: "token_bucket", Rate: "5/s"})
 	in.putTenant(catalog.Tenant{ID: "acme", Plan: "basic"})
-	eventually(t, "the global limits are in the snapshot", func() bool { return len(in.tenants.catalog.Snapshot().Limits) == 2 })
+	testenv.Eventually(t, func() bool { return len(in.tenants.catalog.Snapshot().Limits) == 2 }, "the global limits are in the snapshot")
 	names := func(tenant string) (out []string) {
 		f, err := in.tenants.facts(t.Context(), tenant)
 		if err != nil {

@@ -25,10 +25,10 @@ func (c *RedisCluster) Join() *RedisServer {
 	return n
 }
 
-// Rebalance spreads the slots over all masters, those without slots too.
-func (c *RedisCluster) Rebalance() {
+// Rebalance moves slots to a master that joined. weight is its share, where that of each other master is 1.
+func (c *RedisCluster) Rebalance(n *RedisServer, weight string) {
 	c.g.t.Helper()
-	c.tool("rebalance", c.Masters[0].Addr, "--cluster-use-empty-masters")
+	c.tool("rebalance", c.Masters[0].Addr, "--cluster-use-empty-masters", "--cluster-weight", c.ids[n]+"="+weight)
 }
 
 // Leave moves all slots of a master that joined to the others, and takes it out of the cluster.
