@@ -48,9 +48,12 @@ func TestAlerts_Rules_Valid(t *testing.T) {
 	}
 }
 
+// samples are the files with samples for the rules, in deploy/prometheus.
+var samples = []string{"alerts_test.yml", "alerts_slow_test.yml"}
+
 func TestAlerts_Samples_FireWhenTheyShould(t *testing.T) {
 	t.Parallel()
-	if out := promtool(t, "test", "rules", "alerts_test.yml"); !strings.Contains(out, "SUCCESS") {
+	if out := promtool(t, append([]string{"test", "rules"}, samples...)...); !strings.Contains(out, "SUCCESS") {
 		t.Error(out)
 	}
 }
@@ -168,22 +171,21 @@ func TestRunbook_Links_Exist(t *testing.T) {
 // Without a sample that fires, a rule may never fire. Without a silent sample, it may always fire.
 func TestAlerts_Samples_CoverFiringAndSilent(t *testing.T) {
 	t.Parallel()
-	var file struct {
-		Tests []struct {
-			AlertRuleTest []struct {
-				Alertname string           `yaml:"alertname"`
-				ExpAlerts []map[string]any `yaml:"exp_alerts"`
-			} `yaml:"alert_rule_test"`
-		}
-	}
-	readYAML(t, "prometheus/alerts_test.yml", &file)
 	firing, silent := map[string]bool{}, map[string]bool{}
-	for _, test := range file.Tests {
-		for _, a := range test.AlertRuleTest {
-			if len(a.ExpAlerts) > 0 {
-				firing[a.Alertname] = true
-			} else {
-				silent[a.Alertname] = true
+	for _, name := range samples {
+		var file struct {
+			Tests []struct {
+				AlertRuleTest []struct {
+					Alertname string           `yaml:"alertname"`
+					ExpAlerts []map[string]any `yaml:"exp_alerts"`
+				} `yaml:"alert_rule_test"`
+			}
+		}
+		readYAML(t, "prometheus/"+name, &file)
+		for _, test := range file.Tests {
+			for _, a := range test.AlertRuleTest {
+				firing[a.Alertname] = firing[a.Alertname] || len(a.ExpAlerts) > 0
+				silent[a.Alertname] = silent[a.Alertname] || len(a.ExpAlerts) == 0
 			}
 		}
 	}

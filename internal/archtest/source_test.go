@@ -1,6 +1,7 @@
 package archtest
 
 import (
+	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -10,6 +11,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -43,12 +45,25 @@ func (f *file) at(pos token.Pos) string {
 	return f.path + ":" + strconv.Itoa(f.positions.Position(pos).Line)
 }
 
-// repository parses every Go file below the root.
+// repository returns every Go file below the root. They are parsed once.
 func repository(t *testing.T) []*file {
 	t.Helper()
+	files, err := parsed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(files) < 20 {
+		t.Fatalf("found only %d Go files: this is not the repository's root", len(files))
+	}
+	return files
+}
+
+var parsed = sync.OnceValues(parseAll)
+
+func parseAll() ([]*file, error) {
 	const root = "../.."
 	if _, err := os.Stat(filepath.Join(root, "go.mod")); err != nil {
-		t.Fatal("the repository's root was not found: ", err)
+		return nil, fmt.Errorf("the repository's root was not found: %w", err)
 	}
 	var files []*file
 	err := filepath.WalkDir(root, func(name string, entry fs.DirEntry, err error) error {
@@ -77,13 +92,7 @@ func repository(t *testing.T) []*file {
 		files = append(files, f)
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(files) < 20 {
-		t.Fatalf("found only %d Go files: this is not the repository's root", len(files))
-	}
-	return files
+	return files, err
 }
 
 func parse(name, text string) (*file, error) {
