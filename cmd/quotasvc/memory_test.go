@@ -18,7 +18,7 @@ func TestServe_ATenantInUse_TakesAtMost700Bytes(t *testing.T) {
 	if raceDetector {
 		t.Skip("the detector has memory of its own")
 	}
-	const tenants, batch, most = 20_000, 500, 700
+	const tenants, batch, most = 10_000, 500, 700
 	url := testenv.Postgres(t)
 	in := serve(t, []string{
 		"QUOTASVC_DATABASE_URL=" + url, "QUOTASVC_REDIS_URL=" + testenv.RedisURL(t), "QUOTASVC_ADMIN_KEY=" + testKey,
@@ -31,7 +31,7 @@ func TestServe_ATenantInUse_TakesAtMost700Bytes(t *testing.T) {
 	in.limit(t, "tenants", limitOf("tenant"))
 	db := connectTo(t, url)
 	runSQL(t, db, `INSERT INTO tenants (tenant_id, plan, anchor, metadata)
-		SELECT 'tenant-' || lpad(i::text, 8, '0'), 'basic', clock_timestamp(), '{"name": "Example Incorporated", "country": "NP"}' FROM generate_series(0, 24999) AS i`)
+		SELECT 'tenant-' || lpad(i::text, 8, '0'), 'basic', clock_timestamp(), '{"name": "Example Incorporated", "country": "NP"}' FROM generate_series(0, 14999) AS i`)
 	runSQL(t, db, `INSERT INTO tenant_terms (tenant_id, effective_at, plan, anchor, timezone, initial)
 		SELECT tenant_id, created_at, plan, anchor, timezone, true FROM tenants WHERE tenant_id LIKE 'tenant-%'`)
 	use := func(first, end int) {
