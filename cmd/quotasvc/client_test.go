@@ -50,7 +50,7 @@ func serveBy(t testing.TB, program string, env []string, listen ...string) *inst
 	t.Cleanup(transport.CloseIdleConnections)
 	return &instance{
 		process: p, api: p.line("API "), ops: p.line("ops "),
-		http: &http.Client{Transport: transport, Timeout: soon},
+		http: &http.Client{Transport: transport, Timeout: testenv.Patience},
 	}
 }
 

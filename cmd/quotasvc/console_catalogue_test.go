@@ -19,6 +19,8 @@ import (
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/chromedp"
+
+	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
 var (
@@ -73,8 +75,9 @@ func TestConsole_Catalogue_DiffThenSavedOnce(t *testing.T) {
 }
 
 func TestConsole_Catalogue_WrongTextsAndKeys_ChangeNothing(t *testing.T) {
+	oneConsole.join(t)
 	t.Parallel()
-	c := newConsole(t)
+	c := oneConsole.get(t)
 	b := c.browser(t)
 	b.signIn(testKey)
 	const at = "/console/catalogue/edit"
@@ -117,8 +120,9 @@ func TestConsole_Catalogue_WrongTextsAndKeys_ChangeNothing(t *testing.T) {
 
 // TestConsole_Catalogue_SessionEndsInMidForm_NothingLost: the text comes back after the sign-in.
 func TestConsole_Catalogue_SessionEndsInMidForm_NothingLost(t *testing.T) {
+	oneConsole.join(t)
 	t.Parallel()
-	c := newConsole(t)
+	c := oneConsole.get(t)
 	b := c.browser(t)
 	b.signIn(testKey)
 	const at = "/console/catalogue/edit"
@@ -205,15 +209,16 @@ func TestConsole_Catalogue_WhatShadowRulesWouldHaveDenied(t *testing.T) {
 
 // TestConsole_InChromium_ShadowCounts: the catalogue's page fetches them by itself.
 func TestConsole_InChromium_ShadowCounts(t *testing.T) {
+	oneChromium.join(t)
 	t.Parallel()
 	c := newConsole(t)
 	c.limit(t, "strict", object{"per": []string{"tenant"}, "kind": "token_bucket", "rate": "1/h", "mode": "shadow", "match": object{"meter": "api_calls"}})
 	for i := range 4 {
 		c.do(t, 200, "POST", "/v1/consume", fmt.Sprint("k", i), debitOf("acme", "api_calls", 1))
 	}
-	eventually(t, "the requests are counted", func() bool {
+	testenv.Eventually(t, func() bool {
 		return strings.Contains(string(c.do(t, 200, "GET", "/v1/limits/strict/shadow", "", nil).body), `"would_deny":3`)
-	})
+	}, "the requests are counted")
 	b := newChromium(t, c)
 	b.signIn(testKey)
 	b.open("/console/catalogue")
@@ -303,9 +308,7 @@ func TestConsole_Webhooks_PausedEnabledRotatedDeleted(t *testing.T) {
 	b.hook(400, at, "replay", url.Values{"once": {"b"}, "from": {"soon"}}, "This is not a time")
 	b.hook(200, at, "replay", url.Values{"once": {"c"}, "from": {"2020-01-01T00:00"}}, "delivered again")
 	b.hook(409, at, "replay", url.Values{"once": {"c"}, "from": {"2020-01-01T00:00"}}, "This form was sent before")
-	for to.calls.Load() == before {
-		b.get(200, at)
-	}
+	testenv.Eventually(t, func() bool { return to.calls.Load() > before }, "it is delivered again")
 	rotated := b.hook(200, at, "rotate", url.Values{"once": {"d"}, "overlap": {"yes"}}, "works for 24 hours more")
 	if fresh := shown.FindString(rotated); fresh == "" || fresh == w.Secret {
 		t.Errorf("the new secret is %q", fresh)
@@ -410,7 +413,7 @@ func rawReceiver(t testing.TB, answer string) (address string) {
 			if err != nil {
 				return
 			}
-			_ = conn.SetDeadline(time.Now().Add(soon))
+			_ = conn.SetDeadline(time.Now().Add(testenv.Patience))
 			if r, err := http.ReadRequest(bufio.NewReader(conn)); err == nil {
 				_, _ = io.Copy(io.Discard, r.Body)
 				_, _ = io.WriteString(conn, answer)
@@ -424,6 +427,7 @@ func rawReceiver(t testing.TB, answer string) (address string) {
 // TestConsole_InChromium_TextsOfReceiversStayTexts: what somebody else's server answers, and every field of a webhook, is a text on the pages: its URL, status
 // lines, headers, bodies, places that it leads to, and bytes that are no text. The policy was not violated, and no script complained.
 func TestConsole_InChromium_TextsOfReceiversStayTexts(t *testing.T) {
+	oneChromium.join(t)
 	t.Parallel()
 	c := newConsole(t, "QUOTASVC_WEBHOOK_ALLOW_PRIVATE=true")
 	b := newChromium(t, c)
@@ -480,6 +484,7 @@ func TestConsole_InChromium_TextsOfReceiversStayTexts(t *testing.T) {
 
 // TestConsole_InChromium_EditTheCatalogue: with a preview, and a session that ends in mid-form.
 func TestConsole_InChromium_EditTheCatalogue(t *testing.T) {
+	oneChromium.join(t)
 	t.Parallel()
 	c := newConsole(t)
 	b := newChromium(t, c)

@@ -21,6 +21,8 @@ import (
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
+
+	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
 // tab is a tab of a real browser. It notes what its pages complain about.
@@ -29,29 +31,48 @@ type tab struct {
 	ctx context.Context //nolint:containedctx // that is how chromedp names a tab
 	at  string
 
-	question question // of a walk
+	steps int // clicks and fields so far
 
 	mu    sync.Mutex
 	wrong []string
 }
 
-// newChromium starts a browser, and returns its first tab.
+// oneChromium is the browser of all tests that need no options of their own.
+var oneChromium = together[context.Context]{start: func(h *host) context.Context {
+	browser, stop := chromedp.NewContext(allocateChromium(h, programOf(h.T, "chromium")))
+	h.Cleanup(stop)
+	if err := chromedp.Do(browser); err != nil {
+		h.Fatal(err)
+	}
+	return browser
+}}
+
+// newChromium returns a tab of oneChromium with nothing of others: cookies, and what else a browser keeps. With options it starts a browser.
 func newChromium(t *testing.T, c *consoled, more ...chromedp.ExecAllocatorOption) *tab {
 	t.Helper()
+	path, at := programOf(t, "chromium"), strings.TrimSuffix(c.console, "/console/")
+	if len(more) > 0 {
+		return newTab(allocateChromium(t, path, more...), t, at)
+	}
+	return newTab(oneChromium.get(t), t, at, chromedp.WithNewBrowserContext())
+}
+
+// allocateChromium returns a context in which a browser starts.
+func allocateChromium(t testing.TB, path string, more ...chromedp.ExecAllocatorOption) context.Context {
+	t.Helper()
 	options := append(chromedp.DefaultExecAllocatorOptions[:],
-		chromedp.ExecPath(programOf(t, "chromium")), chromedp.NoSandbox, chromedp.Headless, chromedp.UserDataDir(t.TempDir()),
+		chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.Headless, chromedp.UserDataDir(t.TempDir()),
 		chromedp.WindowSize(1280, 900), chromedp.Flag("force-color-profile", "srgb"),
 	)
-	options = append(options, more...)
-	browsers, stop := chromedp.NewExecAllocator(context.Background(), options...)
+	browsers, stop := chromedp.NewExecAllocator(context.Background(), append(options, more...)...)
 	t.Cleanup(stop)
-	return newTab(browsers, t, strings.TrimSuffix(c.console, "/console/"))
+	return browsers
 }
 
 // newTab opens a tab, of the same browser if parent is one.
-func newTab(parent context.Context, t testing.TB, at string) *tab {
+func newTab(parent context.Context, t testing.TB, at string, options ...chromedp.ContextOption) *tab {
 	t.Helper()
-	ctx, stop := chromedp.NewContext(parent)
+	ctx, stop := chromedp.NewContext(parent, options...)
 	t.Cleanup(stop)
 	b := &tab{t: t, ctx: ctx, at: at}
 	err := chromedp.Listen(ctx, func(event any) {
@@ -103,9 +124,9 @@ func (b *tab) clean(expected ...string) {
 
 func (b *tab) do(steps ...chromedp.Action[chromedp.Void]) {
 	b.t.Helper()
-	ctx, stop := context.WithTimeout(b.ctx, soon)
+	ctx, stop := context.WithTimeout(b.ctx, testenv.Patience)
 	defer stop()
-	b.question.steps++
+	b.steps++
 	if err := chromedp.Do(ctx, steps...); err != nil {
 		b.failed(err)
 	}
@@ -114,7 +135,7 @@ func (b *tab) do(steps ...chromedp.Action[chromedp.Void]) {
 // failed ends the test, and shows what the page says.
 func (b *tab) failed(err error) {
 	b.t.Helper()
-	ctx, stop := context.WithTimeout(b.ctx, time.Second)
+	ctx, stop := context.WithTimeout(b.ctx, testenv.Patience)
 	defer stop()
 	text, _ := chromedp.Run(ctx, chromedp.Evaluate[string]("document.body.innerText"))
 	b.t.Fatalf("%v; the page says: %s", err, blanks.ReplaceAllString(text, " "))
@@ -123,7 +144,7 @@ func (b *tab) failed(err error) {
 // result runs an action that has one.
 func result[T any](b *tab, action chromedp.Action[T]) T {
 	b.t.Helper()
-	ctx, stop := context.WithTimeout(b.ctx, soon)
+	ctx, stop := context.WithTimeout(b.ctx, testenv.Patience)
 	defer stop()
 	got, err := chromedp.Run(ctx, action)
 	if err != nil {
@@ -135,18 +156,15 @@ func result[T any](b *tab, action chromedp.Action[T]) T {
 // until waits until a script's expression is true, across pages.
 func (b *tab) until(expression string) {
 	b.t.Helper()
-	ctx, stop := context.WithTimeout(b.ctx, soon)
+	ctx, stop := context.WithTimeout(b.ctx, testenv.Patience)
 	defer stop()
-	for {
+	testenv.Eventually(b.t, func() bool {
 		is, err := chromedp.Run(ctx, chromedp.Evaluate[bool]("(() => { try { return Boolean("+expression+") } catch { return false } })()"))
-		if err == nil && is {
-			return
-		}
 		if ctx.Err() != nil {
-			b.failed(fmt.Errorf("not true within %s: %s (%w)", soon, expression, errors.Join(err, ctx.Err())))
+			b.failed(fmt.Errorf("not true within %s: %s (%w)", testenv.Patience, expression, errors.Join(err, ctx.Err())))
 		}
-		time.Sleep(50 * time.Millisecond) // the page may be another one by then: nothing else can be waited for
-	}
+		return err == nil && is // an error: the page is another one by then
+	}, expression)
 }
 
 func (b *tab) open(path string) {
@@ -203,15 +221,25 @@ func axe(t testing.TB) string {
 	return string(script)
 }
 
-// accessible fails the test if the page has a serious barrier.
+// accessible fails the test if the page has a serious barrier, by day or at night. Of a night only the colours are its own.
 func (b *tab) accessible(script string) {
+	b.t.Helper()
+	result(b, chromedp.Evaluate[bool](script+"; true"))
+	b.dark("dark")
+	b.rests()
+	b.noBarrier(`runOnly: ["color-contrast"], `)
+	b.dark("light")
+	b.rests()
+	b.noBarrier("")
+}
+
+func (b *tab) noBarrier(rules string) {
 	b.t.Helper()
 	type violation struct {
 		ID, Impact, Help string
 		Nodes            []struct{ HTML, FailureSummary string }
 	}
-	const ask = `axe.run(document, {resultTypes: ["violations"]}).then((r) => JSON.stringify(r.violations.filter((v) => ["serious", "critical"].includes(v.impact))))`
-	result(b, chromedp.Evaluate[bool](script+"; true"))
+	ask := `axe.run(document, {` + rules + `resultTypes: ["violations"]}).then((r) => JSON.stringify(r.violations.filter((v) => ["serious", "critical"].includes(v.impact))))`
 	var found []violation
 	if err := json.Unmarshal([]byte(result(b, chromedp.Evaluate[string](ask, chromedp.EvalAwaitPromise))), &found); err != nil {
 		b.t.Fatal(err)
@@ -227,7 +255,7 @@ func (b *tab) accessible(script string) {
 // dark shows pages as at night.
 func (b *tab) dark(scheme string) {
 	b.t.Helper()
-	ctx, stop := context.WithTimeout(b.ctx, soon)
+	ctx, stop := context.WithTimeout(b.ctx, testenv.Patience)
 	defer stop()
 	if _, err := chromedp.Call(ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}}); err != nil {
 		b.failed(err)
@@ -235,8 +263,10 @@ func (b *tab) dark(scheme string) {
 }
 
 func TestConsole_InChromium_FindReadExplain(t *testing.T) {
+	oneConsole.join(t)
+	oneChromium.join(t)
 	t.Parallel()
-	c := newConsole(t)
+	c := oneConsole.get(t)
 	b := newChromium(t, c)
 	b.open("/console/login")
 	b.signIn(testKey)
@@ -260,6 +290,7 @@ func TestConsole_InChromium_FindReadExplain(t *testing.T) {
 
 // TestConsole_InChromium_TopUp: with a preview, and the bar of another tab moves by itself.
 func TestConsole_InChromium_TopUp(t *testing.T) {
+	oneChromium.join(t)
 	t.Parallel()
 	c := newConsole(t)
 	b := newChromium(t, c)
@@ -283,19 +314,18 @@ func TestConsole_InChromium_TopUp(t *testing.T) {
 }
 
 func TestConsole_InChromium_NoBarriers(t *testing.T) {
+	oneConsole.join(t)
+	oneChromium.join(t)
 	t.Parallel()
-	c := newConsole(t)
+	c := oneConsole.get(t)
 	b := newChromium(t, c)
 	script := axe(t)
 	b.open("/console/login")
 	b.accessible(script)
 	b.signIn(testKey)
 	for _, path := range consolePages() {
-		for _, scheme := range []string{"light", "dark"} {
-			b.dark(scheme)
-			b.open(path)
-			b.accessible(script)
-		}
+		b.open(path)
+		b.accessible(script)
 	}
 	b.clean()
 }

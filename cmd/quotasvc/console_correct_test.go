@@ -93,8 +93,9 @@ func TestConsole_Corrections_PreviewedThenDoneOnce(t *testing.T) {
 }
 
 func TestConsole_Corrections_Refused_SayWhatWasNotDone(t *testing.T) {
+	oneConsole.join(t)
 	t.Parallel()
-	c := newConsole(t)
+	c := oneConsole.get(t)
 	b := c.browser(t)
 	b.signIn(testKey)
 	const at = "/console/tenants/acme/correct/"
@@ -131,8 +132,9 @@ func TestConsole_Corrections_Refused_SayWhatWasNotDone(t *testing.T) {
 }
 
 func TestConsole_Corrections_ReadKey_MayNot(t *testing.T) {
+	oneConsole.join(t)
 	t.Parallel()
-	c := newConsole(t)
+	c := oneConsole.get(t)
 	secret, _ := c.key(t, "", "read")
 	b := c.browser(t)
 	b.signIn(secret)

@@ -124,6 +124,7 @@ func TestConsole_Stream_EndsWithItsSession(t *testing.T) {
 }
 
 func TestConsole_InChromium_Overview_RefreshesItself(t *testing.T) {
+	oneChromium.join(t)
 	t.Parallel()
 	c := newConsole(t)
 	b := newChromium(t, c)

@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"github.com/chromedp/chromedp"
+
+	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
 // pictureMax bounds a picture in bytes.
@@ -46,7 +48,7 @@ func (a *album) take(name, path string, width, most int64) {
 // snap pictures what the window shows.
 func (a *album) snap(name string) {
 	a.t.Helper()
-	time.Sleep(400 * time.Millisecond) // bars move, and charts follow the window
+	a.rests()
 	small := paletted(a.t, result(a.tab, chromedp.CaptureScreenshot()))
 	if len(small) > pictureMax {
 		a.t.Errorf("%s has %d bytes, want at most %d", name, len(small), pictureMax)
@@ -54,6 +56,19 @@ func (a *album) snap(name string) {
 	if err := os.WriteFile(filepath.Join(a.dir, name+".png"), small, 0o644); err != nil { //nolint:gosec // for everybody
 		a.t.Fatal(err)
 	}
+}
+
+// rests waits until bars and colours no longer change, and charts have followed the window.
+func (b *tab) rests() {
+	b.t.Helper()
+	const still = `(async () => {
+		const frames = () => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))
+		await frames()
+		await Promise.all(document.getAnimations().map((a) => a.finished.catch(() => {})))
+		await frames()
+		return true
+	})()`
+	result(b, chromedp.Evaluate[bool](still, chromedp.EvalAwaitPromise))
 }
 
 // paletted writes a picture with its 256 most frequent colours. Pages have few; what they have more are the edges of letters.
@@ -111,7 +126,7 @@ func newAlbum(t *testing.T, dir string) *album {
 		in.wait()
 	})
 	address, _, _ := strings.Cut(in.console, " ")
-	c := &consoled{instance: &instance{process: in.process, api: in.api, http: &http.Client{Timeout: soon}}, console: address}
+	c := &consoled{instance: &instance{process: in.process, api: in.api, http: &http.Client{Timeout: testenv.Patience}}, console: address}
 	c.furnishDay(t, in.database(t))
 	return &album{tab: newChromium(t, c), c: c, dir: dir}
 }
@@ -182,12 +197,7 @@ func (c *consoled) furnishDay(t *testing.T, database string) {
 // until asks for a page until it is as wanted.
 func (b *browser) until(path string, is func(page string) bool) {
 	b.t.Helper()
-	for end := time.Now().Add(soon); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
-		if is(b.get(200, path)) {
-			return
-		}
-	}
-	b.t.Fatalf("%s is not as wanted", path)
+	testenv.Eventually(b.t, func() bool { return is(b.get(200, path)) }, path, " is as wanted")
 }
 
 // TestConsole_Pictures writes the pictures of the documentation, if asked: make console-pictures.

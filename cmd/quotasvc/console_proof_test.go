@@ -56,6 +56,7 @@ func TestConsole_Proof_Years_PageByPage(t *testing.T) {
 
 // TestConsole_InChromium_Proof: a verification that is started in the page ends in its list, and leads to its differences.
 func TestConsole_InChromium_Proof(t *testing.T) {
+	oneChromium.join(t)
 	t.Parallel()
 	c, database := newProof(t)
 	b := newChromium(t, c)

@@ -52,6 +52,7 @@ func (c *consoled) stretch(t testing.TB) {
 
 // TestConsole_InChromium_FitsEveryScreen: no page is wider than its window, whatever ids, meters and subjects it shows.
 func TestConsole_InChromium_FitsEveryScreen(t *testing.T) {
+	oneChromium.join(t)
 	t.Parallel()
 	c := newConsole(t)
 	c.stretch(t)
@@ -66,9 +67,10 @@ func TestConsole_InChromium_FitsEveryScreen(t *testing.T) {
 		"/console/tenants/wide", "/console/tenants/wide?meter=meter-150", "/console/tenants/wide/correct/top-up", "/console/tenants/acme?meter=api_calls",
 	})
 	for _, path := range pages {
+		b.do(chromedp.EmulateViewport(360, 800))
+		b.open(path)
 		for _, width := range []int64{360, 390, 1280} {
 			b.do(chromedp.EmulateViewport(width, 800))
-			b.open(path)
 			if wide := result(b, chromedp.Evaluate[int64]("Math.ceil(document.documentElement.scrollWidth)")); wide > width {
 				t.Errorf("%s is %d pixels wide in a window of %d: %s", path, wide, width, b.widest(width))
 			}

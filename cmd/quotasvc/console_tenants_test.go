@@ -47,6 +47,7 @@ func TestConsole_Tenants_FilteredAndByWhatRemains(t *testing.T) {
 
 // TestConsole_Tenants_Thousands: a page has fifty of them, and goes on where it ended, with the same filter.
 func TestConsole_Tenants_Thousands(t *testing.T) {
+	oneChromium.join(t)
 	t.Parallel()
 	c := newConsole(t)
 	tenants := object{}

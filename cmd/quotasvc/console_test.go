@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
 // consoled is an instance whose console a test uses.
@@ -18,6 +20,9 @@ type consoled struct {
 
 	console string // URL, with the slash at its end
 }
+
+// oneConsole is the service of tests that change nothing of its tenants and its catalogue.
+var oneConsole = together[*consoled]{start: func(h *host) *consoled { return newConsole(h) }}
 
 // newConsole starts a service with tenants that have something to see.
 func newConsole(t testing.TB, env ...string) *consoled {
@@ -35,7 +40,7 @@ func newConsole(t testing.TB, env ...string) *consoled {
 	}
 	in.do(t, 201, "POST", "/v1/tenants/acme/grants", "topup-1", object{"meter": "credits", "amount": 500, "source": "topup", "grant_id": "invoice-7", "reason": "invoice 7"})
 	in.do(t, 200, "POST", "/v1/debits", "debit-1", object{"tenant": "acme", "subject": "user-1", "items": []object{{"meter": "api_calls", "amount": 2_500}}})
-	in.do(t, 201, "POST", "/v1/holds", "hold-1", object{"tenant": "acme", "hold_id": "render-1", "items": []object{{"meter": "credits", "amount": 40}}})
+	in.do(t, 201, "POST", "/v1/holds", "hold-1", object{"tenant": "acme", "hold_id": "render-1", "items": []object{{"meter": "credits", "amount": 40}}, "ttl_seconds": 86400})
 	return c
 }
 
@@ -68,7 +73,7 @@ func (c *consoled) browser(t testing.TB) *browser {
 		t.Fatal(err)
 	}
 	return &browser{t: t, at: strings.TrimSuffix(c.console, "/console/"), client: &http.Client{
-		Jar: jar, Timeout: soon, Transport: c.http.Transport,
+		Jar: jar, Timeout: testenv.Patience, Transport: c.http.Transport,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
 }
@@ -202,26 +207,16 @@ func TestConsole_SignIn_ExchangesKeyForSession(t *testing.T) {
 	}
 }
 
-// eventually fails the test unless a page gets this status soon.
+// eventually waits until a page gets this status.
 func (b *browser) eventually(status int, path string) {
 	b.t.Helper()
-	for end := time.Now().Add(soon); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
-		if b.send("GET", path, nil).status == status {
-			return
-		}
-	}
-	b.t.Fatalf("%s does not get %d", path, status)
+	testenv.Eventually(b.t, func() bool { return b.send("GET", path, nil).status == status }, path, " gets ", status)
 }
 
-// showsSoon fails the test unless a page shows a text soon.
+// showsSoon waits until a page shows a text.
 func (b *browser) showsSoon(path, text string) {
 	b.t.Helper()
-	for end := time.Now().Add(soon); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
-		if strings.Contains(plain(b.get(200, path)), text) {
-			return
-		}
-	}
-	b.t.Fatalf("%s does not show %q", path, text)
+	testenv.Eventually(b.t, func() bool { return strings.Contains(plain(b.get(200, path)), text) }, path, " shows ", text)
 }
 
 func TestConsole_WrongKeys_LimitedWithThoseOfTheAPI(t *testing.T) {
@@ -242,8 +237,9 @@ func TestConsole_WrongKeys_LimitedWithThoseOfTheAPI(t *testing.T) {
 
 // TestConsole_TargetOfSignIn_StaysHere: a link to the sign-in page cannot lead elsewhere.
 func TestConsole_TargetOfSignIn_StaysHere(t *testing.T) {
+	oneConsole.join(t)
 	t.Parallel()
-	c := newConsole(t)
+	c := oneConsole.get(t)
 	for given, want := range map[string]string{
 		"https://evil.example/console/": "/console/", "//evil.example/console/": "/console/", "/console/../v1/keys": "/console/", "/v1/keys": "/console/",
 		`/console/\evil`: "/console/", "javascript:alert(1)": "/console/", "/console/explain?tenant=acme": "/console/explain?tenant=acme",
@@ -262,8 +258,9 @@ func pagesOf(tenant string) []string {
 }
 
 func TestConsole_BoundKey_SeesItsTenantOnly(t *testing.T) {
+	oneConsole.join(t)
 	t.Parallel()
-	c := newConsole(t)
+	c := oneConsole.get(t)
 	secret, _ := c.key(t, "globex", "admin")
 	b := c.browser(t)
 	b.signIn(secret)
@@ -296,8 +293,9 @@ func TestConsole_BoundKey_SeesItsTenantOnly(t *testing.T) {
 }
 
 func TestConsole_Answers_CarryTheirProtection(t *testing.T) {
+	oneConsole.join(t)
 	t.Parallel()
-	c := newConsole(t)
+	c := oneConsole.get(t)
 	b := c.browser(t)
 	b.signIn(testKey)
 	for _, path := range []string{"/console/login", "/console/tenants", "/console/tenants/nobody", "/console/nowhere", "/console/tenants/acme/journal.csv", "/console/assets/none.js"} {
@@ -324,8 +322,9 @@ func TestConsole_Answers_CarryTheirProtection(t *testing.T) {
 }
 
 func TestConsole_FormsOfOthers_ChangeNothing(t *testing.T) {
+	oneConsole.join(t)
 	t.Parallel()
-	c := newConsole(t)
+	c := oneConsole.get(t)
 	b := c.browser(t)
 	b.signIn(testKey)
 	other := c.browser(t)
@@ -374,8 +373,9 @@ func TestConsole_Texts_StayTexts(t *testing.T) {
 }
 
 func TestConsole_Tenants_FoundByTheirBeginning(t *testing.T) {
+	oneConsole.join(t)
 	t.Parallel()
-	c := newConsole(t)
+	c := oneConsole.get(t)
 	b := c.browser(t)
 	b.signIn(testKey)
 	if page := plain(b.get(200, "/console/tenants?q=acme", "acme", "acme-eu")); strings.Contains(page, "globex") {
@@ -394,8 +394,9 @@ func TestConsole_Tenants_FoundByTheirBeginning(t *testing.T) {
 }
 
 func TestConsole_Tenant_ShowsWhatTheAPIKnows(t *testing.T) {
+	oneConsole.join(t)
 	t.Parallel()
-	c := newConsole(t)
+	c := oneConsole.get(t)
 	b := c.browser(t)
 	b.signIn(testKey)
 	page := b.get(200, "/console/tenants/acme?meter=credits", "invoice-7", "top-up", "the plan's allowance", "render-1", "40 credits", "Next periods of credits", "Europe/Berlin")
@@ -420,8 +421,9 @@ func TestConsole_Tenant_ShowsWhatTheAPIKnows(t *testing.T) {
 
 // TestConsole_Refusals_EachInWords answers: why was acme refused at that time?
 func TestConsole_Refusals_EachInWords(t *testing.T) {
+	oneConsole.join(t)
 	t.Parallel()
-	c := newConsole(t)
+	c := oneConsole.get(t)
 	c.do(t, 429, "POST", "/v1/debits", "too-much", object{"tenant": "acme", "subject": "user-7", "items": []object{{"meter": "api_calls", "amount": 8_000}}})
 	b := c.browser(t)
 	b.signIn(testKey)
@@ -435,14 +437,15 @@ func TestConsole_Refusals_EachInWords(t *testing.T) {
 
 // A minute in the tenant's zone, with a day or without: then it is the last one that has been.
 func TestConsole_Refusals_OfAMinute(t *testing.T) {
+	oneConsole.join(t)
 	t.Parallel()
-	c := newConsole(t)
+	c := oneConsole.get(t)
 	b := c.browser(t)
 	b.signIn(testKey)
-	c.do(t, 429, "POST", "/v1/debits", "too-much", object{"tenant": "acme", "items": []object{{"meter": "api_calls", "amount": 8_000}}})
-	b.showsSoon("/console/tenants/acme/refusals", "It needed 8,000 calls")
-	page := b.get(200, "/console/tenants/acme/refusals")
-	link := regexp.MustCompile(`href="(/console/tenants/acme/refusals\?at=(\d\d)%3A(\d\d)&amp;day=(\d{4}-\d\d-\d\d))">`).FindStringSubmatch(page)
+	c.do(t, 429, "POST", "/v1/debits", "too-much", object{"tenant": "acme-eu", "items": []object{{"meter": "api_calls", "amount": 18_000}}})
+	b.showsSoon("/console/tenants/acme-eu/refusals", "It needed 18,000 calls")
+	page := b.get(200, "/console/tenants/acme-eu/refusals")
+	link := regexp.MustCompile(`href="(/console/tenants/acme-eu/refusals\?at=(\d\d)%3A(\d\d)&amp;day=(\d{4}-\d\d-\d\d))">`).FindStringSubmatch(page)
 	if link == nil {
 		t.Fatalf("the counts lead to no minute: %s", plain(page))
 	}
@@ -451,22 +454,22 @@ func TestConsole_Refusals_OfAMinute(t *testing.T) {
 	if at == "00:00" {
 		there = "from " + day
 	}
-	b.get(200, unescaped(link[1]), there, "It needed 8,000 calls", "This is one minute.")
-	b.get(200, "/console/tenants/acme/refusals?at="+at, there, "It needed 8,000 calls", "the whole day")
-	b.get(200, "/console/tenants/acme/refusals?day="+day, "from "+day, "It needed 8,000 calls")
+	b.get(200, unescaped(link[1]), there, "It needed 18,000 calls", "This is one minute.")
+	b.get(200, "/console/tenants/acme-eu/refusals?at="+at, there, "It needed 18,000 calls", "the whole day")
+	b.get(200, "/console/tenants/acme-eu/refusals?day="+day, "from "+day, "It needed 18,000 calls")
 	minute, err := time.ParseInLocation("2006-01-02 15:04", day+" "+at, berlin(t))
 	if err != nil {
 		t.Fatal(err)
 	}
 	// An hour later is yet to come, so it was yesterday. The minute before is empty, and its half hour has the refusal.
 	later, before := minute.Add(time.Hour), minute.Add(-time.Minute)
-	b.get(200, "/console/tenants/acme/refusals?at="+later.Format("15:04"), "from "+later.AddDate(0, 0, -1).Format("2006-01-02"), "Nothing was refused in this time")
-	page = b.get(200, "/console/tenants/acme/refusals?day="+before.Format(time.DateOnly)+"&at="+before.Format("15:04"), "Nothing was refused in this time")
+	b.get(200, "/console/tenants/acme-eu/refusals?at="+later.Format("15:04"), "from "+later.AddDate(0, 0, -1).Format("2006-01-02"), "Nothing was refused in this time")
+	page = b.get(200, "/console/tenants/acme-eu/refusals?day="+before.Format(time.DateOnly)+"&at="+before.Format("15:04"), "Nothing was refused in this time")
 	around := regexp.MustCompile(`href="([^"]+)">the half hour around it`).FindStringSubmatch(page)
 	if around == nil {
 		t.Fatal("there is no way to the half hour around")
 	}
-	b.get(200, unescaped(around[1]), "It needed 8,000 calls")
+	b.get(200, unescaped(around[1]), "It needed 18,000 calls")
 	csv := regexp.MustCompile(`href="([^"]+refusals\.csv[^"]+)"`).FindStringSubmatch(b.get(200, unescaped(link[1])))
 	if got := b.send("GET", unescaped(csv[1]), nil); got.status != 200 || strings.Count(string(got.body), "quota_exceeded") != 1 {
 		t.Errorf("the file of the minute: %s", got)

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"os"
 	"os/exec"
@@ -13,6 +14,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
 func execSQL(t *testing.T, databaseURL, statement string) {
@@ -38,19 +41,19 @@ type introduction struct {
 // launchDev starts dev with the tenant of its introduction alone: the demo takes its time on a busy machine.
 func launchDev(t *testing.T, dir string) *introduction {
 	t.Helper()
-	return introduced(launch(t, nil, "dev", "--no-demo", "--dir", dir, "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0", "--log-level", "warn"), soon)
+	return introduced(launch(t, nil, "dev", "--no-demo", "--dir", dir, "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0", "--log-level", "warn"))
 }
 
 // launchDemo starts dev as `make run` does.
 func launchDemo(t *testing.T, dir string) *introduction {
 	t.Helper()
-	return introduced(launch(t, nil, "dev", "--dir", dir, "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0", "--log-level", "warn"), 5*soon)
+	return introduced(launch(t, nil, "dev", "--dir", dir, "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0", "--log-level", "warn"))
 }
 
 // introduced waits until dev has introduced itself.
-func introduced(p *process, within time.Duration) *introduction {
+func introduced(p *process) *introduction {
 	p.t.Helper()
-	in := &introduction{process: p, api: p.lineWithin("  API ", within), console: p.line("  console "), key: p.line("  key ")}
+	in := &introduction{process: p, api: p.line("  API "), console: p.line("  console "), key: p.line("  key ")}
 	p.line("Ctrl-C")
 	for line := range strings.Lines(p.stdout.String()) {
 		if strings.HasPrefix(line, "curl ") || strings.HasPrefix(line, "for ") {
@@ -66,7 +69,7 @@ func paste(t *testing.T, command string) string {
 	if _, err := exec.LookPath("curl"); err != nil {
 		t.Fatal("this test pastes curl commands: install curl")
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), soon)
+	ctx, cancel := context.WithTimeout(t.Context(), testenv.Patience)
 	defer cancel()
 	out, err := exec.CommandContext(ctx, "sh", "-c", command).CombinedOutput()
 	if err != nil {
@@ -79,8 +82,8 @@ func TestDev_Introduction_CommandsWorkDataSurvives(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "data")
 	first := launchDemo(t, dir)
-	story := first.story(t)
-	awaitRoomInTheHour()
+	ahead := first.roomInTheHour(t)
+	story := first.story(t, ahead)
 	for i, step := range []struct {
 		again  int // how often the command is pasted
 		expect []string
@@ -121,7 +124,7 @@ func TestDev_Introduction_CommandsWorkDataSurvives(t *testing.T) {
 	if second.key != first.key {
 		t.Error("the key has changed")
 	}
-	if again := second.story(t); again != story {
+	if again := second.story(t, ahead); again != story {
 		t.Errorf("the second start has told %q, the first %q", again, story)
 	}
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, second.api+"/v1/tenants/demo/balances/ai_credits", nil)
@@ -146,14 +149,14 @@ func TestDev_Introduction_CommandsWorkDataSurvives(t *testing.T) {
 	second.wait()
 }
 
-// story fails the test unless the demo is there, complete and at the present. It returns what two starts have in common.
-func (in *introduction) story(t *testing.T) string {
+// story fails the test unless the demo is there, complete and so many seconds ahead of the present. It returns what two starts have in common.
+func (in *introduction) story(t *testing.T, ahead int) string {
 	t.Helper()
 	ask := func(path string) string {
 		return paste(t, "curl -s '"+in.api+path+"' -H 'Authorization: Bearer "+in.key+"'")
 	}
-	if clock := ask("/v1/test/clock"); !strings.Contains(clock, `"offset_seconds":0`) {
-		t.Errorf("the clock is not at the present: %s", clock)
+	if clock := ask("/v1/test/clock"); !strings.Contains(clock, fmt.Sprintf(`"offset_seconds":%d}`, ahead)) {
+		t.Errorf("the clock is not %d s ahead of the present: %s", ahead, clock)
 	}
 	var told strings.Builder
 	for path, want := range map[string]string{
@@ -165,13 +168,7 @@ func (in *introduction) story(t *testing.T) string {
 		"/v1/tenants/hooli/holds":                           "render-8841",
 		"/v1/limits/render-strict":                          `"mode":"shadow"`,
 	} {
-		got := ask(path)
-		for end := time.Now().Add(soon); !strings.Contains(got, want) && time.Now().Before(end); got = ask(path) { // refusals are stored a second later
-			time.Sleep(50 * time.Millisecond)
-		}
-		if !strings.Contains(got, want) {
-			t.Errorf("%s lacks %s: %s", path, want, got)
-		}
+		testenv.Eventually(t, func() bool { return strings.Contains(ask(path), want) }, path, " has ", want) // refusals are stored a second later
 	}
 	for _, tenant := range []string{"acme", "globex", "hooli", "umbrella"} {
 		told.WriteString(ask("/v1/tenants/" + tenant + "/entries?meter=ai_credits&order=desc&limit=1"))
@@ -179,15 +176,15 @@ func (in *introduction) story(t *testing.T) string {
 	return told.String()
 }
 
-// awaitRoomInTheHour waits for the next hour if this one ends soon: the demo's allowance is renewed then, which would change
-// the numbers in the introduction.
-func awaitRoomInTheHour() { awaitRoom(soon / 2) }
-
-// awaitRoom waits for the next hour if this one ends before so much time.
-func awaitRoom(enough time.Duration) {
-	if left := time.Until(time.Now().Truncate(time.Hour).Add(time.Hour)); left < enough {
-		time.Sleep(left)
+// roomInTheHour moves dev's time into the next hour if this one ends soon: the demo's allowance is renewed then, which would change the numbers in the
+// introduction. It returns how many seconds dev is ahead then.
+func (in *introduction) roomInTheHour(t *testing.T) (ahead int) {
+	t.Helper()
+	if left := time.Until(time.Now().Truncate(time.Hour).Add(time.Hour)); left < testenv.Patience {
+		ahead = int(left.Seconds()) + 1
+		paste(t, fmt.Sprintf(`curl -sSf %s/v1/test/clock -H 'Authorization: Bearer %s' -H 'Content-Type: application/json' -d '{"advance":"%ds"}'`, in.api, in.key, ahead))
 	}
+	return ahead
 }
 
 func TestDev_InterruptedStart_LeavesNothing(t *testing.T) {
@@ -237,7 +234,7 @@ func TestDev_TestClock_KeepsItsTime(t *testing.T) {
 	on := func(in *introduction) *instance {
 		transport := &http.Transport{}
 		t.Cleanup(transport.CloseIdleConnections)
-		return &instance{process: in.process, api: in.api, http: &http.Client{Transport: transport, Timeout: soon}}
+		return &instance{process: in.process, api: in.api, http: &http.Client{Transport: transport, Timeout: testenv.Patience}}
 	}
 	dev := on(first)
 	dev.do(t, http.StatusCreated, "POST", "/v1/tenants/demo/grants", "promo", object{
@@ -274,7 +271,7 @@ func TestDev_TestClock_KeepsItsTime(t *testing.T) {
 	dev = on(second)
 	var again moved
 	dev.do(t, http.StatusOK, "GET", "/v1/test/clock", "", nil).into(t, &again)
-	if again.Offset != c.Offset || again.Now.Before(c.Now) || again.Now.After(c.Now.Add(soon)) {
+	if again.Offset != c.Offset || again.Now.Before(c.Now) || again.Now.After(time.Now().Add(time.Duration(c.Offset+1)*time.Second)) {
 		t.Errorf("%+v after a restart, %+v before", again, c)
 	}
 	if got := dev.balance(t, "demo", "ai_credits").Remaining; got != 0 {

@@ -12,11 +12,12 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/chromedp"
+
+	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
 // providerOf is the environment of a service that knows an identity provider, which need not run yet.
@@ -64,16 +65,13 @@ func startProvider(t *testing.T, port, console string) {
 			t.Logf("the provider says: %s", log.Bytes()[max(0, log.Len()-5000):])
 		}
 	})
-	for end := time.Now().Add(soon); ; time.Sleep(20 * time.Millisecond) {
+	testenv.Eventually(t, func() bool {
 		resp, err := http.Get("http://localhost:" + port + "/.well-known/openid-configuration")
 		if err == nil {
 			_ = resp.Body.Close()
-			return
 		}
-		if time.Now().After(end) {
-			t.Fatal(err)
-		}
-	}
+		return err == nil
+	}, "the provider answers")
 }
 
 var (
@@ -89,7 +87,7 @@ func (b *browser) atProvider(user string, fields url.Values) string {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	provider := &http.Client{Jar: jar, Timeout: soon, CheckRedirect: func(r *http.Request, _ []*http.Request) error {
+	provider := &http.Client{Jar: jar, Timeout: testenv.Patience, CheckRedirect: func(r *http.Request, _ []*http.Request) error {
 		if strings.HasPrefix(r.URL.String(), b.at) {
 			return http.ErrUseLastResponse
 		}
@@ -130,7 +128,7 @@ func TestOIDC_RealProvider_RightsByClaims(t *testing.T) {
 	b.get(200, "/console/login", "Sign in with Acme ID")
 	b.post(503, "/console/oidc/start", url.Values{}, "The identity provider does not answer as it should", "API key")
 	startProvider(t, port, c.console)
-	time.Sleep(2100 * time.Millisecond) // a provider that was down is not asked again for two seconds
+	testenv.Eventually(t, func() bool { return b.send("POST", "/console/oidc/start", url.Values{}).status == 200 }, "the provider is asked again")
 
 	back := b.atProvider("ada", url.Values{"target": {"/console/audit"}})
 	stranger := c.browser(t)
@@ -179,6 +177,7 @@ func TestOIDC_RealProvider_RightsByClaims(t *testing.T) {
 
 // TestOIDC_InChromium_EndToEnd: in a real browser, with a real provider on another site. A form whose session ended goes with the person and comes back.
 func TestOIDC_InChromium_EndToEnd(t *testing.T) {
+	oneChromium.join(t)
 	t.Parallel()
 	port, env := providerOf(t)
 	c := newConsole(t, env...)

@@ -19,7 +19,7 @@ export QUOTASVC_URL=$API QUOTASVC_KEY=$KEY
 quotasvc() { env ` + asProgram + `=1 "$PROGRAM" "$@"; }
 api() {
 	local answer
-	answer=$(curl -sS -m 20 -w '\n%{http_code}' -X "$1" "$API$2" -H "Authorization: Bearer $KEY" -H 'Content-Type: application/json' "${@:3}")
+	answer=$(curl -sS -m 300 -w '\n%{http_code}' -X "$1" "$API$2" -H "Authorization: Bearer $KEY" -H 'Content-Type: application/json' "${@:3}")
 	STATUS=${answer##*$'\n'}
 	echo "${answer%$'\n'*}"
 }
@@ -37,6 +37,7 @@ func openPage(t *testing.T, env ...string) (tty *terminal, here *strings.Replace
 	})
 	tty = openTerminal(t, dir, append(append(withoutSettings(os.Environ()), "API="+dev.api, "PROGRAM="+os.Args[0]), env...))
 	tty.paste(pageService)
+	dev.roomInTheHour(t)
 	return tty, strings.NewReplacer("http://127.0.0.1:8080", dev.api)
 }
 
@@ -83,7 +84,6 @@ func TestPages_Pricing_FilesApplyAndCallsAnswer(t *testing.T) {
 
 func TestPages_README_BlocksDoWhatTheySay(t *testing.T) {
 	t.Parallel()
-	awaitRoomInTheHour()
 	runPage(t, "README.md")
 }
 

@@ -9,12 +9,15 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
+	"github.com/chromedp/cdproto/security"
 	"github.com/chromedp/chromedp"
+
+	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
 func TestPortal_InChromium_ReadsAndEnds(t *testing.T) {
+	oneChromium.join(t)
 	t.Parallel()
 	c := newConsole(t, "QUOTASVC_PORTAL_THEME=accent=#0a6b43,accent-dark=#5fd3a1", "QUOTASVC_PORTAL_NAME=Acme Cloud")
 	b := newChromium(t, c)
@@ -31,12 +34,10 @@ func TestPortal_InChromium_ReadsAndEnds(t *testing.T) {
 	}
 	path := strings.TrimPrefix(at, b.at)
 	for _, page := range []string{path, path + "?meter=credits", path + "statements/api_calls", path + "statements/api_calls/current"} {
-		for _, scheme := range []string{"light", "dark"} {
-			b.dark(scheme)
-			b.open(page)
-			b.accessible(script)
-		}
+		b.open(page)
+		b.accessible(script)
 	}
+	b.dark("dark")
 	b.do(chromedp.EmulateViewport(360, 740))
 	b.open(path)
 	if wide := result(b, chromedp.Evaluate[bool]("document.documentElement.scrollWidth > innerWidth")); wide {
@@ -57,8 +58,10 @@ func TestPortal_InChromium_ReadsAndEnds(t *testing.T) {
 
 // TestPortal_InChromium_FromAnotherSite: a link on a page of another site opens, although the cookie stays away from what that site begins.
 func TestPortal_InChromium_FromAnotherSite(t *testing.T) {
+	oneConsole.join(t)
+	oneChromium.join(t)
 	t.Parallel()
-	c := newConsole(t)
+	c := oneConsole.get(t)
 	shop := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/html")
 		_, _ = fmt.Fprintf(w, `<!DOCTYPE html><title>shop</title><link rel="icon" href="data:,"><main><a href="%s%s">usage</a></main>`, strings.TrimSuffix(c.console, "/console/"), c.link(t, "acme", nil))
@@ -77,6 +80,7 @@ func TestPortal_InChromium_FromAnotherSite(t *testing.T) {
 
 // TestPortal_InChromium_EmbeddedWhereAllowed: in a frame of another site over TLS, and nowhere else.
 func TestPortal_InChromium_EmbeddedWhereAllowed(t *testing.T) {
+	oneChromium.join(t)
 	t.Parallel()
 	var target atomic.Pointer[url.URL]
 	var frame atomic.Value
@@ -97,7 +101,10 @@ func TestPortal_InChromium_EmbeddedWhereAllowed(t *testing.T) {
 	target.Store(urlOf(t, strings.TrimSuffix(c.console, "/console/")))
 	frame.Store(proxy.URL + c.link(t, "acme", nil))
 
-	b := newChromium(t, c, chromedp.Flag("ignore-certificate-errors", true))
+	b := newChromium(t, c)
+	if _, err := chromedp.Call(b.ctx, security.SetIgnoreCertificateErrors, security.SetIgnoreCertificateErrorsParams{Ignore: true}); err != nil {
+		t.Fatal(err)
+	}
 	b.at = elsewhere(stranger)
 	b.open("/")
 	b.until(`frames.length === 1`)
@@ -111,18 +118,13 @@ func TestPortal_InChromium_EmbeddedWhereAllowed(t *testing.T) {
 // complains waits until a page complains about something, and forgets it.
 func (b *tab) complains(text string) {
 	b.t.Helper()
-	for end := time.Now().Add(soon); ; time.Sleep(50 * time.Millisecond) {
+	testenv.Eventually(b.t, func() bool {
 		b.mu.Lock()
-		all := strings.Join(b.wrong, "\n")
-		b.mu.Unlock()
-		if strings.Contains(all, text) {
-			break
+		defer b.mu.Unlock()
+		there := strings.Contains(strings.Join(b.wrong, "\n"), text)
+		if there {
+			b.wrong = nil
 		}
-		if time.Now().After(end) {
-			b.t.Fatalf("no complaint about %s: %s", text, all)
-		}
-	}
-	b.mu.Lock()
-	b.wrong = nil
-	b.mu.Unlock()
+		return there
+	}, "a complaint about ", text)
 }

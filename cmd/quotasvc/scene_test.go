@@ -17,6 +17,7 @@ import (
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
 	"github.com/quotasvc/quotasvc/client"
+	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
 // envScenes names the pages of docs/integrate that are followed besides Go's: node, python. `make test-sdk` sets it. They need Node, npm and Debian's
@@ -54,16 +55,16 @@ func enter(t *testing.T, page string, clone ...string) *scene {
 	if err := os.WriteFile(filepath.Join(bin, "quotasvc"), []byte(program), 0o755); err != nil { //nolint:gosec // it is run
 		t.Fatal(err)
 	}
-	dev := launchDemo(t, data)
+	dev := launchDev(t, data)
 	transport := &http.Transport{}
 	t.Cleanup(transport.CloseIdleConnections)
 	// A terminal shows lines as they are printed. The modules are those that this test was built from.
 	tty := openTerminal(t, dir, append(withoutSettings(os.Environ()), "PYTHONUNBUFFERED=1", "GOSUMDB=off", "GOFLAGS=-mod=mod -buildvcs=false", "PATH="+pathOf(page)))
-	said := []string{"http://127.0.0.1:8080", dev.api}
+	said := []string{"http://127.0.0.1:8080", dev.api, `"offset_seconds":86400`, fmt.Sprintf(`"offset_seconds":%d`, 86400+dev.roomInTheHour(t))}
 	for _, port := range []string{"3000", "3001", "3002", "8001", "8002"} {
 		said = append(said, port, portOf(t))
 	}
-	return &scene{t: t, dev: &instance{process: dev.process, api: dev.api, http: &http.Client{Transport: transport, Timeout: soon}}, tty: tty, here: strings.NewReplacer(said...)}
+	return &scene{t: t, dev: &instance{process: dev.process, api: dev.api, http: &http.Client{Transport: transport, Timeout: testenv.Patience}}, tty: tty, here: strings.NewReplacer(said...)}
 }
 
 // pathOf returns PATH. Debian's Python packages belong to Debian's Python, even if another one comes first.
@@ -105,13 +106,10 @@ func copyTree(t *testing.T, from, to string) {
 	}
 }
 
-// follow pastes the page. What it says of an hour and of a day is tried when neither ends soon.
+// follow pastes the page.
 func (s *scene) follow(page string) {
 	s.t.Helper()
 	for _, block := range markedBlocks(s.t, page) {
-		if strings.Contains(block.text, "; do ") {
-			awaitRoom(2 * soon)
-		}
 		s.tty.use(block.said(s.here))
 	}
 }
@@ -193,14 +191,9 @@ func (s *scene) rotateBetweenDeliveries() {
 	next := func() delivery { // the one at 80 percent
 		t.Helper()
 		s.replay(path)
-		for end := time.After(soon); ; {
-			select {
-			case d := <-calls:
-				if strings.Contains(string(d.body), `"threshold":80`) {
-					return d
-				}
-			case <-end:
-				t.Fatal("the event of 80 percent does not arrive")
+		for {
+			if d, _ := testenv.Receive(t, calls); strings.Contains(string(d.body), `"threshold":80`) {
+				return d
 			}
 		}
 	}
@@ -208,12 +201,12 @@ func (s *scene) rotateBetweenDeliveries() {
 		t.Errorf("before: %v", d.header)
 	}
 	second := s.rotate(path, 3600)
-	eventually(t, "a delivery has both signatures", func() bool { d := next(); return d.by(t, first) && d.by(t, second) })
+	testenv.Eventually(t, func() bool { d := next(); return d.by(t, first) && d.by(t, second) }, "a delivery has both signatures")
 	third := s.rotate(path, 0)
-	eventually(t, "a delivery has the last signature alone", func() bool {
+	testenv.Eventually(t, func() bool {
 		d := next()
 		return d.by(t, third) && !d.by(t, first) && !d.by(t, second)
-	})
+	}, "a delivery has the last signature alone")
 }
 
 func TestScene_Go_FromThePageAlone(t *testing.T) {
@@ -238,9 +231,9 @@ func TestScene_Express_FromThePageAlone(t *testing.T) {
 	path, secret := s.webhook(s.here.Replace("http://127.0.0.1:3002"))
 	begin := s.tty.paste(fmt.Sprintf("QUOTASVC_WEBHOOK_SECRET='%s' node standard.mjs &\n", secret))
 	s.replay(path)
-	eventually(t, "the receiver of docs/events.md verifies the event of 80 percent", func() bool {
+	testenv.Eventually(t, func() bool {
 		return len(s.tty.missing(begin, []string{" balance.threshold_reached ", `"threshold":80`, `"tenant":"wonka"`})) == 0
-	})
+	}, "the receiver of docs/events.md verifies the event of 80 percent")
 	s.leave()
 }
 

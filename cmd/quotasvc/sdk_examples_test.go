@@ -13,22 +13,28 @@ import (
 	"time"
 
 	"github.com/quotasvc/quotasvc/client"
+	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
-// examples are the programs of client/examples, built once for the test.
+// builtExamples is a directory with the programs of client/examples.
+var builtExamples = together[string]{start: func(h *host) string {
+	dir := h.TempDir()
+	if out, err := exec.CommandContext(h.Context(), "go", "build", "-o", dir+"/", "../../client/examples/...").CombinedOutput(); err != nil {
+		h.Fatalf("%v\n%s", err, out)
+	}
+	return dir
+}}
+
+// examples are the programs of client/examples.
 type examples struct {
 	t   *testing.T
 	dir string
 	env []string
 }
 
-func buildExamples(t *testing.T, in *instance) *examples {
+func examplesOf(t *testing.T, in *instance) *examples {
 	t.Helper()
-	dir := t.TempDir()
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", dir+"/", "../../client/examples/...").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	return &examples{t, dir, append(withoutSettings(os.Environ()), asks(in)...)}
+	return &examples{t, builtExamples.get(t), append(withoutSettings(os.Environ()), asks(in)...)}
 }
 
 // run runs an example to its end and returns what it prints.
@@ -57,22 +63,23 @@ func (e *examples) serve(name string, env ...string) (string, *logBuffer) {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 	})
-	eventually(e.t, name+" answers", func() bool {
+	testenv.Eventually(e.t, func() bool {
 		resp, err := http.Get("http://" + address + "/healthz")
 		if err != nil {
 			return false
 		}
 		_ = resp.Body.Close()
 		return true
-	})
+	}, name+" answers")
 	return "http://" + address, log
 }
 
 func TestSDKExamples_OnTheService_DoWhatTheySay(t *testing.T) {
+	builtExamples.join(t)
 	t.Parallel()
 	in := serve(t, backends(t))
 	in.setUp(t, 1000)
-	e := buildExamples(t, in)
+	e := examplesOf(t, in)
 	if got := e.run("errors", "acme", "3"); got != "charged 3, 997 left\n" {
 		t.Errorf("errors: %q", got)
 	}
@@ -85,11 +92,11 @@ func TestSDKExamples_OnTheService_DoWhatTheySay(t *testing.T) {
 	if got := e.run("stream", "acme"); !strings.HasSuffix(got, "words \nused 6, the rest is back\n") {
 		t.Errorf("stream: %q", got)
 	}
-	in.wantLeft(t, 991)
+	in.acme().wantLeft(t, 991)
 	if got := e.run("hotpath", "acme"); !strings.HasPrefix(got, "40 decisions with ") {
 		t.Errorf("hotpath: %q", got)
 	}
-	in.wantLeft(t, 951)
+	in.acme().wantLeft(t, 951)
 
 	server, _ := e.serve("nethttp")
 	if got := fetch(t, server+"/hello"); got.status != 200 || got.header.Get("X-Quota-Remaining") != "950" {
@@ -98,14 +105,15 @@ func TestSDKExamples_OnTheService_DoWhatTheySay(t *testing.T) {
 	if got := fetch(t, server+"/broken"); got.status != 500 {
 		t.Errorf("nethttp: %s", got)
 	}
-	eventually(t, "the broken request is refunded", func() bool { return in.balance(t, "acme", "api_calls").Remaining == 950 })
+	testenv.Eventually(t, func() bool { return in.balance(t, "acme", "api_calls").Remaining == 950 }, "the broken request is refunded")
 }
 
 func TestSDKEcho_Requests_ChargedRefundedAndDenied(t *testing.T) {
+	builtExamples.join(t)
 	t.Parallel()
 	in := serve(t, backends(t))
 	in.setUp(t, 30)
-	server, _ := buildExamples(t, in).serve("echo")
+	server, _ := examplesOf(t, in).serve("echo")
 	if got := fetch(t, server+"/hello"); got.status != 200 || string(got.body) != "hello\n" || got.header.Get("X-Quota-Remaining") != "29" {
 		t.Errorf("%s %v", got, got.header)
 	}
@@ -115,16 +123,16 @@ func TestSDKEcho_Requests_ChargedRefundedAndDenied(t *testing.T) {
 	if got := fetch(t, server+"/broken"); got.status != 502 {
 		t.Errorf("%s", got)
 	}
-	eventually(t, "the broken request is refunded", func() bool { return in.balance(t, "acme", "api_calls").Remaining == 19 })
+	testenv.Eventually(t, func() bool { return in.balance(t, "acme", "api_calls").Remaining == 19 }, "the broken request is refunded")
 	if got := fetch(t, server+"/missing"); got.status != 404 {
 		t.Errorf("%s", got)
 	}
-	in.wantLeft(t, 18)
+	in.acme().wantLeft(t, 18)
 	fetch(t, server+"/export/august")
 	if got := fetch(t, server+"/export/september"); got.status != 429 || got.header.Get("Retry-After") == "" || !strings.Contains(string(got.body), "quota_exceeded") || got.header.Get("Content-Type") != "application/problem+json" {
 		t.Errorf("%s %v", got, got.header)
 	}
-	in.wantLeft(t, 8)
+	in.acme().wantLeft(t, 8)
 	req, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, server+"/hello", nil)
 	req.Header.Set("X-Org", "nobody")
 	resp, err := http.DefaultClient.Do(req)
@@ -138,10 +146,11 @@ func TestSDKEcho_Requests_ChargedRefundedAndDenied(t *testing.T) {
 }
 
 func TestSDKExamples_Webhook_HandlesOnceRefusesForged(t *testing.T) {
+	builtExamples.join(t)
 	t.Parallel()
 	in := serve(t, backends(t))
 	const secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
-	server, log := buildExamples(t, in).serve("webhook", "QUOTASVC_WEBHOOK_SECRET="+secret)
+	server, log := examplesOf(t, in).serve("webhook", "QUOTASVC_WEBHOOK_SECRET="+secret)
 	w, err := client.NewWebhook(secret)
 	if err != nil {
 		t.Fatal(err)
@@ -170,7 +179,7 @@ func TestSDKExamples_Webhook_HandlesOnceRefusesForged(t *testing.T) {
 	if status := send("v1,AAAA"); status != 400 {
 		t.Errorf("a forged delivery is %d", status)
 	}
-	eventually(t, "the event is handled", func() bool { return strings.Count(log.String(), "balance.exhausted") == 1 })
+	testenv.Eventually(t, func() bool { return strings.Count(log.String(), "balance.exhausted") == 1 }, "the event is handled")
 }
 
 // fetch gets a URL as acme.

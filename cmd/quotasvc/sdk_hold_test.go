@@ -7,16 +7,17 @@ import (
 	"testing"
 
 	"github.com/quotasvc/quotasvc/client"
+	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
-func hold(amount int64) client.HoldRequest {
-	return client.HoldRequest{Tenant: "acme", Items: []client.Item{{Meter: "api_calls", Amount: amount}}}
+func (a account) hold(amount int64) client.HoldRequest {
+	return client.HoldRequest{Tenant: a.tenant, Items: []client.Item{{Meter: "api_calls", Amount: amount}}}
 }
 
-// heldNow fails the test unless the balance has so many units used and none held.
-func (in *instance) wantSettled(t testing.TB, used int64) {
+// wantSettled fails the test unless the balance has so many units used and none held.
+func (a account) wantSettled(t testing.TB, used int64) {
 	t.Helper()
-	if b := in.balance(t, "acme", "api_calls"); b.Used != used || b.Remaining != b.Granted-used {
+	if b := a.balance(t, a.tenant, "api_calls"); b.Used != used || b.Remaining != b.Granted-used {
 		t.Errorf("%+v, want %d used and none held", b, used)
 	}
 }
@@ -36,14 +37,14 @@ func words(n int, end error) iter.Seq2[string, error] {
 }
 
 func TestSDK_Stream_AnyEnd_CapturesWhatPassed(t *testing.T) {
+	sdkService.join(t)
 	t.Parallel()
-	in := serve(t, backends(t))
-	in.setUp(t, 1000)
-	c := sdk(t, in, losing(1, "/holds"), losing(1, "/capture"))
+	in := sdkService.get(t).account(t, 1000)
+	c := sdk(t, in.instance, losing(1, "/holds"), losing(1, "/capture"))
 	broke := errors.New("the model broke")
 	cost := func(word string) int64 { return int64(len(word)) }
 	run := func(source iter.Seq2[string, error], stop int) (n int, err error) {
-		h, err := c.Hold(t.Context(), hold(100))
+		h, err := c.Hold(t.Context(), in.hold(100))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -72,13 +73,13 @@ func TestSDK_Stream_AnyEnd_CapturesWhatPassed(t *testing.T) {
 }
 
 func TestSDK_HoldFor_FailsPanicsOrLeaves_Captured(t *testing.T) {
+	sdkService.join(t)
 	t.Parallel()
-	in := serve(t, backends(t))
-	in.setUp(t, 100)
-	c := sdk(t, in)
+	in := sdkService.get(t).account(t, 100)
+	c := sdk(t, in.instance)
 	broke := errors.New("the work broke")
 	ctx, cancel := context.WithCancel(t.Context())
-	result, err := c.HoldFor(ctx, hold(50), func(_ context.Context, h *client.HeldUnits) error {
+	result, err := c.HoldFor(ctx, in.hold(50), func(_ context.Context, h *client.HeldUnits) error {
 		cancel() // the reader leaves
 		return errors.Join(h.Use(17), broke)
 	})
@@ -88,29 +89,29 @@ func TestSDK_HoldFor_FailsPanicsOrLeaves_Captured(t *testing.T) {
 	in.wantSettled(t, 17)
 	func() {
 		defer func() { _ = recover() }()
-		_, _ = c.HoldFor(t.Context(), hold(50), func(_ context.Context, h *client.HeldUnits) error { _ = h.Use(3); panic("broken") })
+		_, _ = c.HoldFor(t.Context(), in.hold(50), func(_ context.Context, h *client.HeldUnits) error { _ = h.Use(3); panic("broken") })
 	}()
 	in.wantSettled(t, 20)
-	if result, err := c.HoldFor(t.Context(), hold(50), func(context.Context, *client.HeldUnits) error { return nil }); err != nil || *result != (client.HoldResult{}) {
+	if result, err := c.HoldFor(t.Context(), in.hold(50), func(context.Context, *client.HeldUnits) error { return nil }); err != nil || *result != (client.HoldResult{}) {
 		t.Errorf("%+v %v", result, err)
 	}
 	in.wantSettled(t, 20)
 	ran := false
-	if _, err := c.HoldFor(t.Context(), hold(1000), func(context.Context, *client.HeldUnits) error { ran = true; return nil }); !errors.Is(err, client.ErrQuotaExceeded) || ran {
+	if _, err := c.HoldFor(t.Context(), in.hold(1000), func(context.Context, *client.HeldUnits) error { ran = true; return nil }); !errors.Is(err, client.ErrQuotaExceeded) || ran {
 		t.Errorf("%v, ran %t", err, ran)
 	}
 }
 
 func TestSDK_Hold_MoreThanHeld_ChargedAsFarAsCovered(t *testing.T) {
+	sdkService.join(t)
 	t.Parallel()
-	in := serve(t, backends(t))
-	in.setUp(t, 100)
-	c := sdk(t, in, losing(1, "/capture"), losing(1, "/debits"))
+	in := sdkService.get(t).account(t, 100)
+	c := sdk(t, in.instance, losing(1, "/capture"), losing(1, "/debits"))
 	for i, w := range []struct{ held, use, charged, shortfall, used int64 }{
 		{10, 30, 30, 0, 30},
 		{10, 90, 70, 20, 100},
 	} {
-		result, err := c.HoldFor(t.Context(), hold(w.held), func(_ context.Context, h *client.HeldUnits) error { return h.Use(w.use) })
+		result, err := c.HoldFor(t.Context(), in.hold(w.held), func(_ context.Context, h *client.HeldUnits) error { return h.Use(w.use) })
 		if err != nil || *result != (client.HoldResult{Used: w.use, Charged: w.charged, Shortfall: w.shortfall}) {
 			t.Errorf("%d: %+v %v", i, result, err)
 		}
@@ -119,15 +120,15 @@ func TestSDK_Hold_MoreThanHeld_ChargedAsFarAsCovered(t *testing.T) {
 }
 
 func TestSDK_Hold_Ended_UseIsDebited(t *testing.T) {
+	sdkService.join(t)
 	t.Parallel()
-	in := serve(t, backends(t))
-	in.setUp(t, 100)
-	c := sdk(t, in)
-	h, err := c.Hold(t.Context(), hold(10))
+	in := sdkService.get(t).account(t, 100)
+	c := sdk(t, in.instance)
+	h, err := c.Hold(t.Context(), in.hold(10))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.ReleaseHold(t.Context(), h.ID(), client.ReleaseRequest{Tenant: "acme"}); err != nil {
+	if _, err := c.ReleaseHold(t.Context(), h.ID(), client.ReleaseRequest{Tenant: in.tenant}); err != nil {
 		t.Fatal(err)
 	}
 	if err := h.Use(4); err != nil {
@@ -147,21 +148,21 @@ func TestSDK_Hold_Ended_UseIsDebited(t *testing.T) {
 }
 
 func TestSDK_Hold_InUse_IsExtended(t *testing.T) {
+	sdkService.join(t)
 	t.Parallel()
-	in := serve(t, backends(t))
-	in.setUp(t, 100)
-	c := sdk(t, in)
-	body := hold(10)
+	in := sdkService.get(t).account(t, 100)
+	c := sdk(t, in.instance)
+	body := in.hold(10)
 	body.TTLSeconds = 2
 	h, err := c.Hold(t.Context(), body)
 	if err != nil {
 		t.Fatal(err)
 	}
 	first := h.Answer.ExpiresAt
-	eventually(t, "the hold is extended", func() bool {
-		got, err := c.GetHold(t.Context(), "acme", h.ID())
+	testenv.Eventually(t, func() bool {
+		got, err := c.GetHold(t.Context(), in.tenant, h.ID())
 		return err == nil && got.Status == client.HoldStatusActive && got.ExpiresAt.After(first)
-	})
+	}, "the hold is extended")
 	if result, err := h.Release(t.Context()); err != nil || *result != (client.HoldResult{}) {
 		t.Errorf("%+v %v", result, err)
 	}
@@ -169,14 +170,14 @@ func TestSDK_Hold_InUse_IsExtended(t *testing.T) {
 }
 
 func TestSDK_Hold_WrongUse_Refused(t *testing.T) {
+	sdkService.join(t)
 	t.Parallel()
-	in := serve(t, backends(t))
-	in.setUp(t, 100)
-	c := sdk(t, in)
-	if _, err := c.Hold(t.Context(), client.HoldRequest{Tenant: "acme"}); err == nil {
+	in := sdkService.get(t).account(t, 100)
+	c := sdk(t, in.instance)
+	if _, err := c.Hold(t.Context(), client.HoldRequest{Tenant: in.tenant}); err == nil {
 		t.Error("a hold of nothing")
 	}
-	h, err := c.Hold(t.Context(), hold(10), client.WithKey("job-17"))
+	h, err := c.Hold(t.Context(), in.hold(10), client.WithKey("job-17"))
 	if err != nil || h.ID() != "job-17" || h.Left() != 10 {
 		t.Fatalf("%+v %v", h, err)
 	}
@@ -193,14 +194,14 @@ func TestSDK_Hold_WrongUse_Refused(t *testing.T) {
 }
 
 func TestSDK_Hold_ServiceAway_DebitedAtItsEnd(t *testing.T) {
+	sdkService.join(t)
 	t.Parallel()
-	in := serve(t, backends(t))
-	in.setUp(t, 100)
-	c := sdk(t, in, func(o *client.Options) {
+	in := sdkService.get(t).account(t, 100)
+	c := sdk(t, in.instance, func(o *client.Options) {
 		losing(1, "/holds")(o) // the only attempt
 		o.Attempts, o.FailOpen = 1, []string{"api_calls"}
 	})
-	body := hold(10)
+	body := in.hold(10)
 	body.TTLSeconds = 1 // the service may have held it, and returns it soon
 	h, err := c.Hold(t.Context(), body)
 	if err != nil || !h.FailedOpen() {
@@ -212,10 +213,10 @@ func TestSDK_Hold_ServiceAway_DebitedAtItsEnd(t *testing.T) {
 	if result, err := h.Finish(t.Context()); err != nil || result.Charged != 6 {
 		t.Errorf("%+v %v", result, err)
 	}
-	eventually(t, "nothing is held", func() bool {
-		b := in.balance(t, "acme", "api_calls")
+	testenv.Eventually(t, func() bool {
+		b := in.balance(t, in.tenant, "api_calls")
 		return b.Used == 6 && b.Remaining == 94
-	})
+	}, "nothing is held")
 }
 
 func TestSDK_LocalUnits_OfAClient_SpendsAndCloses(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/quotasvc/quotasvc/client"
 	"github.com/quotasvc/quotasvc/client/quotahttp"
+	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
 // backendOf starts an HTTP server whose requests are charged. Its paths: /fail, /panic, /missing, /flush; others are served.
@@ -46,7 +47,7 @@ func backendOf(t testing.TB, c *client.Client, change func(*quotahttp.Options)) 
 			http.NotFound(w, r)
 		case "/flush":
 			w.(http.Flusher).Flush()
-			if err := http.NewResponseController(w).SetWriteDeadline(time.Now().Add(soon)); err != nil {
+			if err := http.NewResponseController(w).SetWriteDeadline(time.Now().Add(testenv.Patience)); err != nil {
 				t.Error(err)
 			}
 		}
@@ -86,10 +87,10 @@ func TestSDKHTTP_Requests_ChargedWithHeaders(t *testing.T) {
 	if got.status != 200 || string(got.body) != "served" || got.header.Get("X-Quota-Remaining") != "99" || got.header.Get("X-Quota-Limit") != "100" || got.header.Get("X-Quota-Reset") == "" {
 		t.Errorf("%s %v", got, got.header)
 	}
-	eventually(t, "the limit is handed on", func() bool {
+	testenv.Eventually(t, func() bool {
 		got := get(t, server, "/slow", "acme")
 		return got.header.Get("RateLimit") != "" && got.header.Get("RateLimit-Policy") != ""
-	})
+	}, "the limit is handed on")
 	got = get(t, server, "/slow", "acme")
 	if got.status != 429 || got.header.Get("Retry-After") == "" || !strings.Contains(string(got.body), "rate_limited") || got.header.Get("Content-Type") != "application/problem+json" {
 		t.Errorf("%s %v", got, got.header)
@@ -104,24 +105,24 @@ func TestSDKHTTP_Requests_ChargedWithHeaders(t *testing.T) {
 	if got.status != 429 || got.header.Get("X-Quota-Remaining") != "0" || !strings.Contains(string(got.body), "quota_exceeded") {
 		t.Errorf("%s %v", got, got.header)
 	}
-	in.wantLeft(t, 0)
+	in.acme().wantLeft(t, 0)
 	if n := served.Load() - before; n != left+1 { // and /healthz
 		t.Errorf("%d requests were served, %d units were left", n, left)
 	}
 }
 
 func TestSDKHTTP_FailedHandlers_Refunded(t *testing.T) {
+	sdkService.join(t)
 	t.Parallel()
-	in := serve(t, backends(t))
-	in.setUp(t, 100)
-	c := sdk(t, in)
+	in := sdkService.get(t).account(t, 100)
+	c := sdk(t, in.instance)
 	server, _ := backendOf(t, c, func(o *quotahttp.Options) { o.Cost = func(*http.Request) int64 { return 5 } })
-	if got := get(t, server, "/fail", "acme"); got.status != 502 {
+	if got := get(t, server, "/fail", in.tenant); got.status != 502 {
 		t.Error(got)
 	}
-	get(t, server, "/panic", "acme")
-	get(t, server, "/missing", "acme") // paid
-	if got := get(t, server, "/flush", "acme"); got.status != 200 || string(got.body) != "served" {
+	get(t, server, "/panic", in.tenant)
+	get(t, server, "/missing", in.tenant) // paid
+	if got := get(t, server, "/flush", in.tenant); got.status != 200 || string(got.body) != "served" {
 		t.Error(got)
 	}
 	closeSDK(t, c)
@@ -129,25 +130,25 @@ func TestSDKHTTP_FailedHandlers_Refunded(t *testing.T) {
 }
 
 func TestSDKHTTP_ClientsKey_PaidOnce(t *testing.T) {
+	sdkService.join(t)
 	t.Parallel()
-	in := serve(t, backends(t))
-	in.setUp(t, 100)
-	c := sdk(t, in)
+	in := sdkService.get(t).account(t, 100)
+	c := sdk(t, in.instance)
 	server, _ := backendOf(t, c, func(o *quotahttp.Options) {
 		o.IdempotencyKey = func(r *http.Request) string { return r.Header.Get("Idempotency-Key") }
 	})
-	get(t, server, "/", "acme", "Idempotency-Key", "order-17")
-	get(t, server, "/", "acme", "Idempotency-Key", "order-17")
+	get(t, server, "/", in.tenant, "Idempotency-Key", "order-17")
+	get(t, server, "/", in.tenant, "Idempotency-Key", "order-17")
 	closeSDK(t, c)
 	in.wantLeft(t, 99)
 }
 
 func TestSDKHTTP_BackendsFault_NoAnswerOfTheService(t *testing.T) {
+	sdkService.join(t)
 	t.Parallel()
-	in := serve(t, backends(t))
-	in.setUp(t, 100)
+	in := sdkService.get(t).account(t, 100)
 	var last atomic.Pointer[error]
-	server, served := backendOf(t, sdk(t, in), func(o *quotahttp.Options) {
+	server, served := backendOf(t, sdk(t, in.instance), func(o *quotahttp.Options) {
 		o.OnError = func(w http.ResponseWriter, _ *http.Request, err error) {
 			last.Store(&err)
 			w.WriteHeader(http.StatusInternalServerError)
@@ -162,34 +163,35 @@ func TestSDKHTTP_BackendsFault_NoAnswerOfTheService(t *testing.T) {
 	if served.Load() != 0 {
 		t.Error("a handler ran")
 	}
-	if _, err := quotahttp.New(sdk(t, in), quotahttp.Options{}); err == nil || !strings.Contains(err.Error(), "Meter") {
+	if _, err := quotahttp.New(sdk(t, in.instance), quotahttp.Options{}); err == nil || !strings.Contains(err.Error(), "Meter") {
 		t.Errorf("options without a meter: %v", err)
 	}
 }
 
 func TestSDKHTTP_ServiceAway_RefusedOrPasses(t *testing.T) {
+	sdkService.join(t)
 	t.Parallel()
-	in := serve(t, backends(t))
-	c := sdk(t, in, func(o *client.Options) { o.URL = "http://" + closedPort(t) })
+	in := sdkService.get(t).account(t, 1)
+	c := sdk(t, in.instance, func(o *client.Options) { o.URL = "http://" + closedPort(t) })
 	closed, served := backendOf(t, c, nil)
-	got := get(t, closed, "/", "acme")
+	got := get(t, closed, "/", in.tenant)
 	if got.status != 503 || got.header.Get("Retry-After") == "" || served.Load() != 0 || !strings.Contains(string(got.body), `"unavailable"`) {
 		t.Errorf("%s %v", got, got.header)
 	}
 	pass := true
 	open, served := backendOf(t, c, func(o *quotahttp.Options) { o.FailOpen = &pass })
-	if got := get(t, open, "/", "acme"); got.status != 200 || served.Load() != 1 {
+	if got := get(t, open, "/", in.tenant); got.status != 200 || served.Load() != 1 {
 		t.Errorf("%s", got)
 	}
 }
 
 func TestSDKHTTP_LostCharge_TakenBack(t *testing.T) {
+	sdkService.join(t)
 	t.Parallel()
-	in := serve(t, backends(t))
-	in.setUp(t, 100)
-	c := sdk(t, in, losing(1, "/consume"), func(o *client.Options) { o.Attempts = 1 })
+	in := sdkService.get(t).account(t, 100)
+	c := sdk(t, in.instance, losing(1, "/consume"), func(o *client.Options) { o.Attempts = 1 })
 	server, served := backendOf(t, c, nil)
-	if got := get(t, server, "/", "acme"); got.status != 503 || served.Load() != 0 {
+	if got := get(t, server, "/", in.tenant); got.status != 503 || served.Load() != 0 {
 		t.Errorf("%s", got)
 	}
 	closeSDK(t, c) // waits for it
@@ -197,14 +199,14 @@ func TestSDKHTTP_LostCharge_TakenBack(t *testing.T) {
 }
 
 func TestSDKHTTP_Blocked_WithoutReason(t *testing.T) {
+	sdkService.join(t)
 	t.Parallel()
-	in := serve(t, backends(t))
-	in.setUp(t, 100)
-	in.do(t, http.StatusCreated, "PUT", "/v1/blocks/tenant/acme", "", object{"action": "block", "reason": "fraud at the bank"})
-	server, served := backendOf(t, sdk(t, in), nil)
-	eventually(t, "the block counts", func() bool { return get(t, server, "/", "acme").status == 403 })
+	in := sdkService.get(t).account(t, 100)
+	in.do(t, http.StatusCreated, "PUT", "/v1/blocks/tenant/"+in.tenant, "", object{"action": "block", "reason": "fraud at the bank"})
+	server, served := backendOf(t, sdk(t, in.instance), nil)
+	testenv.Eventually(t, func() bool { return get(t, server, "/", in.tenant).status == 403 }, "the block counts")
 	before := served.Load()
-	if got := get(t, server, "/", "acme"); got.status != 403 || bytes.Contains(got.body, []byte("fraud")) || served.Load() != before {
+	if got := get(t, server, "/", in.tenant); got.status != 403 || bytes.Contains(got.body, []byte("fraud")) || served.Load() != before {
 		t.Errorf("%s", got)
 	}
 }

@@ -86,10 +86,10 @@ func TestSecrets_FilesAndHangup_RotateWithoutRestart(t *testing.T) {
 		t.Errorf("after: %d, %d", a, b)
 	}
 	run("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'rotating'") // all connections are new ones
-	eventually(t, "it works on new connections", func() bool {
+	testenv.Eventually(t, func() bool {
 		return in.authorized(t, second) == 200 && in.ask(t, "/readyz?strict=1").status == 200
-	})
-	eventually(t, "notifications are received again", func() bool { return strings.Contains(in.stderr.String(), "are received again") })
+	}, "it works on new connections")
+	testenv.Eventually(t, func() bool { return strings.Contains(in.stderr.String(), "are received again") }, "notifications are received again")
 	// What cannot be used changes nothing.
 	put("key", "short")
 	put("database", "not a URL: hush-hush")
@@ -240,7 +240,7 @@ func TestSecrets_AllOutput_TellsNone(t *testing.T) {
 	use()
 	look()
 	postgres.Pause()
-	eventually(t, "PostgreSQL is away", func() bool { return in.ask(t, "/readyz?strict=1").status == 503 })
+	testenv.Eventually(t, func() bool { return in.ask(t, "/readyz?strict=1").status == 503 }, "PostgreSQL is away")
 	redis.Stop()
 	use()
 	look()

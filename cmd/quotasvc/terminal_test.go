@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
 // pageBlock is a block of a page that is marked for tests by the words after its language:
@@ -91,8 +93,8 @@ type terminal struct {
 	pasted  int
 }
 
-// pasteLimit bounds what is pasted at once. Installing a package is part of some pages.
-const pasteLimit = 16 * soon
+// daemonsKeep bounds the wait for output after the end of the shell: a daemon may keep the screen open.
+const daemonsKeep = 15 * time.Second
 
 // openTerminal starts a shell in dir. What runs in its background ends with it.
 func openTerminal(t *testing.T, dir string, env []string) *terminal {
@@ -101,7 +103,7 @@ func openTerminal(t *testing.T, dir string, env []string) *terminal {
 	tty.cmd.Dir, tty.cmd.Env = dir, env
 	tty.cmd.Stdout, tty.cmd.Stderr = &tty.screen, &tty.screen
 	tty.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	tty.cmd.WaitDelay = soon / 2 // a daemon may keep the screen open
+	tty.cmd.WaitDelay = daemonsKeep
 	var err error
 	if tty.in, err = tty.cmd.StdinPipe(); err != nil {
 		t.Fatal(err)
@@ -115,7 +117,9 @@ func openTerminal(t *testing.T, dir string, env []string) *terminal {
 	}()
 	t.Cleanup(func() {
 		_ = syscall.Kill(-tty.cmd.Process.Pid, syscall.SIGKILL)
-		<-tty.ended
+		if <-tty.ended; t.Failed() {
+			t.Log(tty.screen.tail())
+		}
 	})
 	tty.paste("set -eu -o pipefail\ntrap 'kill $(jobs -p) 2>/dev/null || true' EXIT\n")
 	return tty
@@ -134,17 +138,14 @@ func (tty *terminal) paste(script string) (begin int) {
 	if _, err := fmt.Fprintf(tty.in, ". '%s' </dev/null\n{ set +x; } 2>/dev/null; printf '\\n-- pasted %%d --\\n' %d\n", file, tty.pasted); err != nil && !errors.Is(err, syscall.EPIPE) {
 		tty.t.Fatal(err)
 	}
-	limit := time.NewTimer(pasteLimit)
-	defer limit.Stop()
-	for tick := time.NewTicker(10 * time.Millisecond); !strings.Contains(tty.screen.String()[begin:], done); {
+	testenv.Eventually(tty.t, func() bool {
 		select {
-		case <-tick.C:
 		case <-tty.ended:
 			tty.t.Fatalf("%s\n%s\n%s", tty.cmd.ProcessState, script, tailOf(tty.screen.String()[begin:], 8000))
-		case <-limit.C:
-			tty.t.Fatalf("not done after %s\n%s\n%s", pasteLimit, script, tailOf(tty.screen.String()[begin:], 8000))
+		default:
 		}
-	}
+		return strings.Contains(tty.screen.String()[begin:], done)
+	}, "the end of ", script)
 	return begin
 }
 
@@ -178,14 +179,13 @@ func (tty *terminal) run(block *pageBlock) {
 	tty.t.Helper()
 	script := statusOf.ReplaceAllString(block.text, "$1\nanswered $2")
 	begin := tty.paste(script)
-	for end := time.Now().Add(soon); len(tty.missing(begin, block.expect)) > 0; time.Sleep(50 * time.Millisecond) {
-		if time.Now().After(end) {
-			tty.t.Fatalf("no %q in what this prints:\n%s\n%s", tty.missing(begin, block.expect), script, tailOf(tty.screen.String()[begin:], 8000))
-		}
-		if block.has("again") {
+	testenv.Eventually(tty.t, func() bool {
+		there := len(tty.missing(begin, block.expect)) == 0
+		if !there && block.has("again") {
 			begin = tty.paste(script)
 		}
-	}
+		return there
+	}, fmt.Sprintf("%q in what this prints:\n%s", block.expect, script))
 	const refused = `"status":4`
 	if shown := tty.screen.String()[begin:]; strings.Contains(shown, refused) && script == block.text && !strings.Contains(strings.Join(block.expect, "\n"), refused) {
 		tty.t.Fatalf("this was refused:\n%s\n%s", script, tailOf(shown, 8000))
@@ -196,9 +196,5 @@ func (tty *terminal) run(block *pageBlock) {
 func (tty *terminal) leave() {
 	tty.t.Helper()
 	_ = tty.in.Close()
-	select {
-	case <-tty.ended:
-	case <-time.After(soon):
-		tty.t.Error("the shell does not end")
-	}
+	testenv.Receive(tty.t, tty.ended)
 }

@@ -17,10 +17,14 @@ import (
 	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
-// A delivery that was under way when its process was killed is tried again within a minute, by the process that comes next.
-func TestWebhooks_KilledAmidACall_ToldAgainWithinAMinute(t *testing.T) {
+// A delivery that was under way when its process was killed is tried again a minute later, by the process that comes next.
+func TestWebhooks_KilledAmidACall_ToldAgain(t *testing.T) {
 	t.Parallel()
-	env := append(backends(t), "QUOTASVC_WEBHOOK_ALLOW_PRIVATE=true")
+	postgres := testenv.Postgres(t)
+	env := []string{
+		"QUOTASVC_DATABASE_URL=" + testenv.AsService(postgres), "QUOTASVC_REDIS_URL=" + testenv.RedisURL(t), "QUOTASVC_ADMIN_KEY=" + testKey,
+		"QUOTASVC_LOG_LEVEL=warn", "QUOTASVC_WEBHOOK_ALLOW_PRIVATE=true",
+	}
 	called := make(chan string, 10)
 	var restarted atomic.Bool
 	receiver := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -36,53 +40,32 @@ func TestWebhooks_KilledAmidACall_ToldAgainWithinAMinute(t *testing.T) {
 	in.setUp(t, 10)
 	in.do(t, http.StatusCreated, "POST", "/v1/webhooks", "", object{"url": receiver.URL, "types": []string{"balance.exhausted"}})
 	in.do(t, http.StatusOK, "POST", "/v1/debits", "k", debitOf("acme", "api_calls", 10))
-	var id string
-	select {
-	case id = <-called:
-	case <-time.After(soon):
-		t.Fatal("the receiver was not called")
-	}
+	id, _ := testenv.Receive(t, called)
 	in.signal(syscall.SIGKILL)
 	<-in.ended
-	killed := time.Now()
+	execSQL(t, postgres, "UPDATE river_job SET attempted_at = attempted_at - interval '1 minute'; DELETE FROM river_leader") // a minute goes by
 	restarted.Store(true)
 	next := serve(t, env)
-	select {
-	case again := <-called:
-		if again != id {
-			t.Errorf("event %s is told as %s", id, again)
-		}
-		t.Logf("told again after %s", time.Since(killed))
-	case <-time.After(time.Minute):
-		t.Fatal("not told again within a minute")
+	if again, _ := testenv.Receive(t, called); again != id {
+		t.Errorf("event %s is told as %s", id, again)
 	}
-	eventually(t, "it counts as delivered", func() bool {
+	testenv.Eventually(t, func() bool {
 		return strings.Contains(next.metrics(t), `quotasvc_webhook_deliveries_total{status="delivered"} 1`)
-	})
+	}, "it counts as delivered")
 }
 
-// What ends on a tenant that nobody uses is told within a minute by a running service.
+// What ends on a tenant that nobody uses is told by a running service.
 func TestEvents_HoldOfIdleTenant_ToldByItself(t *testing.T) {
 	t.Parallel()
 	env := backends(t)
 	in := serve(t, env)
 	in.setUp(t, 10)
 	in.do(t, http.StatusCreated, "POST", "/v1/holds", "h", object{"tenant": "acme", "hold_id": "h1", "items": []object{{"meter": "api_calls", "amount": 1}}, "ttl_seconds": 1})
-	end := time.Now().Add(61 * time.Second)
-	for {
-		var list struct {
-			Items []struct{ Type string }
-		}
-		a := in.do(t, http.StatusOK, "GET", "/v1/events?type=hold.expired", "", nil)
-		a.into(t, &list)
-		if len(list.Items) == 1 {
-			return
-		}
-		if time.Now().After(end) {
-			t.Fatalf("not told within a minute: %s", a.body)
-		}
-		time.Sleep(200 * time.Millisecond)
-	}
+	testenv.Eventually(t, func() bool {
+		var list struct{ Items []struct{ Type string } }
+		in.do(t, http.StatusOK, "GET", "/v1/events?type=hold.expired", "", nil).into(t, &list)
+		return len(list.Items) == 1
+	}, "the hold's end is told")
 }
 
 // `quotasvc listen` forwards what happens from now on, in a form that the library of the standard verifies.
@@ -107,20 +90,16 @@ func TestListen_ForwardsEvents_Signed(t *testing.T) {
 	p := launch(t, asker, "listen", "--forward", receiver.URL+"/hooks", "--secret", secret)
 	p.logged("forwarding events to", 1)
 	in.do(t, http.StatusOK, "POST", "/v1/debits", "k", debitOf("acme", "api_calls", 8))
-	select {
-	case c := <-calls:
-		verifier, err := standardwebhooks.NewWebhook(secret)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := verifier.Verify(c.body, c.header); err != nil {
-			t.Errorf("%v: %v %s", err, c.header, c.body)
-		}
-		if !strings.Contains(string(c.body), `"threshold":80`) || !strings.Contains(string(c.body), `"tenant":"acme"`) {
-			t.Errorf("%s", c.body)
-		}
-	case <-time.After(soon):
-		t.Fatal("nothing was forwarded")
+	c, _ := testenv.Receive(t, calls)
+	verifier, err := standardwebhooks.NewWebhook(secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := verifier.Verify(c.body, c.header); err != nil {
+		t.Errorf("%v: %v %s", err, c.header, c.body)
+	}
+	if !strings.Contains(string(c.body), `"threshold":80`) || !strings.Contains(string(c.body), `"tenant":"acme"`) {
+		t.Errorf("%s", c.body)
 	}
 	if line := p.line(""); !strings.Contains(line, "balance.threshold_reached") || !strings.Contains(line, "202") {
 		t.Errorf("it printed %q", line)
@@ -154,7 +133,7 @@ func TestEvents_RejectionsAndDrift_ToldByItself(t *testing.T) {
 		in.do(t, http.StatusOK, "GET", "/v1/events?type="+kind, "", nil).into(t, &list)
 		return list.Items
 	}
-	eventually(t, "refusals are told", func() bool {
+	testenv.Eventually(t, func() bool {
 		for _, at := range []*instance{in, other} { // also where the minute ends meanwhile: 30 of one minute are there soon
 			for i := range 40 {
 				got, err := at.send(t.Context(), "POST", "/v1/consume", fmt.Sprintf("k%d-%d", time.Now().UnixNano(), i), consume)
@@ -168,7 +147,7 @@ func TestEvents_RejectionsAndDrift_ToldByItself(t *testing.T) {
 			}
 		}
 		return len(told("limit.rejections_high")) > 0
-	})
+	}, "refusals are told")
 	if first := told("limit.rejections_high")[0]; first.Tenant != "acme" || first.Data.Rule != "few" || first.Data.Rejections < 30 || first.Data.Threshold != 30 {
 		t.Errorf("%+v", first)
 	}
@@ -188,7 +167,7 @@ func TestEvents_RejectionsAndDrift_ToldByItself(t *testing.T) {
 		ID string `json:"verification_id"`
 	}
 	in.do(t, http.StatusAccepted, "POST", "/v1/verifications", "", object{"tenant": "acme"}).into(t, &started)
-	eventually(t, "the difference is told", func() bool { return len(told("verify.drift")) > 0 })
+	testenv.Eventually(t, func() bool { return len(told("verify.drift")) > 0 }, "the difference is told")
 	if got := told("verify.drift"); len(got) != 1 || got[0].Tenant != "acme" || got[0].Meter != "api_calls" || got[0].Data.VerificationID != started.ID || got[0].Data.Differences < 1 {
 		t.Errorf("%+v", got)
 	}

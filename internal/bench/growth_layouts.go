@@ -18,7 +18,7 @@ const (
 	schemaFillfactor = 60  // of balances
 	layoutBatch      = 500 // debits of a request
 
-	// statsTimeout bounds the wait for PostgreSQL's statistics: sessions report them at their end, or some seconds late.
+	// statsTimeout bounds the wait for the ends of sessions, at which they report their statistics.
 	statsTimeout = 10 * time.Second
 )
 
@@ -117,6 +117,10 @@ func (g *grower) layout(ctx context.Context, set *layoutSetting) (l growth.Layou
 	return l, g.examine(ctx, s, &l)
 }
 
+// othersSQL counts the sessions that may still report statistics: all but this one and that of a snapshot.
+const othersSQL = `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()
+	AND state IS DISTINCT FROM 'idle in transaction'`
+
 const layoutSizes = "SELECT pg_relation_size('balances'), pg_indexes_size('balances')"
 
 // snapshot opens a transaction that keeps its snapshot until release.
@@ -176,18 +180,18 @@ func (g *grower) wal(ctx context.Context) (at int64, err error) {
 
 // examine reads sizes and statistics when all sessions of the service have ended.
 func (g *grower) examine(ctx context.Context, s *grown, l *growth.Layout) error {
-	hot := int64(0)
-	for deadline := time.Now().Add(statsTimeout); ; {
-		err := g.ask(ctx, s, "SELECT n_tup_upd, n_tup_hot_upd, autovacuum_count FROM pg_stat_user_tables WHERE relname = 'balances'", &l.Updates, &hot, &l.Vacuums)
-		if err != nil {
+	hot, sessions := int64(0), 1
+	for deadline := time.Now().Add(statsTimeout); sessions > 0 && time.Now().Before(deadline); {
+		if err := g.ask(ctx, s, othersSQL, &sessions); err != nil {
 			return err
 		}
-		if l.Updates >= l.Debits*9/10 || time.Now().After(deadline) { // two debits of a balance in a batch are one update
-			break
-		}
-		if err := wait(ctx, 100*time.Millisecond); err != nil {
+		if err := wait(ctx, 10*time.Millisecond); err != nil {
 			return err
 		}
+	}
+	err := g.ask(ctx, s, "SELECT n_tup_upd, n_tup_hot_upd, autovacuum_count FROM pg_stat_user_tables WHERE relname = 'balances'", &l.Updates, &hot, &l.Vacuums)
+	if err != nil {
+		return err
 	}
 	if l.Updates == 0 {
 		return errors.New("PostgreSQL counted no update of balances")

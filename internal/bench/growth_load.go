@@ -377,6 +377,14 @@ func (s *grown) note(t *template, r *sample, out *growth.Load) {
 	}
 }
 
+// complete returns an error if a debit that was answered is not among so many entries.
+func (s *grown) complete(entered int64) error {
+	if entered < s.Entries+s.acked {
+		return fmt.Errorf("%d debits were answered, and of %d entries there are %d", s.acked, s.Entries+s.acked, entered)
+	}
+	return nil
+}
+
 // prove fails if a debit is missing in the journal, or if `quotasvc verify` finds a difference.
 func (g *grower) prove(ctx context.Context, s *grown) error {
 	if s.of != nil {
@@ -393,8 +401,8 @@ func (g *grower) prove(ctx context.Context, s *grown) error {
 	if err != nil {
 		return err
 	}
-	if entered < s.Entries+s.acked {
-		return fmt.Errorf("%d debits were answered, and of %d entries there are %d", s.acked, s.Entries+s.acked, entered)
+	if err := s.complete(entered); err != nil {
+		return err
 	}
 	g.say("%s: verifying %d entries", s.Label, entered)
 	began := time.Now()

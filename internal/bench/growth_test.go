@@ -94,6 +94,14 @@ func TestGrowth_LittleDisk_LargeSizesAreLeftOut(t *testing.T) {
 	require.ErrorContains(t, err, "no room")
 }
 
+func TestGrown_DebitGone_IsNoticed(t *testing.T) {
+	t.Parallel()
+	s := &grown{Size: growth.Size{Entries: 200}, acked: 30}
+	require.NoError(t, s.complete(230))
+	require.NoError(t, s.complete(231), "a debit was carried out, and its answer was lost")
+	require.ErrorContains(t, s.complete(229), "30 debits were answered")
+}
+
 func TestTimeline_Phases_DivideTheSeconds(t *testing.T) {
 	t.Parallel()
 	line := &timeline{}

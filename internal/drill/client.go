@@ -16,7 +16,7 @@ const (
 	attemptTimeout = 8 * time.Second
 
 	// patience is how long a client sends an operation again and again. Longer than any fault.
-	patience = 30 * time.Second
+	patience = 5 * time.Minute
 
 	// A client gives up an operation after its first attempt without a final answer, once in impatient.
 	impatient = 20

@@ -17,12 +17,12 @@ const (
 	adminKey = "drill-0123456789abcdef0123456789abcdef"
 
 	// startTimeout is the time limit for an instance to serve: it may start while PostgreSQL is away.
-	startTimeout = time.Minute
+	startTimeout = 5 * time.Minute
 
 	// startPause is the time between two attempts to start an instance, as of a supervisor.
 	startPause = 100 * time.Millisecond
 
-	stopTimeout = 20 * time.Second
+	stopTimeout = 2 * time.Minute
 )
 
 // fleet is the instances of the service and the supervisor that starts them again. One goroutine injects faults; any goroutine may call

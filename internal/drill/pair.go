@@ -18,7 +18,7 @@ import (
 
 const (
 	// settleTimeout is the time limit of each wait for servers: a promotion, a standby that follows, a restore.
-	settleTimeout = time.Minute
+	settleTimeout = 5 * time.Minute
 
 	settlePoll = 20 * time.Millisecond
 )
