@@ -295,7 +295,7 @@ func (b *bundle) uncheck() {
 // damagedTables are the tables that verifyDamaged restores from copies.
 var damagedTables = []string{"balances", "periods", "grants", "entries", "holds", "hold_lines", "refunds", "tenant_terms", "plan_allowances"}
 
-// verifyDamaged does the damage, verifies, and restores the tables.
+// verifyDamaged does the damage, verifies, and restores the tables that the damage names.
 func (b *bundle) verifyDamaged(d damage) *audit.Report {
 	b.t.Helper()
 	tag, err := b.db.Exec(b.t.Context(), d.sql)
@@ -304,8 +304,9 @@ func (b *bundle) verifyDamaged(d damage) *audit.Report {
 	}
 	report := b.report()
 	for _, table := range damagedTables {
-		b.exec("DELETE FROM " + table)
-		b.exec(fmt.Sprintf("INSERT INTO %[1]s SELECT * FROM copy_of_%[1]s", table))
+		if strings.Contains(d.sql, table) {
+			b.exec(fmt.Sprintf("DELETE FROM %[1]s; INSERT INTO %[1]s SELECT * FROM copy_of_%[1]s", table))
+		}
 	}
 	return report
 }
