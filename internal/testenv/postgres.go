@@ -79,6 +79,22 @@ type postgresEnv struct {
 	citus    *localstack.Citus // nil: one server
 	origin   origin
 	template *lazy[string] // name of the migrated template
+	facts    serverFacts
+}
+
+// serverFacts says how databases are made on a server.
+type serverFacts struct {
+	fileCopy bool // a template is copied as files: half of the CPU time, but it writes a checkpoint, which costs little without fsync
+	utc      bool // databases have the time zone UTC
+}
+
+func readFacts(ctx context.Context, conn *pgx.Conn) (f serverFacts, err error) {
+	const sql = `SELECT current_setting('fsync') = 'off' AND current_setting('server_version_num')::int >= 150000,
+		current_setting('TimeZone') = 'UTC'`
+	if err := conn.QueryRow(ctx, sql).Scan(&f.fileCopy, &f.utc); err != nil {
+		return f, fmt.Errorf("read the server's settings: %w", err)
+	}
+	return f, nil
 }
 
 func (e *env) startPostgres(ctx context.Context) (*postgresEnv, error) {
@@ -145,12 +161,15 @@ func (p *postgresEnv) create(ctx context.Context, name, template string) error {
 	sql := "CREATE DATABASE " + ident(name) + " TEMPLATE template0 ENCODING 'UTF8' LC_COLLATE 'C' LC_CTYPE 'C'"
 	if template != "" {
 		sql = "CREATE DATABASE " + ident(name) + " TEMPLATE " + ident(template)
+		if p.facts.fileCopy {
+			sql += " STRATEGY FILE_COPY"
+		}
 	}
 	if err := p.exec(ctx, sql); err != nil {
 		return fmt.Errorf("create database: %w", err)
 	}
-	if p.origin != fromURL {
-		return nil // a server that was started here has this time zone
+	if p.facts.utc {
+		return nil
 	}
 	if err := p.exec(ctx, "ALTER DATABASE "+ident(name)+" SET timezone TO 'UTC'"); err != nil {
 		return fmt.Errorf("set the time zone: %w", err)

@@ -40,6 +40,9 @@ func (p *postgresEnv) ensureTemplate(ctx context.Context) (string, error) {
 		return "", fmt.Errorf("connect: %w", err)
 	}
 	defer conn.Close(ctx) // releases the lock
+	if p.facts, err = readFacts(ctx, conn); err != nil {
+		return "", err
+	}
 	if _, err := conn.Exec(ctx, "SELECT pg_advisory_lock($1)", templateLock); err != nil {
 		return "", fmt.Errorf("wait for the template's lock: %w", err)
 	}
