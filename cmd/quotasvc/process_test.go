@@ -130,17 +130,6 @@ func (p *process) line(prefix string) string {
 	}
 }
 
-// The names of before, until no test uses them.
-
-const soon = 30 * time.Second
-
-func (p *process) lineWithin(prefix string, _ time.Duration) string { return p.line(prefix) }
-
-func eventually(t testing.TB, what string, ok func() bool) {
-	t.Helper()
-	testenv.Eventually(t, ok, what)
-}
-
 // logged waits until the log contains text this many times.
 func (p *process) logged(text string, times int) {
 	p.t.Helper()
