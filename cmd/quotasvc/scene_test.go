@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -59,12 +60,22 @@ func enter(t *testing.T, page string, clone ...string) *scene {
 	transport := &http.Transport{}
 	t.Cleanup(transport.CloseIdleConnections)
 	// A terminal shows lines as they are printed. The modules are those that this test was built from.
-	tty := openTerminal(t, dir, append(withoutSettings(os.Environ()), "PYTHONUNBUFFERED=1", "GOSUMDB=off", "GOFLAGS=-mod=mod -buildvcs=false", "PATH="+pathOf(page)))
+	tty := openTerminal(t, dir, append(withoutSettings(os.Environ()), "PYTHONUNBUFFERED=1", "GOSUMDB=off", "GOFLAGS="+goFlags(t)+" -mod=mod -buildvcs=false", "PATH="+pathOf(page)))
 	said := []string{"http://127.0.0.1:8080", dev.api, `"offset_seconds":86400`, fmt.Sprintf(`"offset_seconds":%d`, 86400+dev.roomInTheHour(t))}
 	for _, port := range []string{"3000", "3001", "3002", "8001", "8002"} {
 		said = append(said, port, portOf(t))
 	}
 	return &scene{t: t, dev: &instance{process: dev.process, api: dev.api, http: &http.Client{Transport: transport, Timeout: testenv.Patience}}, tty: tty, here: strings.NewReplacer(said...)}
+}
+
+// goFlags returns the flags that this test was built with: with others everything is compiled again.
+func goFlags(t *testing.T) string {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), "go", "env", "GOFLAGS").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(string(out))
 }
 
 // pathOf returns PATH. Debian's Python packages belong to Debian's Python, even if another one comes first.

@@ -51,16 +51,25 @@ func TestVersion_Metric_HasVersionCommitGo(t *testing.T) {
 	}
 }
 
-// make build passes version and commit to the linker, so that they are known where the Go command does not look into git.
+// make build passes version and commit to the linker, so that they are known where the Go command does not look into git. Its environment has the rest.
 func TestVersion_Makefile_PassesVersionAndCommit(t *testing.T) {
 	t.Parallel()
-	out, err := exec.CommandContext(t.Context(), "make", "-n", "-C", filepath.Join("..", ".."), "build", "VERSION=v9.9.9", "COMMIT=abc").Output()
+	const show = "flags:; @echo GOFLAGS=$$GOFLAGS CGO_ENABLED=$$CGO_ENABLED"
+	make := func(args ...string) (string, error) {
+		out, err := exec.CommandContext(t.Context(), "make", append([]string{"-C", filepath.Join("..", ".."), "--eval", show}, args...)...).Output()
+		return string(out), err
+	}
+	command, err := make("-n", "build", "VERSION=v9.9.9", "COMMIT=abc")
+	if err != nil {
+		t.Fatal(err)
+	}
+	environment, err := make("flags")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, part := range []string{"-trimpath", "-X main.version=v9.9.9", "-X main.commit=abc", "CGO_ENABLED=0"} {
-		if !strings.Contains(string(out), part) {
-			t.Errorf("make build runs %s, without %s", out, part)
+		if !strings.Contains(command+environment, part) {
+			t.Errorf("make build runs %s with %s, without %s", command, environment, part)
 		}
 	}
 }
