@@ -136,9 +136,6 @@ func (p *process) logged(text string, times int) {
 	testenv.Eventually(p.t, func() bool { return strings.Count(p.stderr.String(), text) >= times }, "line ", times, " in the log: ", text)
 }
 
-// soon is the name of before, until portal_test.go has lost it.
-const soon = testenv.Patience
-
 // pace waits between two calls of a load. It returns false when ctx has ended.
 func pace(ctx context.Context, every time.Duration) bool {
 	select {

@@ -37,6 +37,8 @@ func TestPostgresPrivate_Pause_NoAnswerUntilResume(t *testing.T) {
 	conn := connect(t, server.URL)
 	pid := scan[int](t, conn, "SELECT pg_backend_pid()")
 	server.Pause()
+	answered := make(chan int, 1)
+	go func() { answered <- scan[int](t, conn, "SELECT pg_backend_pid()") }()
 	ctx, cancel := context.WithTimeout(t.Context(), frozenFor)
 	defer cancel()
 	if c, err := pgx.Connect(ctx, server.URL); !errors.Is(err, context.DeadlineExceeded) {
@@ -45,12 +47,10 @@ func TestPostgresPrivate_Pause_NoAnswerUntilResume(t *testing.T) {
 		}
 		t.Errorf("a paused server answered: %v", err)
 	}
-	answered := make(chan int, 1)
-	go func() { answered <- scan[int](t, conn, "SELECT pg_backend_pid()") }()
 	select {
 	case <-answered:
 		t.Error("a paused backend answered")
-	case <-time.After(frozenFor):
+	default:
 	}
 	server.Resume()
 	if got := <-answered; got != pid {
