@@ -42,7 +42,7 @@ func (dockerContainers) postgres(ctx context.Context) (backend, error) {
 			"POSTGRES_INITDB_ARGS": "--encoding=UTF8 --locale=C",
 		}),
 		testcontainers.WithCmd("postgres", "-c", "fsync=off", "-c", "full_page_writes=off",
-			"-c", "timezone=UTC", "-c", "max_connections="+maxConnections),
+			"-c", "timezone=UTC", "-c", "max_connections="+sharedConnections),
 		// The image's temporary first server has no TCP port, so this waits for the final one.
 		testcontainers.WithWaitStrategyAndDeadline(readyTimeout, wait.ForSQL(port, "pgx",
 			func(host string, port network.Port) string { return address(host, port.Port()) })),

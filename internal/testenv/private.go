@@ -100,7 +100,7 @@ func startPostgresOf(t testing.TB, environment ...string) (*localstack.Postgres,
 	shared.requireMain(t)
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
-	p, stop, err := shared.source.localPostgres(ctx, environment...)
+	p, stop, err := shared.source.localPostgres(ctx, maxConnections, environment...)
 	if err != nil {
 		t.Fatal("testenv: a private PostgreSQL needs local binaries: ", err)
 	}

@@ -22,9 +22,11 @@ const (
 	// tempPrefix begins the names of all temporary directories.
 	tempPrefix = "quotasvc-test-"
 
-	// maxConnections is the setting of a local or container PostgreSQL. Parallel tests of several
-	// packages have their own pools. PostgreSQL's default is 100.
-	maxConnections = "400"
+	// maxConnections is the setting of a PostgreSQL of one test. Its parts have their own pools. PostgreSQL's default is 100.
+	maxConnections = "200"
+
+	// sharedConnections is the setting of a PostgreSQL for the parallel tests of several packages.
+	sharedConnections = "400"
 
 	// maxWALSize is the setting of a local PostgreSQL. Its directory may lie in memory,
 	// so WAL is recycled early. Checkpoints cost little without fsync. The default is
@@ -89,7 +91,7 @@ func (s source) postgres(ctx context.Context) (backend, error) {
 		}
 		return backend{url: c.Coordinator.URL(), origin: fromBinaries, stop: stop, citus: c}, nil
 	}
-	p, stop, err := s.localPostgres(ctx)
+	p, stop, err := s.localPostgres(ctx, sharedConnections)
 	if err == nil {
 		return backend{url: p.URL(), origin: fromBinaries, stop: stop}, nil
 	}
@@ -130,17 +132,17 @@ func (s source) postgresDir(ctx context.Context) (string, error) {
 	return localstack.TempDir(ctx, tempPrefix, bin)
 }
 
-// localPostgres starts a private server in a temporary directory, with further
-// variables in its environment. The returned function stops it and removes the
+// localPostgres starts a server for so many connections in a temporary directory, with
+// further variables in its environment. The returned function stops it and removes the
 // directory.
-func (s source) localPostgres(ctx context.Context, env ...string) (*localstack.Postgres, func(context.Context) error, error) {
+func (s source) localPostgres(ctx context.Context, connections string, env ...string) (*localstack.Postgres, func(context.Context) error, error) {
 	dir, err := s.postgresDir(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
 	p, err := localstack.StartPostgres(ctx, localstack.PostgresConfig{
 		Dir:    filepath.Join(dir, "postgres"),
-		Extra:  map[string]string{"max_connections": maxConnections, "max_wal_size": maxWALSize},
+		Extra:  map[string]string{"max_connections": connections, "max_wal_size": maxWALSize},
 		Env:    env,
 		Cache:  s.cache,
 		Search: &s.search,
