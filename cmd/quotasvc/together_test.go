@@ -84,7 +84,7 @@ func (h *host) Failed() bool { return h.failed }
 // TempDir implements testing.TB.
 func (h *host) TempDir() string {
 	h.Helper()
-	dir, err := os.MkdirTemp("", "quotasvc-together-") //nolint:usetesting // it outlasts the test
+	dir, err := os.MkdirTemp("", "quotasvc-together-")
 	if err != nil {
 		h.Fatal(err)
 	}

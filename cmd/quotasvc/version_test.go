@@ -55,15 +55,15 @@ func TestVersion_Metric_HasVersionCommitGo(t *testing.T) {
 func TestVersion_Makefile_PassesVersionAndCommit(t *testing.T) {
 	t.Parallel()
 	const show = "flags:; @echo GOFLAGS=$$GOFLAGS CGO_ENABLED=$$CGO_ENABLED"
-	make := func(args ...string) (string, error) {
+	ask := func(args ...string) (string, error) {
 		out, err := exec.CommandContext(t.Context(), "make", append([]string{"-C", filepath.Join("..", ".."), "--eval", show}, args...)...).Output()
 		return string(out), err
 	}
-	command, err := make("-n", "build", "VERSION=v9.9.9", "COMMIT=abc")
+	command, err := ask("-n", "build", "VERSION=v9.9.9", "COMMIT=abc")
 	if err != nil {
 		t.Fatal(err)
 	}
-	environment, err := make("flags")
+	environment, err := ask("flags")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,7 +26,7 @@ func TestCPU_OwnProcess_GrowsWithWork(t *testing.T) {
 		return
 	}
 	before := cpuOf(os.Getpid(), 0).Generator
-	for cpuOf(os.Getpid(), 0).Generator < before+5*tick { //nolint:revive // the loop is the work
+	for cpuOf(os.Getpid(), 0).Generator < before+5*tick {
 	}
 	if !descends(processes(), os.Getpid(), os.Getppid()) || descends(processes(), os.Getppid(), os.Getpid()) {
 		t.Error("this process is not its parent's child")

@@ -18,7 +18,7 @@ func TestLock_FileOpenInChild_ReleasedAtOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer syscall.Close(child)
+	defer func() { _ = syscall.Close(child) }()
 	if err := held.release(); err != nil {
 		t.Fatal(err)
 	}

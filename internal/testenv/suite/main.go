@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -60,7 +61,9 @@ func run(ctx context.Context, patterns, args []string, slowest int) (ok bool, er
 
 // follow runs the tests of packages and writes what happens.
 func follow(ctx context.Context, to io.Writer, environment, packages, args []string, slowest int) (ok bool, err error) {
-	cmd := exec.CommandContext(ctx, "go", slices.Concat([]string{"test", "-json"}, args, packages)...)
+	// One package more than there are cores: packages wait for servers, too.
+	more := fmt.Sprint("-p=", runtime.GOMAXPROCS(0)+1)
+	cmd := exec.CommandContext(ctx, "go", slices.Concat([]string{"test", "-json", more}, args, packages)...)
 	// The test processes get a signal, so that they stop their own servers.
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = stopTimeout

@@ -102,7 +102,7 @@ func (r *report) take(e event) {
 	top, _, sub := strings.Cut(e.Test, "/")
 	about := name{e.Package, top}
 	switch e.Action {
-	case "run":
+	case "run", "cont":
 		r.started[e.Package] = e.Test
 	case "output", "build-output":
 		if e.Test == "" && noise.MatchString(e.Output) {
