@@ -85,7 +85,7 @@ soak: servers ## Run random programs for about two hours (SOAK_STEPS, SOAK_SERVI
 	QUOTASVC_SOAK_ARCHIVE_STEPS=$(SOAK_ARCHIVE_STEPS) go test -v -count=1 -timeout 6h -run '^TestArchive_RandomInstants' ./internal/ledger/archive
 
 .PHONY: rolling
-rolling: servers test-tools ## Restart three instances in turn behind HAProxy and nginx under load, ROLLING (30000) requests each
+rolling: servers test-tools ## Restart three instances in turn behind HAProxy and nginx under load, ROLLING (30000) requests each: about 3 minutes
 	QUOTASVC_TEST_ROLLING=$(or $(ROLLING),30000) go test -v -count=1 -timeout 30m -parallel 1 -run '^TestRolling_' ./cmd/quotasvc
 
 .PHONY: large
@@ -93,19 +93,19 @@ large: servers ## Measure a catalogue of LARGE (20000) limits and five times as 
 	QUOTASVC_TEST_LARGE=$(or $(LARGE),20000) go test -v -count=1 -run '^TestLarge_Catalogue' ./internal/gate
 
 .PHONY: bench
-bench: servers build build-bench ## Measure cost, throughput and latency beside the baselines (ARGS=--record keeps the figures); results in bench-results/
+bench: servers build build-bench ## Measure cost, throughput and latency beside the baselines (ARGS=--record keeps the figures); about 3 minutes; results in bench-results/
 	$(BENCH) run $(ARGS)
 
 .PHONY: bench-outage
-bench-outage: servers build build-bench ## Kill Redis at 5,000 requests/s; show waits and admissions; results in bench-results/
+bench-outage: servers build build-bench ## Kill Redis at 5,000 requests/s; show waits and admissions; about a minute; results in bench-results/
 	$(BENCH) outage $(ARGS)
 
 .PHONY: bench-flood
-bench-flood: servers build build-bench ## Flood with refused requests; show others' p99 with and without; results in bench-results/
+bench-flood: servers build build-bench ## Flood with refused requests; show others' p99 with and without; about 3 minutes; results in bench-results/
 	$(BENCH) flood $(ARGS)
 
 .PHONY: bench-postgres
-bench-postgres: servers build build-bench ## Run debits on PostgreSQL with one setting after the other (ARGS='--only commit --markdown'); results in bench-results/
+bench-postgres: servers build build-bench ## Run debits on PostgreSQL with one setting after the other (ARGS='--only commit --markdown'); about 12 minutes; results in bench-results/
 	$(BENCH) postgres $(ARGS)
 
 .PHONY: bench-growth
