@@ -64,7 +64,7 @@ CITUS_PACKAGES := ./internal/citus ./internal/localstack ./internal/ledger/... .
 	./internal/console/... ./internal/portal/... ./deploy/postgres ./internal/httpapi/... ./cmd/quotasvc
 
 .PHONY: test-citus
-test-citus: servers test-tools ## Run the database tests on private Citus clusters (Citus 13.2 beside PostgreSQL 15), one package at a time
+test-citus: servers test-tools ## Run the database tests on private Citus clusters (Citus 13.2 beside PostgreSQL 15), one package at a time: about 25 minutes
 	QUOTASVC_TEST_CITUS=1 go test -count=1 -p 1 -timeout 30m $(ARGS) $(CITUS_PACKAGES)
 
 # What the race detector has nothing to see in. Packages: files are compared with code, or another program is measured. Tests of
@@ -94,8 +94,12 @@ rolling: servers test-tools ## Restart three instances in turn behind HAProxy an
 	QUOTASVC_TEST_ROLLING=$(or $(ROLLING),30000) go test -v -count=1 -timeout 30m -parallel 1 -run '^TestRolling_' ./cmd/quotasvc
 
 .PHONY: large
-large: servers ## Measure a catalogue of LARGE (20000) limits and five times as many overrides: a PUT, checks beside changes, leases, memory
+large: servers ## Measure a catalogue of LARGE (20000) limits and five times as many overrides: a PUT, checks beside changes, leases, memory: some minutes
 	QUOTASVC_TEST_LARGE=$(or $(LARGE),20000) go test -v -count=1 -run '^TestLarge_Catalogue' ./internal/gate
+
+.PHONY: rebalance
+rebalance: servers ## Fill and empty a node of a Redis cluster under load with redis-cli, half of all slots: about 3 minutes
+	QUOTASVC_TEST_REBALANCE=1 go test -v -count=1 -timeout $(TEST_TIMEOUT) -run '^TestCluster_NodeJoinsAndLeaves' ./internal/gate
 
 .PHONY: bench
 bench: servers build build-bench ## Measure cost, throughput and latency beside the baselines (ARGS=--record keeps the figures); about 3 minutes; results in bench-results/
@@ -118,33 +122,33 @@ bench-growth: servers build build-bench ## Compare small and large amounts of st
 	$(BENCH) growth $(ARGS)
 
 .PHONY: bench-history
-bench-history: servers ## Measure questions about a balance with many entries (HISTORY_ENTRIES, at least 1000000, default 4000000)
+bench-history: servers ## Measure questions about a balance with many entries (HISTORY_ENTRIES, at least 1000000, default 4000000): some minutes
 	QUOTASVC_HISTORY_ENTRIES=$(or $(HISTORY_ENTRIES),4000000) go test -v -count=1 -timeout 1h -run '^TestReports_LargeBalance' ./internal/ledger/history
 
 .PHONY: bench-verify
-bench-verify: servers ## Measure verify and seal on one large balance and on many (VERIFY_ENTRIES, default 10000000; VERIFY_BALANCES, 1000000)
+bench-verify: servers ## Measure verify and seal on one large balance and on many (VERIFY_ENTRIES, default 10000000; VERIFY_BALANCES, 1000000): some minutes
 	QUOTASVC_VERIFY_ENTRIES=$(or $(VERIFY_ENTRIES),10000000) QUOTASVC_VERIFY_BALANCES=$(or $(VERIFY_BALANCES),1000000) \
 		go test -v -count=1 -timeout 1h -parallel 1 -run '^TestVerify_(LargeBalance|ManyBalances)' ./internal/ledger/verifier
 
 .PHONY: bench-archive
-bench-archive: servers ## Measure the archive of many balances with 200 entries each (ARCHIVE_BALANCES, default 5000)
+bench-archive: servers ## Measure the archive of many balances with 200 entries each (ARCHIVE_BALANCES, default 5000): some minutes
 	QUOTASVC_ARCHIVE_BALANCES=$(or $(ARCHIVE_BALANCES),5000) go test -v -count=1 -timeout 1h -run '^TestArchive_ManyEntries' ./internal/ledger/archive
 
 .PHONY: bench-redis-memory
-bench-redis-memory: servers ## Measure the bytes in Redis of buckets, leases and copies of balances (REDIS_MEMORY_TENANTS, default 1000000 of each)
+bench-redis-memory: servers ## Measure the bytes in Redis of buckets, leases and copies of balances (REDIS_MEMORY_TENANTS, default 1000000 of each): some minutes
 	QUOTASVC_REDIS_MEMORY_TENANTS=$(or $(REDIS_MEMORY_TENANTS),1000000) go test -v -count=1 -timeout 1h -p 1 \
 		-run '^(TestBucket_TakesAtMost170Bytes|TestLeases_InRedis_BytesOfEach|TestCopy_InRedis_TakesAtMost240Bytes)$$' ./internal/ratelimit ./internal/balances
 
 .PHONY: bench-console
-bench-console: servers ## Measure each page of the console with a million tenants (CONSOLE_TENANTS, default 1000000): p95 below 50 ms
+bench-console: servers ## Measure each page of the console with a million tenants (CONSOLE_TENANTS, default 1000000): p95 below 50 ms; some minutes
 	QUOTASVC_TEST_CONSOLE_TENANTS=$(or $(CONSOLE_TENANTS),1000000) go test -v -count=1 -timeout 30m -run '^TestConsole_ManyTenants_PagesAreQuick$$' ./cmd/quotasvc
 
 .PHONY: bench-citus
-bench-citus: servers ## Measure debits on Citus beside PostgreSQL in one run: rate and CPU per debit (CITUS_ROUND, default 5s)
+bench-citus: servers ## Measure debits on Citus beside PostgreSQL in one run: rate and CPU per debit (CITUS_ROUND, default 5s): some minutes
 	QUOTASVC_BENCH_CITUS=$(or $(CITUS_ROUND),5s) go test -v -count=1 -timeout 30m -run '^TestBench_DebitsOnCitus' ./internal/ledger/pg
 
 .PHONY: drill
-drill: servers build build-drill ## Kill and pause everything under load, fail over, restore; compare (DRILL_KILLS, DRILL_FAILOVERS, ARGS='--seed 7')
+drill: servers build build-drill ## Kill and pause everything under load, fail over, restore; compare (DRILL_KILLS, DRILL_FAILOVERS, ARGS='--seed 7'): about an hour
 	DRILL_KILLS=$(or $(DRILL_KILLS),200) DRILL_FAILOVERS=$(or $(DRILL_FAILOVERS),20) $(DRILL) $(ARGS)
 
 .PHONY: build-drill
