@@ -98,7 +98,7 @@ large: servers ## Measure a catalogue of LARGE (20000) limits and five times as 
 	QUOTASVC_TEST_LARGE=$(or $(LARGE),20000) go test -v -count=1 -run '^TestLarge_Catalogue' ./internal/gate
 
 .PHONY: rebalance
-rebalance: servers ## Fill and empty a node of a Redis cluster under load with redis-cli, half of all slots: about 3 minutes
+rebalance: servers ## Fill and empty a node of a Redis cluster under load with redis-cli, a quarter of all slots: about 3 minutes
 	QUOTASVC_TEST_REBALANCE=1 go test -v -count=1 -timeout $(TEST_TIMEOUT) -run '^TestCluster_NodeJoinsAndLeaves' ./internal/gate
 
 .PHONY: bench
@@ -148,7 +148,7 @@ bench-citus: servers ## Measure debits on Citus beside PostgreSQL in one run: ra
 	QUOTASVC_BENCH_CITUS=$(or $(CITUS_ROUND),5s) go test -v -count=1 -timeout 30m -run '^TestBench_DebitsOnCitus' ./internal/ledger/pg
 
 .PHONY: drill
-drill: servers build build-drill ## Kill and pause everything under load, fail over, restore; compare (DRILL_KILLS, DRILL_FAILOVERS, ARGS='--seed 7'): about an hour
+drill: servers build build-drill ## Kill and pause everything under load, fail over, restore; compare (DRILL_KILLS, DRILL_FAILOVERS, ARGS='--seed 7')
 	DRILL_KILLS=$(or $(DRILL_KILLS),200) DRILL_FAILOVERS=$(or $(DRILL_FAILOVERS),20) $(DRILL) $(ARGS)
 
 .PHONY: build-drill
