@@ -1,6 +1,7 @@
 package testenv
 
 import (
+	"fmt"
 	"testing"
 	"time"
 )
@@ -21,7 +22,7 @@ func Eventually(t testing.TB, reached func() bool, what ...any) {
 	defer tick.Stop()
 	for !reached() {
 		if time.Now().After(deadline) {
-			t.Fatal(append([]any{"not in ", Patience, ": "}, what...)...)
+			t.Fatalf("not in %s: %s", Patience, fmt.Sprint(what...))
 		}
 		<-tick.C
 	}
