@@ -18,6 +18,8 @@ CYCLONEDX     := go run github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod
 
 # For each package. It is there for hangs: no machine that works meets it.
 TEST_TIMEOUT := 30m
+# With the race detector the same tests take two to four times as long.
+RACE_TIMEOUT := 60m
 
 # The product has no C, and neither have its tests: they need no C compiler, and what one target has compiled serves the others.
 # Without the directory in what is compiled, a second clone on the same machine compiles nothing again.
@@ -74,7 +76,7 @@ RACE_SKIP    := ^Test(Console_InChromium|Portal_InChromium|Pages|Scene|Operation
 
 .PHONY: test-race
 test-race: servers test-tools ## Run the tests with the race detector, but for those in which it sees nothing (needs a C compiler)
-	@$(SUITE) -slowest $(or $(SLOWEST),0) "$$(go list $(PACKAGES) | grep -vE '$(RACE_WITHOUT)')" -skip '$(RACE_SKIP)' -race -count=1 -shuffle=on -timeout $(TEST_TIMEOUT) $(ARGS)
+	@$(SUITE) -slowest $(or $(SLOWEST),0) "$$(go list $(PACKAGES) | grep -vE '$(RACE_WITHOUT)')" -skip '$(RACE_SKIP)' -race -count=1 -shuffle=on -timeout $(RACE_TIMEOUT) $(ARGS)
 
 # Numbers of steps in a soak. A step is up to five requests, a clock step, a sweep or a change of plans. The steps on the
 # service run on PostgreSQL with two instances, lost answers and kills; those of the archive on two ledgers, one of which is archived.
