@@ -120,6 +120,7 @@ func (s *service) serve(g *gate.Gate, l *pg.Ledger, c *catalog.Catalog, change [
 		s.keys = bootstrapOnly(s.t)
 	}
 	cfg := Config{Keys: s.keys, Log: slog.New(slog.NewJSONHandler(s.log, nil)), Registry: prometheus.NewRegistry(), Verifier: s.verifier, Webhooks: s.webhooks, Links: s.links, TestClock: s.testClock, Newcomers: s.newcomers, Denials: s.denials}
+	cfg.RequestTimeout = testenv.Patience // a slow machine meets the default, which is tested with the deadlines
 	if l == nil {
 		cfg.TestClock = testclock.New(nil, nil, pg.NewClock(0, cfg.Log))
 	}

@@ -16,9 +16,9 @@ const (
 	// defaultRedisDatabases is the number of databases of a server that forbids CONFIG.
 	defaultRedisDatabases = 16
 
-	// leaseTTL frees the databases of killed runs. It is longer than a test may take,
-	// because leases are not renewed.
-	leaseTTL = 20 * time.Minute
+	// leaseTTL frees the databases of killed runs. A process renews its leases a few times in that time.
+	leaseTTL   = 20 * time.Minute
+	renewEvery = leaseTTL / 5
 
 	// leaseEvery is the interval at which a test retries if all databases are taken.
 	leaseEvery = 50 * time.Millisecond
@@ -58,7 +58,14 @@ func (e *env) logical(t testing.TB) *redis.Options {
 	if err != nil {
 		t.Fatal("testenv: Redis database: ", err)
 	}
+	ended, stop := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		r.renew(lease, stop)
+	}()
 	t.Cleanup(func() {
+		close(stop)
+		<-ended
 		ctx, cancel := context.WithTimeout(context.Background(), opTimeout)
 		defer cancel()
 		if err := r.release(ctx, lease); err != nil {
@@ -169,6 +176,24 @@ func (r *redisEnv) take(ctx context.Context, l lease) (ok bool, err error) {
 	return ok, err
 }
 
+// renew keeps a lease until stop is closed. A renewal that fails leaves four more tries.
+func (r *redisEnv) renew(l lease, stop <-chan struct{}) {
+	tick := time.NewTicker(renewEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-stop:
+			return
+		case <-tick.C:
+			ctx, cancel := context.WithTimeout(context.Background(), opTimeout)
+			_ = r.with(0, func(c *redis.Client) error {
+				return c.PExpire(ctx, leaseKey+strconv.Itoa(l.database), leaseTTL).Err()
+			})
+			cancel()
+		}
+	}
+}
+
 // release empties a database and releases it. It fails if the lease has expired and
 // another test may have the database.
 func (r *redisEnv) release(ctx context.Context, l lease) error {
@@ -176,7 +201,7 @@ func (r *redisEnv) release(ctx context.Context, l lease) error {
 	return r.with(0, func(registry *redis.Client) error {
 		holder, err := registry.Get(ctx, key).Result()
 		if errors.Is(err, redis.Nil) || (err == nil && holder != l.token) {
-			return fmt.Errorf("the lease of database %d has expired: the test took longer than %v", l.database, leaseTTL)
+			return fmt.Errorf("the lease of database %d has expired: it was not renewed for %v", l.database, leaseTTL)
 		}
 		if err != nil {
 			return err
