@@ -186,6 +186,14 @@ func TestWebhook_DeletedDuringDelivery_OthersNotDelayed_NothingIsLeft(t *testing
 		b.tell("acme")
 	}
 	b.eventually("the deliveries are under way", func() bool { return calls.Load() >= int32(len(deleted)*workersPerWebhook) })
+	b.eventually("all deliveries are queued", func() bool {
+		var queued int
+		const sql = "SELECT count(*) FROM webhook_deliveries WHERE webhook_id = ANY ($1)"
+		if err := b.db.QueryRow(t.Context(), sql, deleted).Scan(&queued); err != nil {
+			t.Fatal(err)
+		}
+		return queued == len(deleted)*before
+	})
 	for _, id := range deleted {
 		if err := b.Delete(t.Context(), id, anybody); err != nil {
 			t.Fatal(err)
