@@ -56,7 +56,7 @@ run: servers build ## Run the service for a trial, with a private PostgreSQL and
 	@exec $(BIN) dev $(ARGS)
 
 .PHONY: test
-test: servers test-tools ## Run the whole test suite on real servers (SLOWEST=20 lists the slowest): about 6 minutes on two cores
+test: servers test-tools ## Run the whole test suite on real servers (SLOWEST=20 lists the slowest): about 14 minutes on two cores
 	@$(SUITE) -slowest $(or $(SLOWEST),0) '$(PACKAGES)' -count=1 -shuffle=on -timeout $(TEST_TIMEOUT) $(ARGS)
 	@ls /usr/share/postgresql/*/extension/citus.control >/dev/null 2>&1 || echo 'NOT TESTED: the ledger on Citus, which is not installed (docs/operations.md, Citus)'
 
