@@ -193,8 +193,8 @@ func TestAPI_Attempts_EndByNumberBudgetAndDeadline(t *testing.T) {
 	}
 }
 
-// silent is a transport to a service that does not answer in time: the first request gets nothing, the second one the head of an answer, and the third one is
-// granted, or again nothing if it is silent for good.
+// silent is a transport to a service that does not answer in time. The first request gets nothing, and the second one the
+// head of an answer. The third one is granted. With good, which is for good, no request gets anything.
 type silent struct {
 	good  bool
 	asked int

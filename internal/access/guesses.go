@@ -14,8 +14,8 @@ const (
 	// addressesMax bounds the addresses that are remembered, 100 bytes each. Beyond it all others share one budget.
 	addressesMax = 50_000
 
-	// forgetEvery is the shortest time between two searches for addresses that can be forgotten: a search takes a few
-	// milliseconds, under a lock, and a crowd of addresses must not cause one for each wrong secret.
+	// forgetEvery is the shortest time between two searches for addresses that can be forgotten. A search takes a few
+	// milliseconds under a lock. A crowd of addresses must not cause one for each wrong secret.
 	forgetEvery = 100 * time.Millisecond
 
 	// networkBits6 is the length of the prefix for which an IPv6 address stands: one customer has at least that many.
