@@ -39,7 +39,7 @@ func newInstance(t testing.TB, url string) *instance {
 	service, err := pgxpool.New(t.Context(), testenv.AsService(url))
 	check(t, err)
 	t.Cleanup(service.Close)
-	cs, err := catalog.NewStore(service, catalog.StoreConfig{Target: namedsql.Target(testenv.OnCitus())})
+	cs, err := catalog.NewStore(service, catalog.StoreConfig{Target: namedsql.Target(testenv.OnCitus()), Timeout: testenv.Patience})
 	check(t, err)
 	store, err := NewStore(cs)
 	check(t, err)

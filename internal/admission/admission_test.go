@@ -39,7 +39,7 @@ func newCatalog(t *testing.T) (*catalog.Catalog, *statements) {
 	pool, err := pgxpool.NewWithConfig(t.Context(), cfg)
 	require.NoError(t, err)
 	t.Cleanup(pool.Close)
-	store, err := catalog.NewStore(pool, catalog.StoreConfig{Target: namedsql.Target(testenv.OnCitus())})
+	store, err := catalog.NewStore(pool, catalog.StoreConfig{Target: namedsql.Target(testenv.OnCitus()), Timeout: testenv.Patience})
 	require.NoError(t, err)
 	c := catalog.New(store, catalog.Config{ReloadEvery: time.Hour, Heartbeat: time.Hour})
 	require.NoError(t, c.Start(t.Context()))

@@ -22,7 +22,6 @@ func tenantOn(c *testenv.RedisCluster, master int) string {
 func TestPublish_Cluster(t *testing.T) {
 	t.Parallel()
 	c := testenv.RedisClusterPrivate(t)
-	c.Calm()
 	t.Run("a slot moves", func(t *testing.T) { publishWhileASlotMoves(t, c) })
 	t.Run("a master is away", func(t *testing.T) { publishWithoutAMaster(t, c) }) // the last one: it stays away
 }

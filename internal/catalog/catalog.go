@@ -39,6 +39,7 @@ type Config struct {
 	Tenants     int           // tenants in memory, the least recently used is dropped first; 0 is 100,000
 	ReloadEvery time.Duration // period of reloads without a notification; 0 is 30 s
 	Heartbeat   time.Duration // period of checks of the listener's connection; 0 is 1 s
+	LoadTimeout time.Duration // bounds a read of tenants on which requests wait; 0 is 1 s
 
 	// OnReset, if not nil, is called with each bucket that was reset, on any instance. It must not block.
 	OnReset func(bucket string)
@@ -85,6 +86,9 @@ func New(store *Store, cfg Config) *Catalog {
 	}
 	if cfg.Heartbeat <= 0 {
 		cfg.Heartbeat = defaultHeartbeat
+	}
+	if cfg.LoadTimeout <= 0 {
+		cfg.LoadTimeout = defaultLoadTimeout
 	}
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)

@@ -173,7 +173,7 @@ func TestCatalog_PostgreSQLDown_CopiesStay(t *testing.T) {
 		acme, err := c.Tenant(ctx, "acme")
 		require.NoError(t, err, name)
 		require.Equal(t, "starter", acme.Plan)
-		require.Less(t, time.Since(start), 10*loadTimeout)
+		require.Less(t, time.Since(start), 10*defaultLoadTimeout)
 		before := reads()
 		_, err = c.Tenant(ctx, "acme")
 		require.NoError(t, err, name)

@@ -20,10 +20,8 @@ import (
 )
 
 const (
-	// writeTimeout bounds a transaction that writes one object, readTimeout one that reads. No caller waits longer than five seconds for a
-	// refusal; half a second is for what happens around the transaction.
-	writeTimeout = 4500 * time.Millisecond
-	readTimeout  = 4500 * time.Millisecond
+	// defaultTimeout: no caller waits longer than five seconds for a refusal; half a second is for what happens around the transaction.
+	defaultTimeout = 4500 * time.Millisecond
 
 	// slowAfter is how long a transaction may take until PostgreSQL is probed: they take some milliseconds.
 	slowAfter = time.Second
@@ -79,6 +77,9 @@ type StoreConfig struct {
 
 	// Clock says what time it is when PostgreSQL's clock and the instance's disagree. nil: one with the defaults.
 	Clock *clock.Clock
+
+	// Timeout bounds a transaction that reads, or writes one object; 0 is 4.5 s.
+	Timeout time.Duration
 }
 
 // Store is the catalogue in PostgreSQL. It has no goroutines. It does not close the pool.
@@ -103,6 +104,9 @@ type Store struct {
 func NewStore(pool *pgxpool.Pool, cfg StoreConfig) (*Store, error) {
 	if cfg.Clock == nil {
 		cfg.Clock = clock.New(clock.Config{})
+	}
+	if cfg.Timeout <= 0 {
+		cfg.Timeout = defaultTimeout
 	}
 	if cfg.Away == nil {
 		cfg.Away = func() error { return nil }
@@ -297,7 +301,7 @@ func limitIn(plans []Plan, rule string) *Limit {
 
 // Write runs do in one transaction and commits. It may run do more than once. Errors are *Error, or those of do that are not the driver's.
 func (s *Store) Write(ctx context.Context, op string, do func(context.Context, *Transaction) error) error {
-	return s.write(ctx, op, writeTimeout, false, func(ctx context.Context, tx *txn) error { return do(ctx, &Transaction{tx}) })
+	return s.write(ctx, op, s.cfg.Timeout, false, func(ctx context.Context, tx *txn) error { return do(ctx, &Transaction{tx}) })
 }
 
 // View runs do in one read-only transaction. Errors are as those of Write.
@@ -338,13 +342,13 @@ func (s *Store) read(ctx context.Context, op string, do func(context.Context, *t
 	})
 }
 
-// reach runs do, which reads from PostgreSQL, within readTimeout. It runs do again if the connection was dead.
+// reach runs do, which reads from PostgreSQL, within StoreConfig.Timeout. It runs do again if the connection was dead.
 func (s *Store) reach(ctx context.Context, op string, do func(context.Context) error) error {
 	if cause := s.cfg.Away(); cause != nil {
 		return away(op, cause)
 	}
 	defer time.AfterFunc(slowAfter, s.cfg.Suspect).Stop()
-	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	ctx, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
 	defer cancel()
 	return translate(op, retry(ctx, func(ctx context.Context) (bool, error) {
 		err := do(ctx)

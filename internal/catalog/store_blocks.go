@@ -27,7 +27,7 @@ func (s *Store) PutBlock(ctx context.Context, b block.Block) (stored block.Block
 		return block.Block{}, false, err
 	}
 	b.Normalize()
-	err = s.write(ctx, "put block", writeTimeout, true, func(ctx context.Context, tx *txn) error {
+	err = s.write(ctx, "put block", s.cfg.Timeout, true, func(ctx context.Context, tx *txn) error {
 		before, err := tx.block(ctx, &b)
 		if err != nil {
 			return err
@@ -83,7 +83,7 @@ func (s *Store) DeleteBlock(ctx context.Context, kind, value, tenant string) err
 	if len(faults) > 0 {
 		return invalid(faults)
 	}
-	return s.write(ctx, "delete block", writeTimeout, true, func(ctx context.Context, tx *txn) error {
+	return s.write(ctx, "delete block", s.cfg.Timeout, true, func(ctx context.Context, tx *txn) error {
 		b, err := tx.oneBlock(ctx, &key)
 		if err != nil {
 			return err

@@ -16,7 +16,7 @@ func (s *Store) PutLimit(ctx context.Context, l Limit) (stored Limit, created bo
 		return Limit{}, false, err
 	}
 	l.normalize()
-	err = s.write(ctx, "put limit", writeTimeout, true, func(ctx context.Context, tx *txn) error {
+	err = s.write(ctx, "put limit", s.cfg.Timeout, true, func(ctx context.Context, tx *txn) error {
 		before, err := tx.limits(ctx, []string{l.Rule}, "", 1)
 		if err != nil {
 			return err
@@ -56,7 +56,7 @@ func (s *Store) ListLimits(ctx context.Context, p Page) (list List[Limit], err e
 
 // DeleteLimit deletes a limit, and its overrides unless a plan has a limit of this name. It fails with CodeConflict if another limit replaces it.
 func (s *Store) DeleteLimit(ctx context.Context, rule string) error {
-	return s.write(ctx, "delete limit", writeTimeout, true, func(ctx context.Context, tx *txn) error {
+	return s.write(ctx, "delete limit", s.cfg.Timeout, true, func(ctx context.Context, tx *txn) error {
 		before, err := tx.limits(ctx, []string{rule}, "", 1)
 		if err != nil {
 			return err
@@ -107,7 +107,7 @@ type Reset struct {
 
 // AnnounceReset announces to all instances that a bucket was reset, and records it in the audit log.
 func (s *Store) AnnounceReset(ctx context.Context, r Reset) error {
-	return s.write(ctx, "announce a reset", writeTimeout, false, func(ctx context.Context, tx *txn) error {
+	return s.write(ctx, "announce a reset", s.cfg.Timeout, false, func(ctx context.Context, tx *txn) error {
 		tx.changes = append(tx.changes, kindReset+":"+r.Bucket)
 		tx.lines = append(tx.lines, trail.Line{
 			Actor: trail.From(ctx), Action: "limit.reset", Object: trail.Object{Kind: kindLimit, ID: r.Rule, Tenant: r.Tenant}, After: &r,

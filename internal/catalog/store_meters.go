@@ -12,7 +12,7 @@ func (s *Store) PutMeter(ctx context.Context, m Meter) (stored Meter, created bo
 	if err := validate(&m); err != nil {
 		return Meter{}, false, err
 	}
-	err = s.write(ctx, "put meter", writeTimeout, true, func(ctx context.Context, tx *txn) error {
+	err = s.write(ctx, "put meter", s.cfg.Timeout, true, func(ctx context.Context, tx *txn) error {
 		before, err := tx.meters(ctx, []string{m.ID}, "", 1)
 		if err != nil {
 			return err
@@ -51,7 +51,7 @@ func (s *Store) ListMeters(ctx context.Context, p Page) (list List[Meter], err e
 // DeleteMeter deletes an unused meter. It fails with CodeConflict if a version of a plan, a limit or a balance with entries
 // refers to it. It deletes balances without entries, which refused requests leave.
 func (s *Store) DeleteMeter(ctx context.Context, id string) error {
-	return s.write(ctx, "delete meter", writeTimeout, true, func(ctx context.Context, tx *txn) error { return tx.deleteMeter(ctx, id) })
+	return s.write(ctx, "delete meter", s.cfg.Timeout, true, func(ctx context.Context, tx *txn) error { return tx.deleteMeter(ctx, id) })
 }
 
 func (tx *txn) deleteMeter(ctx context.Context, id string) error {

@@ -25,7 +25,7 @@ func (s *Store) PutPlanWarning(ctx context.Context, p Plan) (stored Plan, create
 		return Plan{}, false, nil, err
 	}
 	p.normalize()
-	err = s.write(ctx, "put plan", writeTimeout, true, func(ctx context.Context, tx *txn) error {
+	err = s.write(ctx, "put plan", s.cfg.Timeout, true, func(ctx context.Context, tx *txn) error {
 		before, err := tx.plans(ctx, []string{p.ID}, "", 1)
 		if err != nil {
 			return err

@@ -37,7 +37,7 @@ func (s *Store) replaceTenant(ctx context.Context, t Tenant, version *int64) (st
 		return Tenant{}, false, err
 	}
 	t.normalize()
-	err = s.write(ctx, "put tenant", writeTimeout, false, func(ctx context.Context, tx *txn) error {
+	err = s.write(ctx, "put tenant", s.cfg.Timeout, false, func(ctx context.Context, tx *txn) error {
 		if err := tx.requirePlan(ctx, t.Plan); err != nil {
 			return err
 		}
@@ -77,7 +77,7 @@ func (s *Store) PatchTenant(ctx context.Context, id string, p TenantPatch) (chan
 			return TenantChange{}, invalid(c.Faults)
 		}
 	}
-	err = s.write(ctx, "patch tenant", writeTimeout, false, func(ctx context.Context, tx *txn) error {
+	err = s.write(ctx, "patch tenant", s.cfg.Timeout, false, func(ctx context.Context, tx *txn) error {
 		locked, err := tx.lockTenants(ctx, []Tenant{asked})
 		if err != nil {
 			return err
@@ -117,7 +117,7 @@ func (s *Store) MakeTenant(ctx context.Context, id, plan string) error {
 		return err
 	}
 	t.normalize()
-	return s.write(ctx, "make tenant", writeTimeout, false, func(ctx context.Context, tx *txn) error {
+	return s.write(ctx, "make tenant", s.cfg.Timeout, false, func(ctx context.Context, tx *txn) error {
 		if err := tx.requirePlan(ctx, plan); err != nil {
 			return err
 		}

@@ -29,11 +29,11 @@ const (
 	// awayPause is how long stale tenants are answered at once after PostgreSQL failed to answer.
 	awayPause = time.Second
 
-	// loadTimeout bounds a read of tenants, and loadQueue the requests that wait for one: no request may hang while
+	// loadQueue bounds the requests that wait for a read of tenants, and defaultLoadTimeout how long: no request may hang while
 	// PostgreSQL does. loadBatch is the most tenants of one read, which takes a few milliseconds.
-	loadTimeout = time.Second
-	loadQueue   = 10_000
-	loadBatch   = 500
+	defaultLoadTimeout = time.Second
+	loadQueue          = 10_000
+	loadBatch          = 500
 
 	// aheadMax bounds what one request reads ahead at a time: its share of loadQueue.
 	aheadMax = 64
@@ -61,6 +61,7 @@ type tenantCache struct {
 	reads  atomic.Uint32
 	loads  atomic.Pointer[lane.Lane[string, loadedTenant]] // nil before start
 	config lane.Config
+	limit  time.Duration // of a read
 
 	began   time.Time
 	trusted atomic.Int64 // a duration after began: what was read until then is stale; -1: nothing is
@@ -91,7 +92,7 @@ type loadedTenant struct {
 
 func newTenantCache(store *Store, cfg Config, m *metrics, hearing interface{ Listening() bool }) *tenantCache {
 	c := &tenantCache{
-		store: store, metrics: m, listener: hearing, now: cfg.Now, began: cfg.Now(), seed: maphash.MakeSeed(),
+		store: store, metrics: m, listener: hearing, now: cfg.Now, began: cfg.Now(), seed: maphash.MakeSeed(), limit: cfg.LoadTimeout,
 		entries: recent.New[string, cachedTenant](cfg.Tenants), unknown: make(map[string]time.Duration),
 		config: lane.Config{Name: "tenants", MaxQueue: loadQueue, MaxBatch: loadBatch, Metrics: cfg.Lanes, Log: cfg.Log, Now: cfg.Now},
 	}
@@ -222,7 +223,7 @@ func loadError(err error) error {
 
 // load reads the tenants ids for the lane, and caches them.
 func (c *tenantCache) load(ctx context.Context, ids []string) []loadedTenant {
-	ctx, cancel := context.WithTimeout(ctx, loadTimeout)
+	ctx, cancel := context.WithTimeout(ctx, c.limit)
 	defer cancel()
 	before := make([]uint64, len(ids))
 	for i, id := range ids {

@@ -66,11 +66,11 @@ func newInstance(t testing.TB, databaseURL string, client redis.UniversalClient,
 		t.Fatal(err)
 	}
 	stop("pool", func(context.Context) error { pool.Close(); return nil })
-	store, err := catalog.NewStore(pool, catalog.StoreConfig{Target: namedsql.Target(testenv.OnCitus()), CheckLimit: CheckLimit, CheckRules: CheckRules})
+	store, err := catalog.NewStore(pool, catalog.StoreConfig{Target: namedsql.Target(testenv.OnCitus()), CheckLimit: CheckLimit, CheckRules: CheckRules, Timeout: testenv.Patience})
 	if err != nil {
 		t.Fatal(err)
 	}
-	cat := catalog.New(store, catalog.Config{OnReset: limiter.ForgetBucket})
+	cat := catalog.New(store, catalog.Config{OnReset: limiter.ForgetBucket, Heartbeat: testenv.Patience, LoadTimeout: testenv.Patience})
 	if err := cat.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +90,7 @@ func newInstance(t testing.TB, databaseURL string, client redis.UniversalClient,
 		t.Fatal(err)
 	}
 	cfg := Config{
-		IDKey: []byte("key of tests"), Once: once.New(redisStore), Overrides: override.NewCache(overrides, override.Config{}),
+		IDKey: []byte("key of tests"), Once: once.New(redisStore), Overrides: override.NewCache(overrides, override.Config{LoadTimeout: testenv.Patience}),
 		LoadBudget: testenv.Patience,
 	}
 	stop("overrides", cfg.Overrides.Stop)

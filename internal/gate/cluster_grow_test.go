@@ -19,7 +19,6 @@ func TestCluster_NodeJoinsAndLeaves_NothingLostNoBalanceWrong(t *testing.T) {
 	const tenants, moved, firstSlots = 8, 3, 40
 	weight := cmp.Or(os.Getenv("QUOTASVC_TEST_REBALANCE"), "0.08")
 	c, database := testenv.RedisClusterPrivate(t), testenv.Postgres(t)
-	c.Calm()
 	a, b := newInstance(t, database, patientCluster(t, c.URL)), newInstance(t, database, patientCluster(t, c.URL))
 	putMovingPlan(a, b)
 	var all []*moving

@@ -150,7 +150,6 @@ func (m *moving) settle() {
 func TestCluster_SlotsMove_NothingLostNoBalanceWrong(t *testing.T) {
 	t.Parallel()
 	c, database := testenv.RedisClusterPrivate(t), testenv.Postgres(t)
-	c.Calm()
 	a, b := newInstance(t, database, patientCluster(t, c.URL)), newInstance(t, database, patientCluster(t, c.URL))
 	putMovingPlan(a, b)
 	var all []*moving

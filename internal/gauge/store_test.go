@@ -39,7 +39,7 @@ func newBundle(t testing.TB) *bundle {
 	}
 	b := &bundle{byHand: open(url)}
 	var err error
-	b.catalog, err = catalog.NewStore(open(testenv.AsService(url)), catalog.StoreConfig{Target: namedsql.Target(testenv.OnCitus())})
+	b.catalog, err = catalog.NewStore(open(testenv.AsService(url)), catalog.StoreConfig{Target: namedsql.Target(testenv.OnCitus()), Timeout: testenv.Patience})
 	require.NoError(t, err)
 	b.Store, err = NewStore(b.catalog)
 	require.NoError(t, err)

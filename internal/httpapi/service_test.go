@@ -197,13 +197,13 @@ func (s *service) below(databaseURL string) (*gate.Gate, *pg.Ledger, *catalog.Ca
 	cache.Start()
 	s.onStop("cache", cache.Stop)
 	pool := s.connect(databaseURL)
-	store, err := catalog.NewStore(pool, catalog.StoreConfig{Target: namedsql.Target(testenv.OnCitus()), CheckLimit: gate.CheckLimit, CheckRules: gate.CheckRules, Clock: agreed})
+	store, err := catalog.NewStore(pool, catalog.StoreConfig{Target: namedsql.Target(testenv.OnCitus()), CheckLimit: gate.CheckLimit, CheckRules: gate.CheckRules, Clock: agreed, Timeout: testenv.Patience})
 	s.check(err)
 	keyStore, err := access.NewStore(store)
 	s.check(err)
 	s.keys, err = access.NewDirectory(keyStore, testKey, access.Config{Log: slog.New(slog.DiscardHandler), RereadEvery: time.Hour})
 	s.check(err)
-	c := catalog.New(store, catalog.Config{OnReset: limiter.ForgetBucket, OnKeys: s.keys.Changed, ReloadEvery: time.Hour})
+	c := catalog.New(store, catalog.Config{OnReset: limiter.ForgetBucket, OnKeys: s.keys.Changed, ReloadEvery: time.Hour, Heartbeat: testenv.Patience, LoadTimeout: testenv.Patience})
 	s.check(c.Start(s.t.Context()))
 	s.onStop("catalogue", c.Stop)
 	s.check(s.keys.Start(s.t.Context()))
@@ -218,7 +218,7 @@ func (s *service) below(databaseURL string) (*gate.Gate, *pg.Ledger, *catalog.Ca
 	s.verifier = s.openVerifier(databaseURL)
 	overrides, err := override.NewStore(store, gate.CheckLimit)
 	s.check(err)
-	s.overrides = override.NewCache(overrides, override.Config{})
+	s.overrides = override.NewCache(overrides, override.Config{LoadTimeout: testenv.Patience})
 	s.onStop("overrides", s.overrides.Stop)
 	s.denials, err = denial.Open(s.t.Context(), denial.Config{
 		DatabaseURL: databaseURL, Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry(), Clock: l,
@@ -230,7 +230,7 @@ func (s *service) below(databaseURL string) (*gate.Gate, *pg.Ledger, *catalog.Ca
 	s.check(err)
 	s.webhooks, err = webhooks.New(webhooks.Config{Pool: pool, Catalog: store, AllowPrivate: true, Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry()})
 	s.check(err)
-	return gate.New(l, c, limiter, cache, gate.Config{Overrides: s.overrides, Newcomers: s.newcomers, Denials: s.denials, IDKey: []byte("key of tests")}), l, c
+	return gate.New(l, c, limiter, cache, gate.Config{Overrides: s.overrides, Newcomers: s.newcomers, Denials: s.denials, IDKey: []byte("key of tests"), LoadBudget: testenv.Patience}), l, c
 }
 
 func (s *service) openVerifier(databaseURL string) *verifier.Verifier {

@@ -16,10 +16,10 @@ const (
 	// defaultSets is the number of sets in memory: about 40 MB with one override each.
 	defaultSets = 100_000
 
-	// loadTimeout bounds a read, and loadQueue the requests that wait for one. loadBatch is the most sets of one read.
-	loadTimeout = time.Second
-	loadQueue   = 10_000
-	loadBatch   = 500
+	// loadQueue bounds the requests that wait for a read, and defaultLoadTimeout how long. loadBatch is the most sets of one read.
+	defaultLoadTimeout = time.Second
+	loadQueue          = 10_000
+	loadBatch          = 500
 
 	// awayPause is how long nothing is read after PostgreSQL failed to answer.
 	awayPause = time.Second
@@ -27,9 +27,10 @@ const (
 
 // Config configures a Cache. The zero value is valid.
 type Config struct {
-	Sets  int              // sets in memory, the least recently used is dropped first; 0 is 100,000
-	Lanes *lane.Metrics    // nil: no metrics of the lane that reads
-	Now   func() time.Time // nil is time.Now; for pauses only
+	Sets        int              // sets in memory, the least recently used is dropped first; 0 is 100,000
+	LoadTimeout time.Duration    // bounds a read on which requests wait; 0 is 1 s
+	Lanes       *lane.Metrics    // nil: no metrics of the lane that reads
+	Now         func() time.Time // nil is time.Now; for pauses only
 }
 
 // Cache is a Store with the most recently used sets in memory.
@@ -39,7 +40,8 @@ type Cache struct {
 	sets  *lru.Cache[key, *set]
 	lane  *lane.Lane[key, *set]
 	now   func() time.Time
-	until atomic.Int64 // unix nanoseconds: nothing is read before, because PostgreSQL was away
+	limit time.Duration // of a read
+	until atomic.Int64  // unix nanoseconds: nothing is read before, because PostgreSQL was away
 }
 
 // key names a set. An empty subject is the tenant.
@@ -56,6 +58,9 @@ func NewCache(store *Store, cfg Config) *Cache {
 	if cfg.Sets <= 0 {
 		cfg.Sets = defaultSets
 	}
+	if cfg.LoadTimeout <= 0 {
+		cfg.LoadTimeout = defaultLoadTimeout
+	}
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
@@ -63,7 +68,7 @@ func NewCache(store *Store, cfg Config) *Cache {
 	if err != nil {
 		panic("override: " + err.Error()) // only for a size below 1
 	}
-	c := &Cache{Store: store, sets: sets, now: cfg.Now}
+	c := &Cache{Store: store, sets: sets, now: cfg.Now, limit: cfg.LoadTimeout}
 	c.lane = lane.New(lane.Config{Name: "overrides", MaxQueue: loadQueue, MaxBatch: loadBatch, Metrics: cfg.Lanes, Now: cfg.Now}, nil, c.load)
 	return c
 }
@@ -130,7 +135,7 @@ func (c *Cache) read(ctx context.Context, k key) *set {
 
 // load reads the sets of keys for the lane; nil for each if PostgreSQL does not answer.
 func (c *Cache) load(ctx context.Context, keys []key) []*set {
-	ctx, cancel := context.WithTimeout(ctx, loadTimeout)
+	ctx, cancel := context.WithTimeout(ctx, c.limit)
 	defer cancel()
 	answers, tenants, subjects := make([]*set, len(keys)), make([]string, 0, len(keys)), make([]string, 0, len(keys))
 	found := make(map[key]*set, len(keys))

@@ -37,11 +37,11 @@ func newBundle(t *testing.T, change ...func(*Config)) *bundle {
 		return pool
 	}
 	b := &bundle{pool: open(testenv.AsService(url)), byHand: open(url)}
-	forTenants, err := catalog.NewStore(open(testenv.AsService(url)), catalog.StoreConfig{Target: namedsql.Target(testenv.OnCitus())})
+	forTenants, err := catalog.NewStore(open(testenv.AsService(url)), catalog.StoreConfig{Target: namedsql.Target(testenv.OnCitus()), Timeout: testenv.Patience})
 	require.NoError(t, err)
 	b.catalog = catalog.New(forTenants, catalog.Config{ReloadEvery: time.Hour})
 	require.NoError(t, b.catalog.Start(t.Context()))
-	forOverrides, err := catalog.NewStore(b.pool, catalog.StoreConfig{Target: namedsql.Target(testenv.OnCitus())})
+	forOverrides, err := catalog.NewStore(b.pool, catalog.StoreConfig{Target: namedsql.Target(testenv.OnCitus()), Timeout: testenv.Patience})
 	require.NoError(t, err)
 	store, err := NewStore(forOverrides, func(*catalog.Limit) error { return nil })
 	require.NoError(t, err)

@@ -70,7 +70,6 @@ func sharedOn(t testing.TB, c *testenv.RedisCluster, master int, spec rule.Spec)
 func TestCluster_PartAway_IsDecidedByPolicy(t *testing.T) {
 	t.Parallel()
 	c := testenv.RedisClusterPrivate(t)
-	c.Calm()
 	metrics := NewMetrics(nil)
 	l := patientLimiter(t, patientCluster(t, c), settings{Metrics: metrics})
 	if err := l.store.Start(t.Context()); err != nil {
@@ -136,7 +135,6 @@ func TestCluster_PartAway_IsDecidedByPolicy(t *testing.T) {
 func TestCluster_SlotsMove_NothingLost(t *testing.T) {
 	t.Parallel()
 	c := testenv.RedisClusterPrivate(t)
-	c.Calm()
 	t.Run("moving slots", func(t *testing.T) { movingSlots(t, c) })
 	t.Run("asking on", func(t *testing.T) { halfMovedSlot(t, c) })
 	t.Run("scripts", func(t *testing.T) { scriptsEverywhere(t, c) })

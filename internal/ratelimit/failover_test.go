@@ -155,6 +155,7 @@ func TestFailover_Cluster_OnlyOwnTenantsNotice(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := testenv.RedisClusterPrivate(t)
+			c.LetFail()
 			const budget = time.Second // a machine that is busy for less is no outage of the other masters
 			l := limiterOn(t, clusterWithin(t, c, budget), settings{Metrics: NewMetrics(nil), Budget: budget})
 			if err := l.store.Start(t.Context()); err != nil {

@@ -152,7 +152,6 @@ func TestEviction_InfoForbidden_IsUnknown(t *testing.T) {
 func TestEviction_Cluster_EveryMaster(t *testing.T) {
 	t.Parallel()
 	c := testenv.RedisClusterPrivate(t)
-	c.Calm()
 	client, err := NewClient(c.URL)
 	if err != nil {
 		t.Fatal(err)

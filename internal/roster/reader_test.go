@@ -46,7 +46,7 @@ func newBench(t *testing.T) *bench {
 	h, err := history.Open(t.Context(), l, history.Config{DatabaseURL: testenv.AsService(url), Metrics: prometheus.NewRegistry()})
 	b.check(err)
 	t.Cleanup(func() { _ = h.Stop(context.Background()) })
-	b.store, err = catalog.NewStore(b.pool, catalog.StoreConfig{Target: namedsql.Target(testenv.OnCitus()), Clock: clock})
+	b.store, err = catalog.NewStore(b.pool, catalog.StoreConfig{Target: namedsql.Target(testenv.OnCitus()), Clock: clock, Timeout: testenv.Patience})
 	b.check(err)
 	b.Reader, err = New(h, l, b.store)
 	b.check(err)

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -38,7 +39,8 @@ type RedisCluster struct {
 	ids     map[*RedisServer]string
 }
 
-// RedisClusterPrivate starts a cluster for this test from local binaries.
+// RedisClusterPrivate starts a cluster for this test from local binaries. No replica takes over because a busy machine makes its master
+// slow, unless the test calls LetFail: what the last moment wrote would be lost then.
 func RedisClusterPrivate(t testing.TB) *RedisCluster {
 	t.Helper()
 	g := newGroup(t)
@@ -47,6 +49,7 @@ func RedisClusterPrivate(t testing.TB) *RedisCluster {
 	c.Masters, c.Replicas = slices.Clone(nodes[:clusterMasters]), nodes[clusterMasters:]
 	c.URL = (&url.URL{Scheme: "redis+cluster", User: url.UserPassword("", g.password), Host: addresses(nodes)}).String()
 	c.join(nodes)
+	c.failAfter(calmTimeout)
 	return c
 }
 
@@ -123,11 +126,17 @@ func (c *RedisCluster) complete(ctx context.Context, n *RedisServer) error {
 	return nil
 }
 
-// Calm prevents a replica from taking over when a busy machine makes its master slow.
-func (c *RedisCluster) Calm() {
+// LetFail lets the replica of a silent master take over after seconds.
+func (c *RedisCluster) LetFail() {
+	c.g.t.Helper()
+	c.failAfter(failureTimeout)
+}
+
+// failAfter sets how long a node is silent before it counts as failed.
+func (c *RedisCluster) failAfter(silent time.Duration) {
 	c.g.t.Helper()
 	for _, client := range c.clients {
-		c.g.do(client, "CONFIG", "SET", "cluster-node-timeout", calmTimeout.Milliseconds())
+		c.g.do(client, "CONFIG", "SET", "cluster-node-timeout", silent.Milliseconds())
 	}
 }
 

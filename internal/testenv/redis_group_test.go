@@ -11,7 +11,6 @@ import (
 func TestRedisCluster_Slots_ServedAndMoved(t *testing.T) {
 	t.Parallel()
 	c := RedisClusterPrivate(t)
-	c.Calm()
 	client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{c.Masters[0].Addr}, Password: c.Password})
 	defer func() { _ = client.Close() }()
 	for i := range 50 {
@@ -35,6 +34,7 @@ func TestRedisCluster_Slots_ServedAndMoved(t *testing.T) {
 func TestRedisCluster_MasterKilled_ReplicaTakesOver(t *testing.T) {
 	t.Parallel()
 	c := RedisClusterPrivate(t)
+	c.LetFail()
 	c.Masters[1].Kill()
 	c.AwaitPromotion(c.Replicas[1], c.Masters[0])
 }

@@ -48,7 +48,7 @@ func newQuietBundle(t testing.TB, change ...func(*pace)) *bundle {
 	}
 	url := testenv.Postgres(t)
 	b := &bundle{t: t, pool: connect(t, testenv.AsService(url)), db: connect(t, url)}
-	store, err := catalog.NewStore(b.pool, catalog.StoreConfig{Target: namedsql.Target(testenv.OnCitus())})
+	store, err := catalog.NewStore(b.pool, catalog.StoreConfig{Target: namedsql.Target(testenv.OnCitus()), Timeout: testenv.Patience})
 	if err != nil {
 		t.Fatal(err)
 	}

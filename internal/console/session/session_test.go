@@ -34,7 +34,7 @@ func open(t *testing.T) (*Store, *pgxpool.Pool) {
 		t.Cleanup(pool.Close)
 		pools[i] = pool
 	}
-	c, err := catalog.NewStore(pools[0], catalog.StoreConfig{Target: namedsql.Target(testenv.OnCitus())})
+	c, err := catalog.NewStore(pools[0], catalog.StoreConfig{Target: namedsql.Target(testenv.OnCitus()), Timeout: testenv.Patience})
 	check(t, err)
 	s, err := NewStore(c)
 	check(t, err)
