@@ -31,6 +31,13 @@ type instance struct {
 	*Gate
 	t        testing.TB
 	measured *prometheus.Registry // metrics of the limiter and the balance cache
+	redis    *redisstore.Store    // nil in local mode
+}
+
+// nothingHeld waits until no value is held after Redis went away: until then those are as good as Redis's.
+func (in *instance) nothingHeld() {
+	in.t.Helper()
+	testenv.Eventually(in.t, func() bool { return !in.redis.Watch().Holds() }, "nothing is held")
 }
 
 // newInstance starts an instance on a database and a Redis; a nil client means local mode.
@@ -97,7 +104,7 @@ func newInstance(t testing.TB, databaseURL string, client redis.UniversalClient,
 	for _, f := range change {
 		f(&cfg)
 	}
-	in := &instance{Gate: New(l, cat, limiter, cache, cfg), t: t, measured: measured}
+	in := &instance{Gate: New(l, cat, limiter, cache, cfg), t: t, measured: measured, redis: redisStore}
 	in.refundBudget = testenv.Patience
 	return in
 }

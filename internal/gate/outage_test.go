@@ -32,6 +32,7 @@ func TestOutage_RedisKilled(t *testing.T) {
 		t.Fatalf("before: %+v, %v", got, err)
 	}
 	server.Kill()
+	in.nothingHeld()
 
 	got, err := in.Check(t.Context(), request("", "calls", 1))
 	if err != nil || !got.Allowed || got.Source == SourceCache || !got.Degraded {
@@ -275,10 +276,7 @@ func TestOutage_RedisHangs_ChecksDoNot(t *testing.T) {
 	}
 	server.Pause()
 	defer server.Resume()
-	testenv.Eventually(t, func() bool { // until then held copies are as good as Redis's
-		_, held := in.copies.Held(nil, []ledger.BalanceKey{{Tenant: "acme", Meter: "calls"}}, nil)
-		return !held
-	}, "no copy is held")
+	in.nothingHeld()
 	const failures = "quotasvc_limit_backend_failures_total"
 	started, before := time.Now(), in.sum(failures, "redis")
 	for i := range 100 {

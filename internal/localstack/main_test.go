@@ -2,6 +2,7 @@ package localstack
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -149,6 +150,16 @@ func sql[T any](t *testing.T, url string, statements ...string) T {
 		t.Fatalf("%s: %v", statements[len(statements)-1], err)
 	}
 	return v
+}
+
+// answerTo returns what a server says to a probe, which gives up on a slow one.
+func answerTo(t *testing.T, probe func(context.Context) error) (err error) {
+	t.Helper()
+	eventually(t, "an answer", func() bool {
+		err = probe(t.Context())
+		return !errors.Is(err, context.DeadlineExceeded) && !os.IsTimeout(err)
+	})
+	return err
 }
 
 // eventually waits until done returns true, or fails the test.

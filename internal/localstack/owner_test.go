@@ -196,7 +196,7 @@ func TestServer_StartingThreadEnds_Survives(t *testing.T) {
 	}
 	endWithTest(t, r.Stop)
 	eventually(t, "the thread to end", func() bool { return thread == "" || !fileExists("/proc/"+thread) })
-	if err := r.probe(t.Context()); err != nil { // a signal that was sent would have reached it
+	if err := answerTo(t, r.probe); err != nil { // a signal that was sent would have reached it
 		t.Errorf("the server ended with the thread: %v", err)
 	}
 }

@@ -95,7 +95,7 @@ func TestServer_Access_LoopbackAndPasswordOnly(t *testing.T) {
 	}
 	r := startRedis(t, RedisConfig{})
 	r.password = "guess"
-	if err := r.probe(t.Context()); err == nil || !strings.Contains(err.Error(), "WRONGPASS") {
+	if err := answerTo(t, r.probe); err == nil || !strings.Contains(err.Error(), "WRONGPASS") {
 		t.Errorf("Redis answers a wrong password with %v", err)
 	}
 }
@@ -194,16 +194,16 @@ func TestPostgres_ForeignServerOnPort_NotReady(t *testing.T) {
 	if ours.password != theirs.password {
 		t.Fatal("the test's premise is gone: the passwords differ")
 	}
-	if err := ours.probe(t.Context()); err != nil {
+	if err := answerTo(t, ours.probe); err != nil {
 		t.Error(err)
 	}
 	elsewhere := &Postgres{Server: Server{port: theirs.port, dir: ours.dir}, password: ours.password}
-	if err := elsewhere.probe(t.Context()); err == nil || !strings.Contains(err.Error(), "not ours") {
+	if err := answerTo(t, elsewhere.probe); err == nil || !strings.Contains(err.Error(), "not ours") {
 		t.Errorf("PostgreSQL: %v", err)
 	}
 	r := startRedis(t, RedisConfig{})
 	other := &Redis{Server: Server{port: r.port, proc: &process{pid: 1}}, password: r.password}
-	if err := other.probe(t.Context()); err == nil || !strings.Contains(err.Error(), "not ours") {
+	if err := answerTo(t, other.probe); err == nil || !strings.Contains(err.Error(), "not ours") {
 		t.Errorf("Redis: %v", err)
 	}
 }

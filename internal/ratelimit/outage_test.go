@@ -289,6 +289,7 @@ func away(t *testing.T, cfg settings, warm func(l *Limiter)) *Limiter {
 	l := patientLimiter(t, patientClient(t, server.Options()), cfg)
 	warm(l)
 	server.Kill()
+	testenv.Eventually(t, func() bool { return !l.store.Watch().Holds() }, "nothing is held") // until then what is held decides
 	return l
 }
 
