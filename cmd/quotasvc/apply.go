@@ -9,8 +9,6 @@ import (
 	"os"
 	"strings"
 
-	"github.com/jackc/pgx/v5/pgxpool"
-
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/catalog/diff"
 	commands "github.com/quotasvc/quotasvc/internal/cli"
@@ -19,9 +17,6 @@ import (
 	"github.com/quotasvc/quotasvc/internal/pgpool"
 	"github.com/quotasvc/quotasvc/internal/yamldoc"
 )
-
-// catalogConns is the size of the catalogue's connection pool. Writes are rare, and reads are batched.
-const catalogConns = 4
 
 // applyCmd stores a catalogue file.
 type applyCmd struct {
@@ -108,7 +103,7 @@ func applyText(ctx context.Context, databaseURL string, agreed *clock.Clock, tex
 	if err != nil {
 		return nil, err
 	}
-	pool, err := newCatalogPool(ctx, databaseURL, nil)
+	pool, err := openPool(ctx, databaseURL, catalogPool, catalogConns, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -136,19 +131,4 @@ func explainFile(name string, err error) error {
 		return fmt.Errorf("%s cannot be applied; nothing was changed:%s", name, strings.Join(lines, ""))
 	}
 	return fmt.Errorf("apply %s: %w", name, err)
-}
-
-func newCatalogPool(ctx context.Context, databaseURL string, login *pgpool.Login) (*pgxpool.Pool, error) {
-	cfg, err := pgxpool.ParseConfig(databaseURL)
-	if err != nil {
-		return nil, fmt.Errorf("database URL: %w", redactedParse(err))
-	}
-	cfg.MaxConns = catalogConns
-	cfg.BeforeConnect = login.Apply
-	cfg.ConnConfig.RuntimeParams["application_name"] = "quotasvc-catalog"
-	pool, err := pgxpool.NewWithConfig(ctx, cfg)
-	if err != nil {
-		return nil, fmt.Errorf("open the catalogue's pool: %w", err)
-	}
-	return pool, nil
 }

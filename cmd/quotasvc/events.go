@@ -2,9 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
-
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/events"
@@ -13,28 +10,9 @@ import (
 	"github.com/quotasvc/quotasvc/internal/webhooks"
 )
 
-// eventConns bounds the connections that list and deliver events: nobody waits for them. One of them receives notifications of the job queue.
-const eventConns = 6
-
-// newEventPool opens the pool for events.
-func newEventPool(ctx context.Context, databaseURL string, login *pgpool.Login) (*pgxpool.Pool, error) {
-	cfg, err := pgxpool.ParseConfig(databaseURL)
-	if err != nil {
-		return nil, fmt.Errorf("database URL: %w", redactedParse(err))
-	}
-	cfg.MaxConns = eventConns
-	cfg.BeforeConnect = login.Apply
-	cfg.ConnConfig.RuntimeParams["application_name"] = "quotasvc-events"
-	pool, err := pgxpool.NewWithConfig(ctx, cfg)
-	if err != nil {
-		return nil, fmt.Errorf("open the events' pool: %w", err)
-	}
-	return pool, nil
-}
-
 // startEvents starts what lists events, delivers them to webhooks, and tells what comes due.
 func (s *service) startEvents(ctx context.Context, cfg *serviceConfig, m *measurements, l *pg.Ledger, c *catalog.Store) (*webhooks.Service, error) {
-	pool, err := newEventPool(ctx, string(cfg.DatabaseURL), &s.secrets.database)
+	pool, err := openPool(ctx, string(cfg.DatabaseURL), eventPool, eventConns, &s.secrets.database)
 	if err != nil {
 		return nil, err
 	}

@@ -133,7 +133,7 @@ func withKeys(ctx context.Context, cfg *databaseConfig, do func(context.Context,
 	if err != nil {
 		return err
 	}
-	pool, err := newCatalogPool(ctx, string(cfg.DatabaseURL), nil)
+	pool, err := openPool(ctx, string(cfg.DatabaseURL), catalogPool, catalogConns, nil)
 	if err != nil {
 		return err
 	}

@@ -343,7 +343,7 @@ func (s *service) watchEviction(ctx context.Context, store *redisstore.Store) er
 
 // startCatalog starts the catalogue, and the keys, which follow its announcements.
 func (s *service) startCatalog(ctx context.Context, cfg *serviceConfig, agreed *clock.Clock, m *measurements, limiter *ratelimit.Limiter) (*catalog.Catalog, *access.Directory, error) {
-	pool, err := newCatalogPool(ctx, string(cfg.DatabaseURL), &s.secrets.database)
+	pool, err := openPool(ctx, string(cfg.DatabaseURL), catalogPool, catalogConns, &s.secrets.database)
 	if err != nil {
 		return nil, nil, err
 	}

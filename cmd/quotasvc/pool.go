@@ -1,0 +1,40 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/quotasvc/quotasvc/internal/pgpool"
+)
+
+const (
+	// catalogPool is what reads and writes the catalogue. Writes are rare, and reads are batched.
+	catalogPool  = "quotasvc-catalog"
+	catalogConns = 4
+
+	// eventPool is what lists and delivers events: nobody waits for it. One of its connections receives notifications of the job queue.
+	eventPool  = "quotasvc-events"
+	eventConns = 6
+
+	// idleTransaction is how long a transaction may do nothing before PostgreSQL ends it: an instance that hangs gives up its locks.
+	idleTransaction = "10s"
+)
+
+// openPool opens a pool of at most most connections, which PostgreSQL lists under name. The ledger and the reports have pools of their own.
+func openPool(ctx context.Context, databaseURL, name string, most int32, login *pgpool.Login) (*pgxpool.Pool, error) {
+	cfg, err := pgxpool.ParseConfig(databaseURL)
+	if err != nil {
+		return nil, fmt.Errorf("database URL: %w", redactedParse(err))
+	}
+	cfg.MaxConns = most
+	cfg.BeforeConnect = login.Apply
+	cfg.ConnConfig.RuntimeParams["application_name"] = name
+	pgpool.Set(cfg.ConnConfig, map[string]string{"idle_in_transaction_session_timeout": idleTransaction})
+	pool, err := pgxpool.NewWithConfig(ctx, cfg)
+	if err != nil {
+		return nil, fmt.Errorf("open the pool %s: %w", name, err)
+	}
+	return pool, nil
+}
