@@ -14,6 +14,7 @@ FROM --platform=$BUILDPLATFORM ${BUILD_IMAGE} AS build
 WORKDIR /src
 # Copy the module files first: they change less often than the code.
 COPY go.mod go.sum ./
+COPY client/go.mod client/
 RUN --mount=type=cache,target=/go/pkg/mod go mod download
 COPY . .
 ARG VERSION=

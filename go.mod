@@ -2,6 +2,8 @@ module github.com/quotasvc/quotasvc
 
 go 1.26.0
 
+replace github.com/quotasvc/quotasvc/client => ./client
+
 require (
 	github.com/HdrHistogram/hdrhistogram-go v1.4.0
 	github.com/a-h/templ v0.3.1100
@@ -25,6 +27,7 @@ require (
 	github.com/pressly/goose/v3 v3.28.0
 	github.com/prometheus/client_golang v1.25.0
 	github.com/prometheus/client_model v0.6.3
+	github.com/quotasvc/quotasvc/client v1.0.0
 	github.com/redis/go-redis/extra/redisotel/v9 v9.23.0
 	github.com/redis/go-redis/v9 v9.23.0
 	github.com/riverqueue/river v0.51.2

@@ -4,15 +4,14 @@ import (
 	"net/http"
 	"testing"
 	"time"
-
-	"pgregory.net/rapid"
 )
 
-// backoffs draws a Backoff, valid or not.
-func backoffs(t *rapid.T) Backoff {
-	duration := rapid.OneOf(rapid.Just(int64(0)), rapid.Int64Range(-5, int64(time.Hour)), rapid.Just(int64(1)<<62))
-	b := Backoff{Base: time.Duration(duration.Draw(t, "base")), Cap: time.Duration(duration.Draw(t, "cap"))}
-	draw := rapid.Uint64().Draw(t, "random")
+// backoff draws a Backoff, valid or not.
+func (d *drawn) backoff() Backoff {
+	duration := func() time.Duration {
+		return time.Duration([]int64{0, d.between(-5, int64(time.Hour)), 1 << 62}[d.random.IntN(3)])
+	}
+	b, draw := Backoff{Base: duration(), Cap: duration()}, d.random.Uint64()
 	b.Random = func(n int64) int64 { return int64(draw % uint64(n)) }
 	return b
 }
@@ -26,10 +25,10 @@ func (b Backoff) limit() time.Duration {
 
 func TestBackoffWait_IsBetweenRetryAfterAndCapOnTop(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
-		b := backoffs(t)
-		retry := rapid.IntRange(-1, 200).Draw(t, "retry")
-		asked := time.Duration(rapid.Int64Range(-5, int64(24*time.Hour)).Draw(t, "asked"))
+	always(t, func(d *drawn) {
+		b := d.backoff()
+		retry := int(d.between(-1, 200))
+		asked := time.Duration(d.between(-5, int64(24*time.Hour)))
 		got := b.Wait(retry, asked)
 		if least := max(asked, 0); got < least || got-least > b.limit() {
 			t.Errorf("%+v.Wait(%d, %s) = %s", b, retry, asked, got)

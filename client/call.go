@@ -163,6 +163,6 @@ func (a *API) attempt(ctx context.Context, r *call, o *callOptions, target strin
 
 // neverSent reports whether there was no connection, so that the outcome is known.
 func neverSent(err error) bool {
-	op, ok := errors.AsType[*net.OpError](err)
-	return ok && op.Op == "dial"
+	var op *net.OpError
+	return errors.As(err, &op) && op.Op == "dial"
 }

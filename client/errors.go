@@ -124,7 +124,8 @@ func (e *Error) class() error {
 
 // AsError returns the Error in err, nil if there is none.
 func AsError(err error) *Error {
-	e, _ := errors.AsType[*Error](err)
+	var e *Error
+	_ = errors.As(err, &e)
 	return e
 }
 

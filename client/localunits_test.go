@@ -7,12 +7,7 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"go.uber.org/goleak"
-	"pgregory.net/rapid"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestLocalUnitsOptions_Wrong_NamesFieldAndBound(t *testing.T) {
 	t.Parallel()
@@ -47,24 +42,24 @@ func TestLocalUnitsOptions_Wrong_NamesFieldAndBound(t *testing.T) {
 // TestSizing_AnyUse_StaysWithinBounds: a hold has what was missing, at most Max, and else at most a share of what remains.
 func TestSizing_AnyUse_StaysWithinBounds(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
-		s := sizing{min: rapid.Int64Range(1, 1000).Draw(t, "min")}
-		s.max = s.min + rapid.Int64Range(0, maxAmount-s.min).Draw(t, "more")
+	always(t, func(d *drawn) {
+		s := sizing{min: d.between(1, 1000)}
+		s.max = s.min + d.between(0, maxAmount-s.min)
 		taken, now := int64(0), time.Duration(0)
 		for range 20 {
-			taken += rapid.Int64Range(0, 1<<40).Draw(t, "taken")
-			now += time.Duration(rapid.Int64Range(0, int64(time.Hour)).Draw(t, "elapsed"))
-			missing := rapid.Int64Range(0, s.max).Draw(t, "missing")
+			taken += d.between(0, 1<<40)
+			now += time.Duration(d.between(0, int64(time.Hour)))
+			missing := d.between(0, s.max)
 			s.miss(missing)
-			s.known = rapid.Bool().Draw(t, "known")
-			s.remaining = rapid.Int64Range(-5, 1<<40).Draw(t, "remaining")
+			s.known = d.yes()
+			s.remaining = d.between(-5, 1<<40)
 			got := s.next(taken, now)
 			share := max(s.remaining, 0)/share + 1
 			if got < 1 || got > s.max || got < missing || s.known && got > max(share, missing) || !s.known && got < s.min {
 				t.Fatalf("%d of %+v", got, s)
 			}
 			for n := range 100 { // refusals end
-				available := rapid.Int64Range(0, s.max).Draw(t, "available")
+				available := d.between(0, s.max)
 				less := s.smaller(available)
 				if less == 0 {
 					break

@@ -11,8 +11,6 @@ import (
 	"sync"
 	"testing"
 	"time"
-
-	"pgregory.net/rapid"
 )
 
 // script is a transport with a given status per attempt; 0 is a broken connection. It records what was sent.
@@ -100,14 +98,17 @@ func request(t testing.TB, method, body string, headers ...string) *http.Request
 // Attempts times, never before Retry-After, and returns the last result.
 func TestRetrier_RepeatsUnchanged_NotBeforeRetryAfter(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(r *rapid.T) {
-		status := rapid.SampledFrom([]int{0, 200, 201, 400, 402, 403, 404, 409, 422, 429, 500, 502, 503, 504})
-		s := &script{
-			statuses: rapid.SliceOfN(status, 1, 8).Draw(r, "statuses"),
-			after:    rapid.SliceOfN(rapid.IntRange(0, 60), 8, 8).Draw(r, "after"),
+	statuses := []int{0, 200, 201, 400, 402, 403, 404, 409, 422, 429, 500, 502, 503, 504}
+	always(t, func(d *drawn) {
+		s := &script{}
+		for range 8 {
+			s.after = append(s.after, int(d.between(0, 60)))
+		}
+		for range d.between(1, 8) {
+			s.statuses = append(s.statuses, statuses[d.random.IntN(len(statuses))])
 		}
 		retrier := s.retrier()
-		retrier.Attempts = rapid.IntRange(0, 8).Draw(r, "attempts")
+		retrier.Attempts = int(d.between(0, 8))
 		attempts := retrier.Attempts
 		if attempts == 0 {
 			attempts = defaultAttempts
@@ -118,17 +119,17 @@ func TestRetrier_RepeatsUnchanged_NotBeforeRetryAfter(t *testing.T) {
 		}
 		sent := len(s.sent)
 		if sent > attempts || len(s.waits) != sent-1 || s.open != 0 {
-			r.Fatalf("%d of %d attempts, %d waits, %d bodies are open", sent, attempts, len(s.waits), s.open)
+			t.Fatalf("%d of %d attempts, %d waits, %d bodies are open", sent, attempts, len(s.waits), s.open)
 		}
 		if key := strings.Fields(s.sent[0])[1]; len(key) < 20 || len(slices.Compact(slices.Clone(s.sent))) != 1 {
-			r.Errorf("sent were %q", s.sent)
+			t.Errorf("sent were %q", s.sent)
 		}
 		for i, wait := range s.waits {
 			if asked := time.Duration(s.after[i]) * time.Second; s.statuses[i] != 0 && wait < asked || wait > defaultMaxWait {
-				r.Errorf("retry %d waits %s, Retry-After was %s", i+1, wait, asked)
+				t.Errorf("retry %d waits %s, Retry-After was %s", i+1, wait, asked)
 			}
 			if s.statuses[i] != 0 && !retryable(s.statuses[i]) {
-				r.Errorf("status %d was retried", s.statuses[i])
+				t.Errorf("status %d was retried", s.statuses[i])
 			}
 		}
 		last := http.StatusOK
@@ -136,11 +137,11 @@ func TestRetrier_RepeatsUnchanged_NotBeforeRetryAfter(t *testing.T) {
 			last = s.statuses[sent-1]
 		}
 		if (err != nil) != (last == 0) || err != nil && !errors.Is(err, errBroken) || err == nil && answer.StatusCode != last {
-			r.Errorf("got %v, %v; the last answer was %d", answer, err, last)
+			t.Errorf("got %v, %v; the last answer was %d", answer, err, last)
 		}
 		tooLong := last != 0 && sent <= len(s.after) && time.Duration(s.after[sent-1])*time.Second > defaultMaxWait
 		if (last == 0 || retryable(last)) && sent < attempts && !tooLong {
-			r.Errorf("gave up with %d after %d of %d attempts", last, sent, attempts)
+			t.Errorf("gave up with %d after %d of %d attempts", last, sent, attempts)
 		}
 	})
 }

@@ -100,7 +100,8 @@ func TestWebhook_Forged_Refused(t *testing.T) {
 		"no type in it": {`{"data":1}`, delivery("evt_1", at, w.Sign("evt_1", at, []byte(`{"data":1}`)))},
 	} {
 		_, err := w.Verify([]byte(c.body), c.header)
-		if _, ok := errors.AsType[*WebhookError](err); !ok {
+		var forged *WebhookError
+		if !errors.As(err, &forged) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}

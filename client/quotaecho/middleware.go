@@ -65,8 +65,9 @@ func statusOf(ctx echo.Context, err error) int {
 	if err == nil || ctx.Response().Committed {
 		return ctx.Response().Status
 	}
-	if he, ok := errors.AsType[*echo.HTTPError](err); ok {
-		return he.Code
+	var refused *echo.HTTPError
+	if errors.As(err, &refused) {
+		return refused.Code
 	}
 	return http.StatusInternalServerError
 }

@@ -19,7 +19,7 @@ import (
 // builtExamples is a directory with the programs of client/examples.
 var builtExamples = together[string]{start: func(h *host) string {
 	dir := h.TempDir()
-	if out, err := exec.CommandContext(h.Context(), "go", "build", "-o", dir+"/", "../../client/examples/...").CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(h.Context(), "go", "build", "-o", dir+"/", "../../client/examples/...", "../../client/quotaecho/examples/...").CombinedOutput(); err != nil {
 		h.Fatalf("%v\n%s", err, out)
 	}
 	return dir

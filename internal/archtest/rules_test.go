@@ -23,7 +23,7 @@ var mayImport = map[string][]string{
 	"client/quotahttp":               {"client"},
 	"client/quotaecho":               {"client", "client/quotahttp"},
 	"client/examples/nethttp":        {"client", "client/quotahttp"},
-	"client/examples/echo":           {"client", "client/quotaecho", "client/quotahttp"},
+	"client/quotaecho/examples/echo": {"client", "client/quotaecho", "client/quotahttp"},
 	"client/examples/stream":         {"client"},
 	"client/examples/hotpath":        {"client"},
 	"client/examples/errors":         {"client"},
@@ -175,7 +175,7 @@ var outsideTheOrder = []string{"internal/localstack", "internal/namedsql", "depl
 // onlyIn lists the packages whose code may import a library. Tests may import any
 // library, for example to read a server's data, except those in notEvenInTests.
 var onlyIn = map[string][]string{
-	"github.com/labstack/echo":                    {"internal/httpapi", "internal/bench", "client/quotaecho", "client/examples/echo"},
+	"github.com/labstack/echo":                    {"internal/httpapi", "internal/bench", "client/quotaecho", "client/quotaecho/examples/echo"},
 	"github.com/a-h/templ":                        {"internal/console", "internal/portal"},
 	"github.com/coreos/go-oidc":                   {"internal/console/oidc"},
 	"golang.org/x/oauth2":                         {"internal/console/oidc"},

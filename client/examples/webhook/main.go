@@ -20,7 +20,8 @@ func main() {
 	var seen sync.Map // in your program: a unique column, in the transaction that handles the event
 	http.HandleFunc("POST /hooks", func(w http.ResponseWriter, r *http.Request) {
 		event, err := webhook.VerifyRequest(r)
-		if _, forged := errors.AsType[*client.WebhookError](err); forged {
+		var forged *client.WebhookError
+		if errors.As(err, &forged) {
 			http.Error(w, err.Error(), http.StatusBadRequest)
 			return
 		}

@@ -1,0 +1,3 @@
+module github.com/quotasvc/quotasvc/client
+
+go 1.25.0

@@ -1,0 +1,58 @@
+package client
+
+import (
+	"math/rand/v2"
+	"os"
+	"runtime"
+	"runtime/pprof"
+	"testing"
+	"time"
+)
+
+// drawn draws the values of one case of a property.
+type drawn struct {
+	*testing.T
+	random *rand.Rand
+}
+
+// always holds a property against a thousand drawn cases. It names the seed of the one that fails. The module of the client has no library for
+// it: what its tests need would be in the go.sum of its users.
+func always(t *testing.T, property func(d *drawn)) {
+	t.Helper()
+	for range 1000 {
+		seed := rand.Uint64()
+		property(&drawn{t, rand.New(rand.NewPCG(seed, 0))})
+		if t.Failed() {
+			t.Fatalf("seed %d", seed)
+		}
+	}
+}
+
+// between draws from least to most, and often one of them or something near.
+func (d *drawn) between(least, most int64) int64 {
+	span := uint64(most) - uint64(least)
+	switch d.random.IntN(4) {
+	case 0:
+		return least + int64(min(span, d.random.Uint64N(3)))
+	case 1:
+		return most - int64(min(span, d.random.Uint64N(3)))
+	case 2:
+		span = min(span, 1<<d.random.UintN(63)) // of any size
+	}
+	return least + int64(d.random.Uint64N(span+1))
+}
+
+func (d *drawn) yes() bool { return d.random.IntN(2) == 0 }
+
+// TestMain fails if goroutines are left.
+func TestMain(m *testing.M) {
+	before := runtime.NumGoroutine()
+	code := m.Run()
+	for end := time.Now().Add(time.Minute); code == 0 && runtime.NumGoroutine() > before; runtime.Gosched() {
+		if time.Now().After(end) {
+			_ = pprof.Lookup("goroutine").WriteTo(os.Stderr, 1)
+			code = 1
+		}
+	}
+	os.Exit(code)
+}
