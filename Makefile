@@ -26,8 +26,8 @@ RACE_TIMEOUT := 60m
 export CGO_ENABLED := 0
 export GOFLAGS := $(strip $(filter-out -trimpath,$(GOFLAGS)) -trimpath)
 
-# Runs tests with the servers started once, and says how far it is: go doc ./internal/testenv/suite
-SUITE := go run ./internal/testenv/suite
+# Runs tests with the servers started once, and says how far it is: go doc ./internal/lab/testenv/suite
+SUITE := go run ./internal/lab/testenv/suite
 
 # The commit goes into the binary if git works. It refuses a clone of another user, and
 # go build would then fail.
@@ -41,7 +41,7 @@ SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || echo 0)
 IMAGE   ?= quotasvc:dev
 LDFLAGS := -X main.version=$(VERSION) -X main.commit=$(COMMIT)
 
-# Further arguments: make run ARGS='--listen 127.0.0.1:8090', make test ARGS='-run Lane ./internal/lane'
+# Further arguments: make run ARGS='--listen 127.0.0.1:8090', make test ARGS='-run Lane ./internal/kit/lane'
 ARGS     ?=
 # The client and its middleware for echo are modules of their own, so that who imports them gets nothing of the service.
 PACKAGES ?= ./... ./client/... ./client/quotaecho/...
@@ -62,9 +62,8 @@ test: servers test-tools ## Run the whole test suite on real servers (SLOWEST=20
 	@ls /usr/share/postgresql/*/extension/citus.control >/dev/null 2>&1 || echo 'NOT TESTED: the ledger on Citus, which is not installed (docs/operations.md, Citus)'
 
 # The packages whose tests use the database: a test compares them with the tests. The ledger and what is in front of it come first, the longest last.
-CITUS_PACKAGES := ./internal/citus ./internal/localstack ./internal/ledger/... ./internal/catalog/... ./internal/access ./internal/override ./internal/gate \
-	./internal/events ./internal/webhooks ./internal/gauge ./internal/denial ./internal/roster ./internal/status ./internal/trail ./internal/admission \
-	./internal/console/... ./internal/portal/... ./deploy/postgres ./internal/httpapi/... ./cmd/quotasvc
+CITUS_PACKAGES := ./internal/store/citus ./internal/lab/localstack ./internal/ledger/... ./internal/catalog/... ./internal/access/... ./internal/gate/... \
+	./internal/outbox/... ./internal/notify/... ./internal/report/... ./internal/pages/... ./deploy/postgres ./internal/httpapi/... ./cmd/quotasvc
 
 .PHONY: test-citus
 test-citus: servers test-tools ## Run the database tests on private Citus clusters (Citus 13.2 beside PostgreSQL 15), one package at a time: about 25 minutes
@@ -72,7 +71,7 @@ test-citus: servers test-tools ## Run the database tests on private Citus cluste
 
 # What the race detector has nothing to see in. Packages: files are compared with code, or another program is measured. Tests of
 # cmd/quotasvc: a browser, a pasted page, a benchmark or a drill drives the program with requests whose handlers other tests run with it.
-RACE_WITHOUT := /(deploy|internal/archtest|internal/clientgen|internal/testenv/suite|internal/bench.*|internal/drill.*)$$
+RACE_WITHOUT := /(deploy|internal/lab/archtest|internal/lab/clientgen|internal/lab/testenv/suite|internal/lab/bench.*|internal/lab/drill.*)$$
 RACE_SKIP    := ^Test(Console_InChromium|Portal_InChromium|Pages|Scene|Operations|Growth|Drill|BenchPostgres|SDKExamples|Version|Upgrade)_
 
 .PHONY: test-race
@@ -140,7 +139,7 @@ bench-archive: servers ## Measure the archive of many balances with 200 entries 
 .PHONY: bench-redis-memory
 bench-redis-memory: servers ## Measure the bytes in Redis of buckets, leases and copies of balances (REDIS_MEMORY_TENANTS, default 1000000 of each): some minutes
 	QUOTASVC_REDIS_MEMORY_TENANTS=$(or $(REDIS_MEMORY_TENANTS),1000000) go test -v -count=1 -timeout 1h -p 1 \
-		-run '^(TestBucket_TakesAtMost170Bytes|TestLeases_InRedis_BytesOfEach|TestCopy_InRedis_TakesAtMost240Bytes)$$' ./internal/ratelimit ./internal/balances
+		-run '^(TestBucket_TakesAtMost170Bytes|TestLeases_InRedis_BytesOfEach|TestCopy_InRedis_TakesAtMost240Bytes)$$' ./internal/ratelimit ./internal/gate/balances
 
 .PHONY: bench-console
 bench-console: servers ## Measure each page of the console with a million tenants (CONSOLE_TENANTS, default 1000000): p95 below 50 ms; some minutes
@@ -156,11 +155,11 @@ drill: servers build build-drill ## Kill and pause everything under load, fail o
 
 .PHONY: build-drill
 build-drill: ## Build bin/quotasvc-drill, the program of make drill
-	go build -buildvcs=$(BUILDVCS) -o $(DRILL) ./internal/drill/cmd
+	go build -buildvcs=$(BUILDVCS) -o $(DRILL) ./internal/lab/drill/cmd
 
 .PHONY: build-bench
 build-bench: ## Build bin/quotasvc-bench, the benchmark program
-	go build -buildvcs=$(BUILDVCS) -o $(BENCH) ./internal/bench/cmd
+	go build -buildvcs=$(BUILDVCS) -o $(BENCH) ./internal/lab/bench/cmd
 
 .PHONY: test-upgrade upgrade-snapshot
 test-upgrade: servers ## Test the upgrade: old schemas with data, and the version before beside this one (ARGS)
@@ -264,7 +263,7 @@ console-pictures: servers test-tools ## Make the pictures of docs/console.md and
 test-sdk: test-sdk-go
 
 test-sdk-go: servers ## Test the Go SDK on a real service (`make test` does too)
-	go test -count=1 -timeout $(TEST_TIMEOUT) ./client/... ./internal/clientgen
+	go test -count=1 -timeout $(TEST_TIMEOUT) ./client/... ./internal/lab/clientgen
 	@$(SUITE) ./cmd/quotasvc -count=1 -timeout $(TEST_TIMEOUT) -run '^Test(SDK|LocalUnits)' $(ARGS)
 
 .PHONY: test-sdk-scenes

@@ -22,7 +22,7 @@
 //
 // # Files
 //
-// types.gen.go and operations.gen.go are generated from the contract by internal/clientgen. Answers may gain members and codes without a new
+// types.gen.go and operations.gen.go are generated from the contract by internal/lab/clientgen. Answers may gain members and codes without a new
 // version: unknown ones are ignored, and an Error with an unknown code is one by its status.
 //
 // # Invariants

@@ -15,8 +15,8 @@ type drawn struct {
 	random *rand.Rand
 }
 
-// always holds a property against a thousand drawn cases. It names the seed of the one that fails. The module of the client has no library for
-// it: what its tests need would be in the go.sum of its users.
+// always holds a property against a thousand drawn cases. It names the seed of the one that fails. The module of the
+// client has no library for it: what its tests need would be among the modules of its users.
 func always(t *testing.T, property func(d *drawn)) {
 	t.Helper()
 	for range 1000 {

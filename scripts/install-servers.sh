@@ -9,7 +9,7 @@ set -eu
 
 say() { printf '%s\n' "$*" >&2; }
 
-# The same directories as in internal/localstack (binaries.go). A test compares them.
+# The same directories as in internal/lab/localstack (binaries.go). A test compares them.
 postgres_dirs='/usr/lib/postgresql/*/bin /usr/pgsql-*/bin
 	/opt/homebrew/opt/postgresql@*/bin /usr/local/opt/postgresql@*/bin
 	/opt/homebrew/opt/postgresql/bin /usr/local/opt/postgresql/bin

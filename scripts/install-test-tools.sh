@@ -17,7 +17,7 @@ have_promtool() {
 	command -v promtool >/dev/null 2>&1 || [ -x bin/promtool ]
 }
 
-# The same places as in internal/testenv (clock.go).
+# The same places as in internal/lab/testenv (clock.go).
 have_libfaketime() {
 	for file in /usr/lib/*/faketime/libfaketime.so.1 /usr/lib*/faketime/libfaketime.so.1 \
 		/usr/local/lib/faketime/libfaketime.so.1 bin/libfaketime.so.1; do

@@ -12,10 +12,10 @@ import (
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/catalog/diff"
 	commands "github.com/quotasvc/quotasvc/internal/cli"
-	"github.com/quotasvc/quotasvc/internal/clock"
 	"github.com/quotasvc/quotasvc/internal/gate"
-	"github.com/quotasvc/quotasvc/internal/pgpool"
-	"github.com/quotasvc/quotasvc/internal/yamldoc"
+	"github.com/quotasvc/quotasvc/internal/kit/clock"
+	"github.com/quotasvc/quotasvc/internal/kit/yamldoc"
+	"github.com/quotasvc/quotasvc/internal/store/pgpool"
 )
 
 // applyCmd stores a catalogue file.

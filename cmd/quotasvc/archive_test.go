@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/quotasvc/quotasvc/internal/testenv"
+	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
 // monthsAgo makes the clock of a database show an instant n months ago, for every session that begins.

@@ -7,8 +7,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/quotasvc/quotasvc/internal/citus"
-	"github.com/quotasvc/quotasvc/internal/namedsql"
+	"github.com/quotasvc/quotasvc/internal/store/citus"
+	"github.com/quotasvc/quotasvc/internal/store/namedsql"
 )
 
 // citusShardsMax bounds the shard groups of a new database: each is some hundred tables and indexes on its node.

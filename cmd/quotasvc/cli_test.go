@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/ledger/audit"
-	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
 func TestServe_InvalidConfiguration_ListsAllProblems(t *testing.T) {

@@ -5,9 +5,9 @@ import (
 	"net"
 	"syscall"
 
-	"github.com/quotasvc/quotasvc/internal/console"
-	"github.com/quotasvc/quotasvc/internal/envoyrls"
-	"github.com/quotasvc/quotasvc/internal/transport"
+	"github.com/quotasvc/quotasvc/internal/httpapi/envoyrls"
+	"github.com/quotasvc/quotasvc/internal/pages/console"
+	"github.com/quotasvc/quotasvc/internal/serve/transport"
 )
 
 const (

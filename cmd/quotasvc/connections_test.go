@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/quotasvc/quotasvc/internal/testenv"
+	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
 // Clients that keep connections open must not take the file descriptors of /livez and PostgreSQL: an orchestrator would kill the process.

@@ -4,12 +4,12 @@ import (
 	"net/netip"
 
 	"github.com/quotasvc/quotasvc/internal/access"
+	"github.com/quotasvc/quotasvc/internal/access/session"
 	"github.com/quotasvc/quotasvc/internal/catalog"
-	"github.com/quotasvc/quotasvc/internal/console"
-	"github.com/quotasvc/quotasvc/internal/console/session"
 	"github.com/quotasvc/quotasvc/internal/httpapi/forwarded"
-	"github.com/quotasvc/quotasvc/internal/once"
-	"github.com/quotasvc/quotasvc/internal/portal/look"
+	"github.com/quotasvc/quotasvc/internal/pages/console"
+	"github.com/quotasvc/quotasvc/internal/pages/portal/look"
+	"github.com/quotasvc/quotasvc/internal/store/once"
 )
 
 // openConsole makes the console, unless it is off. Without an address of its own it is served beside the API.

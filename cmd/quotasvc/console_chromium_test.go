@@ -22,7 +22,7 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
-	"github.com/quotasvc/quotasvc/internal/testenv"
+	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
 // tab is a tab of a real browser. It notes what its pages complain about.
@@ -206,7 +206,7 @@ func (b *tab) signIn(key string) {
 // axe returns the script that looks for barriers.
 func axe(t testing.TB) string {
 	t.Helper()
-	zipped, err := os.ReadFile("../../internal/console/testdata/axe.min.js.gz")
+	zipped, err := os.ReadFile("../../internal/pages/console/testdata/axe.min.js.gz")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/quotasvc/quotasvc/internal/testenv"
+	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
 // consoled is an instance whose console a test uses.

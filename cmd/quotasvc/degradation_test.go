@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/quotasvc/quotasvc/internal/testenv"
+	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
 // The tests of docs/degradation.md. Each puts callers of four kinds on an instance, brings one fault about, and says what

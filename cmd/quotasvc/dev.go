@@ -17,10 +17,10 @@ import (
 	"time"
 
 	"github.com/quotasvc/quotasvc/client"
-	"github.com/quotasvc/quotasvc/internal/demo"
-	"github.com/quotasvc/quotasvc/internal/localstack"
-	"github.com/quotasvc/quotasvc/internal/newcomer"
-	"github.com/quotasvc/quotasvc/internal/testclock"
+	"github.com/quotasvc/quotasvc/internal/gate/newcomer"
+	"github.com/quotasvc/quotasvc/internal/lab/demo"
+	"github.com/quotasvc/quotasvc/internal/lab/localstack"
+	"github.com/quotasvc/quotasvc/internal/report/testclock"
 )
 
 // devCmd runs the service with its own servers on this machine, for a first trial and for development.

@@ -17,7 +17,7 @@ import (
 
 	"github.com/goccy/go-yaml"
 
-	"github.com/quotasvc/quotasvc/internal/testenv"
+	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
 // The stand-in for Envoy interprets deploy/envoy/envoy.yaml as Envoy's documentation describes the filters in it, and refuses

@@ -16,7 +16,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/quotasvc/quotasvc/internal/testenv"
+	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
 // The gateway tests run the configurations under deploy/ in front of the real program. Only addresses and keys are replaced.

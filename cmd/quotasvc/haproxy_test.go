@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/quotasvc/quotasvc/internal/testenv"
+	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
 // haproxy starts HAProxy with deploy/haproxy in front of m. change holds pairs of a text in the configuration and its replacement.

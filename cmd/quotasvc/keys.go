@@ -14,7 +14,7 @@ import (
 
 	"github.com/quotasvc/quotasvc/internal/access"
 	"github.com/quotasvc/quotasvc/internal/catalog"
-	"github.com/quotasvc/quotasvc/internal/trail"
+	"github.com/quotasvc/quotasvc/internal/outbox/trail"
 )
 
 // keysCmd manages keys in the database. So the first key can be made without the bootstrap key, and before the service runs.

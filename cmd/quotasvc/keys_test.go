@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/quotasvc/quotasvc/internal/testenv"
+	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
 // TestKeys_CreatedByCommand_WorkAtOnce: a key that the command makes works on a running service, until it is rotated or revoked.

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/quotasvc/quotasvc/internal/testenv"
+	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
 // The header is sent even for a limit with on_backend_error open, which sends no other header.

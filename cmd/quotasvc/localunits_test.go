@@ -20,7 +20,7 @@ import (
 	"time"
 
 	"github.com/quotasvc/quotasvc/client"
-	"github.com/quotasvc/quotasvc/internal/testenv"
+	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
 // asBackend makes the test binary behave like a backend that spends local units of the service at this URL, for tests that kill it.

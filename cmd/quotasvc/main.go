@@ -16,8 +16,8 @@ import (
 	"github.com/alecthomas/kong"
 
 	commands "github.com/quotasvc/quotasvc/internal/cli"
-	"github.com/quotasvc/quotasvc/internal/clock"
-	"github.com/quotasvc/quotasvc/internal/redisstore"
+	"github.com/quotasvc/quotasvc/internal/kit/clock"
+	"github.com/quotasvc/quotasvc/internal/store/redisstore"
 )
 
 // exitUsage is the exit status for an invalid command line or configuration, as in shells.

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/quotasvc/quotasvc/internal/testenv"
+	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
 // A tenant in use has been debited and checked: it is in the catalogue, has a copy of its balance, is announced, and its keys in Redis are

@@ -17,9 +17,9 @@ import (
 	"github.com/pressly/goose/v3/lock"
 
 	"github.com/quotasvc/quotasvc/deploy/postgres"
-	"github.com/quotasvc/quotasvc/internal/denial"
 	"github.com/quotasvc/quotasvc/internal/ledger/journal"
-	"github.com/quotasvc/quotasvc/internal/pgpool"
+	"github.com/quotasvc/quotasvc/internal/report/denial"
+	"github.com/quotasvc/quotasvc/internal/store/pgpool"
 	"github.com/quotasvc/quotasvc/migrations"
 )
 

@@ -6,10 +6,10 @@ import (
 	"net/url"
 	"time"
 
-	"github.com/quotasvc/quotasvc/internal/body"
-	"github.com/quotasvc/quotasvc/internal/console/oidc"
-	"github.com/quotasvc/quotasvc/internal/console/session"
-	"github.com/quotasvc/quotasvc/internal/portal/link"
+	"github.com/quotasvc/quotasvc/internal/access/link"
+	"github.com/quotasvc/quotasvc/internal/access/session"
+	"github.com/quotasvc/quotasvc/internal/kit/body"
+	"github.com/quotasvc/quotasvc/internal/pages/console/oidc"
 )
 
 // oidcConfig lets people sign in to the console with an identity provider.

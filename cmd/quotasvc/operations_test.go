@@ -21,8 +21,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/quotasvc/quotasvc/internal/localstack"
-	"github.com/quotasvc/quotasvc/internal/testenv"
+	"github.com/quotasvc/quotasvc/internal/lab/localstack"
+	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
 // machine is what the page expects of a host: PostgreSQL with an administrator, Redis, sudo and systemctl.
@@ -45,7 +45,7 @@ func newMachine(t *testing.T) *machine {
 	if os.Geteuid() == 0 {
 		name := "postgres"
 		if _, err := user.Lookup(name); err != nil {
-			name = "nobody" // as internal/localstack chooses
+			name = "nobody" // as internal/lab/localstack chooses
 		}
 		as = programOf(t, "setpriv") + " --reuid=" + name + " --regid=$(id -g " + name + ") --clear-groups "
 	}

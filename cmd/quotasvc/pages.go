@@ -4,9 +4,9 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/quotasvc/quotasvc/internal/portal"
-	"github.com/quotasvc/quotasvc/internal/portal/link"
-	"github.com/quotasvc/quotasvc/internal/portal/look"
+	"github.com/quotasvc/quotasvc/internal/access/link"
+	"github.com/quotasvc/quotasvc/internal/pages/portal"
+	"github.com/quotasvc/quotasvc/internal/pages/portal/look"
 )
 
 // pagesConfig is about pages: the customer's, and the console.

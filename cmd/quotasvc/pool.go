@@ -6,7 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/quotasvc/quotasvc/internal/pgpool"
+	"github.com/quotasvc/quotasvc/internal/store/pgpool"
 )
 
 const (
@@ -14,15 +14,18 @@ const (
 	catalogPool  = "quotasvc-catalog"
 	catalogConns = 4
 
-	// eventPool is what lists and delivers events: nobody waits for it. One of its connections receives notifications of the job queue.
+	// eventPool is what lists and delivers events: nobody waits for it. One of its connections receives notifications
+	// of the job queue.
 	eventPool  = "quotasvc-events"
 	eventConns = 6
 
-	// idleTransaction is how long a transaction may do nothing before PostgreSQL ends it: an instance that hangs gives up its locks.
+	// idleTransaction is how long a transaction may do nothing before PostgreSQL ends it: an instance that hangs gives
+	// up its locks.
 	idleTransaction = "10s"
 )
 
-// openPool opens a pool of at most most connections, which PostgreSQL lists under name. The ledger and the reports have pools of their own.
+// openPool opens a pool of at most most connections, which PostgreSQL lists under name. The ledger and the reports have
+// pools of their own.
 func openPool(ctx context.Context, databaseURL, name string, most int32, login *pgpool.Login) (*pgxpool.Pool, error) {
 	cfg, err := pgxpool.ParseConfig(databaseURL)
 	if err != nil {

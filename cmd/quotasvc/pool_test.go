@@ -3,10 +3,11 @@ package main
 import (
 	"testing"
 
-	"github.com/quotasvc/quotasvc/internal/testenv"
+	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
-// An instance that is frozen within a transaction keeps neither its locks nor its session, in the catalogue's and the events' pool neither.
+// An instance that is frozen within a transaction keeps neither its locks nor its session, in the catalogue's and the
+// events' pool neither.
 func TestPool_IdleTransaction_IsEnded(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{catalogPool, eventPool} {
@@ -16,7 +17,8 @@ func TestPool_IdleTransaction_IsEnded(t *testing.T) {
 		}
 		defer pool.Close()
 		var limit string
-		if err := pool.QueryRow(t.Context(), "SHOW idle_in_transaction_session_timeout").Scan(&limit); err != nil || limit != idleTransaction {
+		err = pool.QueryRow(t.Context(), "SHOW idle_in_transaction_session_timeout").Scan(&limit)
+		if err != nil || limit != idleTransaction {
 			t.Errorf("%s: idle transactions are ended after %q, %v", name, limit, err)
 		}
 	}

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/quotasvc/quotasvc/internal/testenv"
+	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
 // The lag of a replica whose replay stands still is shown in seconds and bytes, wherever somebody looks, until it has caught up.

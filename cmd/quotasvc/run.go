@@ -10,8 +10,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"github.com/quotasvc/quotasvc/internal/httpapi"
-	"github.com/quotasvc/quotasvc/internal/ops"
-	"github.com/quotasvc/quotasvc/internal/transport"
+	"github.com/quotasvc/quotasvc/internal/serve/ops"
+	"github.com/quotasvc/quotasvc/internal/serve/transport"
 )
 
 // run listens, starts the service, serves on lst until ctx ends or serving fails, and stops all parts in order. It calls before once PostgreSQL

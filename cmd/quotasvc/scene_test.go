@@ -18,7 +18,7 @@ import (
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
 	"github.com/quotasvc/quotasvc/client"
-	"github.com/quotasvc/quotasvc/internal/testenv"
+	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
 // envScenes names the pages of docs/integrate that are followed besides Go's: node, python. `make test-sdk` sets it. They need Node, npm and Debian's

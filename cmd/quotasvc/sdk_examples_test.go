@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/quotasvc/quotasvc/client"
-	"github.com/quotasvc/quotasvc/internal/testenv"
+	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
 // builtExamples is a directory with the programs of client/examples.

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/quotasvc/quotasvc/client"
-	"github.com/quotasvc/quotasvc/internal/testenv"
+	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
 func (a account) hold(amount int64) client.HoldRequest {

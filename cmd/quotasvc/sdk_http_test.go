@@ -13,7 +13,7 @@ import (
 
 	"github.com/quotasvc/quotasvc/client"
 	"github.com/quotasvc/quotasvc/client/quotahttp"
-	"github.com/quotasvc/quotasvc/internal/testenv"
+	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
 // backendOf starts an HTTP server whose requests are charged. Its paths: /fail, /panic, /missing, /flush; others are served.

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/quotasvc/quotasvc/client"
-	"github.com/quotasvc/quotasvc/internal/testenv"
+	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
 // sdk returns a Go client of an instance.

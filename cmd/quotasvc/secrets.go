@@ -13,9 +13,9 @@ import (
 	"github.com/alecthomas/kong"
 	"github.com/jackc/pgx/v5"
 
-	"github.com/quotasvc/quotasvc/internal/bound"
-	"github.com/quotasvc/quotasvc/internal/pgpool"
-	"github.com/quotasvc/quotasvc/internal/redisstore"
+	"github.com/quotasvc/quotasvc/internal/kit/bound"
+	"github.com/quotasvc/quotasvc/internal/store/pgpool"
+	"github.com/quotasvc/quotasvc/internal/store/redisstore"
 )
 
 // secretFlags are the flags whose value must not be on a command line: every user of the machine can list it.

@@ -7,10 +7,10 @@ import (
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/ledger/history"
 	"github.com/quotasvc/quotasvc/internal/ledger/pg"
-	"github.com/quotasvc/quotasvc/internal/ops"
 	"github.com/quotasvc/quotasvc/internal/ratelimit"
-	"github.com/quotasvc/quotasvc/internal/redisstore"
-	"github.com/quotasvc/quotasvc/internal/status"
+	"github.com/quotasvc/quotasvc/internal/report/status"
+	"github.com/quotasvc/quotasvc/internal/serve/ops"
+	"github.com/quotasvc/quotasvc/internal/store/redisstore"
 )
 
 // startStatus starts what answers how the service is. What it shows is set before the first request: see show.

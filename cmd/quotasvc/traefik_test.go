@@ -18,7 +18,7 @@ import (
 
 	"github.com/goccy/go-yaml"
 
-	"github.com/quotasvc/quotasvc/internal/testenv"
+	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
 // The stand-in for Traefik interprets deploy/traefik/dynamic.yml as Traefik's documentation describes the parts in it, and

@@ -14,8 +14,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/quotasvc/quotasvc/internal/bound"
-	"github.com/quotasvc/quotasvc/internal/trail"
+	"github.com/quotasvc/quotasvc/internal/kit/bound"
+	"github.com/quotasvc/quotasvc/internal/outbox/trail"
 )
 
 const (
@@ -25,8 +25,8 @@ const (
 	// rereadPause is the shortest time between two readings: unknown secrets of the right form must not read without end.
 	rereadPause = 50 * time.Millisecond
 
-	// unknownWait bounds how long an unknown secret of the right form waits for a reading.
-	unknownWait = time.Second
+	// defaultUnknownWait: a reading takes some milliseconds. It is also what a caller is told to wait.
+	defaultUnknownWait = time.Second
 
 	// useEvery is how often the newest uses are stored.
 	useEvery = time.Minute
@@ -62,6 +62,7 @@ type Config struct {
 	Log         *slog.Logger          // required
 	Metrics     prometheus.Registerer // nil: no metrics
 	RereadEvery time.Duration         // period of readings without an announcement; 0 is 30 s
+	UnknownWait time.Duration         // bounds how long an unknown secret of the right form waits for a reading; 0 is 1 s
 }
 
 // Directory has all keys in force in memory, and authenticates callers.
@@ -69,6 +70,7 @@ type Directory struct {
 	store    *Store // nil: only the bootstrap key
 	log      *slog.Logger
 	every    time.Duration // Config.RereadEvery
+	wait     time.Duration // Config.UnknownWait
 	guesses  guesses
 	failures *prometheus.CounterVec
 
@@ -89,7 +91,7 @@ type Directory struct {
 // error for a key that bound.AdminKey refuses.
 func NewDirectory(store *Store, bootstrap string, cfg Config) (*Directory, error) {
 	d := &Directory{
-		store: store, log: cfg.Log, every: cmp.Or(cfg.RereadEvery, defaultRereadEvery), kick: make(chan struct{}, 1), uses: map[string]*atomic.Int64{}, noted: map[string]int64{},
+		store: store, log: cfg.Log, every: cmp.Or(cfg.RereadEvery, defaultRereadEvery), wait: cmp.Or(cfg.UnknownWait, defaultUnknownWait), kick: make(chan struct{}, 1), uses: map[string]*atomic.Int64{}, noted: map[string]int64{},
 		failures: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "quotasvc_auth_failures_total",
 			Help: "Requests without a key in force, by reason: missing, unknown, too_many (wrong keys from one address) and undecided (PostgreSQL did not answer).",
@@ -189,7 +191,7 @@ func (d *Directory) search(ctx context.Context, secret string, sum *hash, addres
 	}
 	if d.store != nil && isSecret(secret) {
 		if err := d.await(ctx); err != nil {
-			return nil, d.refuse(Undecided, unknownWait)
+			return nil, d.refuse(Undecided, defaultUnknownWait)
 		}
 		if k := d.find(sum, now); k != nil {
 			return &k.Key, nil
@@ -229,7 +231,7 @@ func (d *Directory) await(ctx context.Context) error {
 	done := d.reading
 	d.mu.Unlock()
 	d.Changed()
-	timer := time.NewTimer(unknownWait)
+	timer := time.NewTimer(d.wait)
 	defer timer.Stop()
 	select {
 	case <-done:

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/quotasvc/quotasvc/internal/testenv"
+	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
 // Every instance of a database has the same key of ids, and every installation another. A new one has no leases with ids that are not signed.

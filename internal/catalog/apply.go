@@ -7,9 +7,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/quotasvc/quotasvc/internal/body"
 	"github.com/quotasvc/quotasvc/internal/catalog/block"
 	"github.com/quotasvc/quotasvc/internal/catalog/diff"
+	"github.com/quotasvc/quotasvc/internal/kit/body"
 )
 
 // maxUnlisted bounds the reported tenants that a file does not name. There may be millions.

@@ -14,8 +14,8 @@ import (
 
 	"github.com/quotasvc/quotasvc/internal/catalog/block"
 	"github.com/quotasvc/quotasvc/internal/catalog/reload"
-	"github.com/quotasvc/quotasvc/internal/lane"
-	"github.com/quotasvc/quotasvc/internal/listener"
+	"github.com/quotasvc/quotasvc/internal/kit/lane"
+	"github.com/quotasvc/quotasvc/internal/store/listener"
 )
 
 const (

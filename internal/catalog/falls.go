@@ -8,7 +8,7 @@ import (
 	"math/bits"
 	"slices"
 
-	"github.com/quotasvc/quotasvc/internal/period"
+	"github.com/quotasvc/quotasvc/internal/kit/period"
 )
 
 // countedTenants bounds the tenants that a warning counts: few milliseconds of an index. Nobody decides otherwise for 20,000 than for 10,000.

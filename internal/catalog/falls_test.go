@@ -6,9 +6,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/quotasvc/quotasvc/internal/feature"
-	"github.com/quotasvc/quotasvc/internal/period"
-	"github.com/quotasvc/quotasvc/internal/price"
+	"github.com/quotasvc/quotasvc/internal/catalog/feature"
+	"github.com/quotasvc/quotasvc/internal/kit/period"
+	"github.com/quotasvc/quotasvc/internal/kit/price"
 )
 
 func TestGivesLess_ComparesInTheLongRun(t *testing.T) {

@@ -8,11 +8,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/quotasvc/quotasvc/internal/address"
-	"github.com/quotasvc/quotasvc/internal/body"
-	"github.com/quotasvc/quotasvc/internal/bound"
 	"github.com/quotasvc/quotasvc/internal/catalog/check"
-	"github.com/quotasvc/quotasvc/internal/route"
+	"github.com/quotasvc/quotasvc/internal/kit/address"
+	"github.com/quotasvc/quotasvc/internal/kit/body"
+	"github.com/quotasvc/quotasvc/internal/kit/bound"
+	"github.com/quotasvc/quotasvc/internal/kit/route"
 )
 
 // Words of limits that other packages compare with.

@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/quotasvc/quotasvc/internal/address"
-	"github.com/quotasvc/quotasvc/internal/bound"
 	"github.com/quotasvc/quotasvc/internal/catalog/check"
-	"github.com/quotasvc/quotasvc/internal/route"
+	"github.com/quotasvc/quotasvc/internal/kit/address"
+	"github.com/quotasvc/quotasvc/internal/kit/bound"
+	"github.com/quotasvc/quotasvc/internal/kit/route"
 )
 
 // Words of limits that say what of a request counts.

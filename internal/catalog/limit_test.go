@@ -7,8 +7,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/quotasvc/quotasvc/internal/address"
-	"github.com/quotasvc/quotasvc/internal/bound"
+	"github.com/quotasvc/quotasvc/internal/kit/address"
+	"github.com/quotasvc/quotasvc/internal/kit/bound"
 )
 
 func TestLimit_FaultsByField(t *testing.T) {

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/quotasvc/quotasvc/internal/body"
 	"github.com/quotasvc/quotasvc/internal/catalog/check"
+	"github.com/quotasvc/quotasvc/internal/kit/body"
 )
 
 const (

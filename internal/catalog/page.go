@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/quotasvc/quotasvc/internal/bound"
 	"github.com/quotasvc/quotasvc/internal/catalog/check"
+	"github.com/quotasvc/quotasvc/internal/kit/bound"
 )
 
 // MaxPage bounds a page of a listing, as in the REST contract.

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/quotasvc/quotasvc/internal/body"
-	"github.com/quotasvc/quotasvc/internal/parts"
+	"github.com/quotasvc/quotasvc/internal/kit/body"
+	"github.com/quotasvc/quotasvc/internal/kit/parts"
 )
 
 // cycleMax bounds the limits of a cycle that a fault names, and the faults of one cycle.

@@ -15,9 +15,9 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/quotasvc/quotasvc/internal/catalog/check"
-	"github.com/quotasvc/quotasvc/internal/events"
-	"github.com/quotasvc/quotasvc/internal/feature"
-	"github.com/quotasvc/quotasvc/internal/namedsql"
+	"github.com/quotasvc/quotasvc/internal/catalog/feature"
+	"github.com/quotasvc/quotasvc/internal/outbox/events"
+	"github.com/quotasvc/quotasvc/internal/store/namedsql"
 )
 
 // PutTenant creates or replaces a tenant with its overrides. It returns the stored tenant and whether it is new. A change of

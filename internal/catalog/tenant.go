@@ -6,9 +6,9 @@ import (
 	"maps"
 	"time"
 
-	"github.com/quotasvc/quotasvc/internal/body"
 	"github.com/quotasvc/quotasvc/internal/catalog/check"
-	"github.com/quotasvc/quotasvc/internal/feature"
+	"github.com/quotasvc/quotasvc/internal/catalog/feature"
+	"github.com/quotasvc/quotasvc/internal/kit/body"
 )
 
 // The states of a tenant.

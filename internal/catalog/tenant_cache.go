@@ -11,10 +11,10 @@ import (
 	"time"
 	"unique"
 
-	"github.com/quotasvc/quotasvc/internal/bound"
-	"github.com/quotasvc/quotasvc/internal/feature"
-	"github.com/quotasvc/quotasvc/internal/lane"
-	"github.com/quotasvc/quotasvc/internal/recent"
+	"github.com/quotasvc/quotasvc/internal/catalog/feature"
+	"github.com/quotasvc/quotasvc/internal/kit/bound"
+	"github.com/quotasvc/quotasvc/internal/kit/lane"
+	"github.com/quotasvc/quotasvc/internal/kit/recent"
 )
 
 const (

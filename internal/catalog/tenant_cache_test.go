@@ -14,8 +14,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 
-	"github.com/quotasvc/quotasvc/internal/lane"
-	"github.com/quotasvc/quotasvc/internal/testenv"
+	"github.com/quotasvc/quotasvc/internal/kit/lane"
+	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
 // cacheRig is a started cache without a listener, over a clock that the test moves.

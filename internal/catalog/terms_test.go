@@ -10,10 +10,10 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/quotasvc/quotasvc/internal/bound"
 	"github.com/quotasvc/quotasvc/internal/catalog/check"
-	"github.com/quotasvc/quotasvc/internal/period"
-	"github.com/quotasvc/quotasvc/internal/price"
+	"github.com/quotasvc/quotasvc/internal/kit/bound"
+	"github.com/quotasvc/quotasvc/internal/kit/period"
+	"github.com/quotasvc/quotasvc/internal/kit/price"
 )
 
 // wide stores plans with calls and credits (both), and with calls alone (lean). acme is on both.

@@ -3,7 +3,7 @@ package catalog
 import (
 	"regexp"
 
-	"github.com/quotasvc/quotasvc/internal/body"
+	"github.com/quotasvc/quotasvc/internal/kit/body"
 )
 
 // validate returns nil, or an *Error with CodeInvalidArgument and all faults of o.

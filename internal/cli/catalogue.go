@@ -11,7 +11,7 @@ import (
 
 	"github.com/quotasvc/quotasvc/client"
 	"github.com/quotasvc/quotasvc/internal/catalog/diff"
-	"github.com/quotasvc/quotasvc/internal/catalogdoc"
+	"github.com/quotasvc/quotasvc/internal/httpapi/catalogdoc"
 )
 
 // ErrWouldChange is the result of a dry run with --exit-code that would change something. It is no failure.

@@ -3,7 +3,7 @@ package gate
 import (
 	"context"
 
-	"github.com/quotasvc/quotasvc/internal/address"
+	"github.com/quotasvc/quotasvc/internal/kit/address"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/quotasvc/quotasvc/internal/parts"
+	"github.com/quotasvc/quotasvc/internal/kit/parts"
 )
 
 // link is the place of a rule in its chain. It does not change. The next snapshots have the same one as long as the rule replaces the same

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/quotasvc/quotasvc/internal/catalog"
-	"github.com/quotasvc/quotasvc/internal/testenv"
+	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
 // TestCluster_NodeJoinsAndLeaves_NothingLostNoBalanceWrong adds a node, moves slots to it, and takes the node out again, with

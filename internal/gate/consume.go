@@ -4,10 +4,10 @@ import (
 	"cmp"
 	"context"
 
+	"github.com/quotasvc/quotasvc/internal/gate/newcomer"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/ledger/pg"
-	"github.com/quotasvc/quotasvc/internal/newcomer"
-	"github.com/quotasvc/quotasvc/internal/redisstore"
+	"github.com/quotasvc/quotasvc/internal/store/redisstore"
 )
 
 // Scopes are part of an operation's fingerprint. A key that was used on one endpoint is refused as reused on another.

@@ -3,9 +3,9 @@ package gate
 import (
 	"slices"
 
-	"github.com/quotasvc/quotasvc/internal/parts"
+	"github.com/quotasvc/quotasvc/internal/kit/parts"
+	"github.com/quotasvc/quotasvc/internal/kit/route"
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
-	"github.com/quotasvc/quotasvc/internal/route"
 )
 
 // crowd counts general rules, but leases, so that CheckRules knows without a look at the rules that no request has too many. A version for the next

@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/quotasvc/quotasvc/internal/denial"
 	"github.com/quotasvc/quotasvc/internal/ledger"
-	"github.com/quotasvc/quotasvc/internal/trail"
+	"github.com/quotasvc/quotasvc/internal/outbox/trail"
+	"github.com/quotasvc/quotasvc/internal/report/denial"
 )
 
 // refused counts the refusal of a request of a tenant on plan, and notes it for whoever asks why. Other errors, and nil, do not count.

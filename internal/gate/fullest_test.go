@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"github.com/quotasvc/quotasvc/internal/catalog"
+	"github.com/quotasvc/quotasvc/internal/catalog/override"
+	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/ledger"
-	"github.com/quotasvc/quotasvc/internal/override"
-	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
 // fullest returns the fullest buckets of a rule as text.
@@ -127,7 +127,9 @@ func TestFullestBuckets_RedisAway_Unavailable(t *testing.T) {
 	t.Parallel()
 	server := testenv.RedisPrivate(t)
 	in := newInstance(t, testenv.Postgres(t), patientClient(server.Options()))
-	in.catalogue(limitNamed("r", "", catalog.Match{}))
+	limit := limitNamed("r", "", catalog.Match{})
+	limit.Rate = "10/day"
+	in.catalogue(limit)
 	in.charged(ChargeRequest{})
 	if got := in.fullest("r", 10); len(got) != 1 {
 		t.Errorf("%q", got)

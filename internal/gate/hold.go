@@ -3,9 +3,9 @@ package gate
 import (
 	"context"
 
+	"github.com/quotasvc/quotasvc/internal/gate/newcomer"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/ledger/pg"
-	"github.com/quotasvc/quotasvc/internal/newcomer"
 )
 
 // Hold reserves units; dryRun decides and writes nothing. It does not ask the limits. A suspended tenant gets no new hold; its

@@ -4,10 +4,10 @@ import (
 	"testing"
 
 	"github.com/quotasvc/quotasvc/internal/catalog"
+	"github.com/quotasvc/quotasvc/internal/kit/period"
+	"github.com/quotasvc/quotasvc/internal/kit/price"
+	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/ledger"
-	"github.com/quotasvc/quotasvc/internal/period"
-	"github.com/quotasvc/quotasvc/internal/price"
-	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
 // putIncompleteBalances puts acme on a plan whose balances have incomplete copies: calls overflow into credits, other has

@@ -7,10 +7,10 @@ import (
 	"slices"
 	"time"
 
-	"github.com/quotasvc/quotasvc/internal/denial"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/ratelimit"
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
+	"github.com/quotasvc/quotasvc/internal/report/denial"
 )
 
 // LeaseRequest asks for a lease of a concurrency rule. The rule bounds the leases held at the same time.

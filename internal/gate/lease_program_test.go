@@ -10,9 +10,9 @@ import (
 
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/catalog/block"
+	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/ratelimit"
-	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
 // The codes of a blocked holder, and of a lease that there is no room for.

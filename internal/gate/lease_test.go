@@ -14,9 +14,9 @@ import (
 
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/catalog/block"
+	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/ratelimit"
-	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
 // concurrencyLimit returns a limit of burst leases at a time.

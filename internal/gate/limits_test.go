@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"github.com/quotasvc/quotasvc/internal/catalog"
+	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/ratelimit"
-	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
 // onRedisAndLocal runs a test with limits in Redis, and with limits in the process (local mode).

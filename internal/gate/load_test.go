@@ -12,9 +12,9 @@ import (
 	dto "github.com/prometheus/client_model/go"
 
 	"github.com/quotasvc/quotasvc/internal/catalog"
+	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/ledger/pg"
-	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
 // newTestLoader returns a loader with one slot, for a ledger that answers by read.

@@ -3,7 +3,7 @@ package gate
 import (
 	"context"
 
-	"github.com/quotasvc/quotasvc/internal/override"
+	"github.com/quotasvc/quotasvc/internal/catalog/override"
 )
 
 // variant is a rule with the numbers of an override. It is kept with the override.

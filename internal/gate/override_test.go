@@ -4,8 +4,8 @@ import (
 	"testing"
 
 	"github.com/quotasvc/quotasvc/internal/catalog"
-	"github.com/quotasvc/quotasvc/internal/override"
-	"github.com/quotasvc/quotasvc/internal/testenv"
+	"github.com/quotasvc/quotasvc/internal/catalog/override"
+	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
 func (in *instance) putOverride(o override.Override) {

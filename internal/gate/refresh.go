@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/quotasvc/quotasvc/internal/balances"
+	"github.com/quotasvc/quotasvc/internal/gate/balances"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 

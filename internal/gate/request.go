@@ -4,8 +4,8 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/quotasvc/quotasvc/internal/kit/route"
 	"github.com/quotasvc/quotasvc/internal/ledger"
-	"github.com/quotasvc/quotasvc/internal/route"
 )
 
 // Request asks for units of one tenant. Check, Consume and Debit take the same request, so that a check asks exactly for what

@@ -7,14 +7,14 @@ import (
 	"slices"
 	"time"
 
-	"github.com/quotasvc/quotasvc/internal/address"
-	"github.com/quotasvc/quotasvc/internal/body"
 	"github.com/quotasvc/quotasvc/internal/catalog"
+	"github.com/quotasvc/quotasvc/internal/catalog/override"
+	"github.com/quotasvc/quotasvc/internal/kit/address"
+	"github.com/quotasvc/quotasvc/internal/kit/body"
+	"github.com/quotasvc/quotasvc/internal/kit/period"
+	"github.com/quotasvc/quotasvc/internal/kit/route"
 	"github.com/quotasvc/quotasvc/internal/ledger"
-	"github.com/quotasvc/quotasvc/internal/override"
-	"github.com/quotasvc/quotasvc/internal/period"
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
-	"github.com/quotasvc/quotasvc/internal/route"
 )
 
 // limitRule is a compiled limit of the catalogue.

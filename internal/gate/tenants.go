@@ -8,12 +8,12 @@ import (
 	"slices"
 	"time"
 
-	"github.com/quotasvc/quotasvc/internal/balances"
 	"github.com/quotasvc/quotasvc/internal/catalog"
+	"github.com/quotasvc/quotasvc/internal/gate/balances"
+	"github.com/quotasvc/quotasvc/internal/gate/newcomer"
+	"github.com/quotasvc/quotasvc/internal/kit/parts"
+	"github.com/quotasvc/quotasvc/internal/kit/period"
 	"github.com/quotasvc/quotasvc/internal/ledger"
-	"github.com/quotasvc/quotasvc/internal/newcomer"
-	"github.com/quotasvc/quotasvc/internal/parts"
-	"github.com/quotasvc/quotasvc/internal/period"
 )
 
 // tenantFacts are what the catalogue has about a request's tenant. For a tenant that does not exist only unknown, rules and denials

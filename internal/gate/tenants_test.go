@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/quotasvc/quotasvc/internal/catalog"
-	"github.com/quotasvc/quotasvc/internal/testenv"
+	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
 func TestTenants_PlansRule_ReplacesGeneralOfSameID(t *testing.T) {

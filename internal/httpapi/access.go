@@ -5,11 +5,11 @@ import (
 	"net/netip"
 
 	"github.com/quotasvc/quotasvc/internal/access"
-	"github.com/quotasvc/quotasvc/internal/body"
 	"github.com/quotasvc/quotasvc/internal/gate"
 	"github.com/quotasvc/quotasvc/internal/httpapi/forwarded"
+	"github.com/quotasvc/quotasvc/internal/kit/body"
 	"github.com/quotasvc/quotasvc/internal/ledger"
-	"github.com/quotasvc/quotasvc/internal/trail"
+	"github.com/quotasvc/quotasvc/internal/outbox/trail"
 )
 
 // enter authenticates the caller, and refuses a key that lacks the scope or is bound to a tenant and reaches others. From then on the

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/quotasvc/quotasvc/internal/testenv"
+	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
 // raw sends bytes on a connection of their own and returns the status of each answer and whether the service then closed the connection.

@@ -5,13 +5,13 @@ import (
 	"time"
 
 	"github.com/quotasvc/quotasvc/internal/access"
-	"github.com/quotasvc/quotasvc/internal/body"
-	"github.com/quotasvc/quotasvc/internal/catalogdoc"
+	"github.com/quotasvc/quotasvc/internal/access/link"
+	"github.com/quotasvc/quotasvc/internal/catalog/gauge"
 	"github.com/quotasvc/quotasvc/internal/gate"
-	"github.com/quotasvc/quotasvc/internal/gauge"
+	"github.com/quotasvc/quotasvc/internal/httpapi/catalogdoc"
+	"github.com/quotasvc/quotasvc/internal/kit/body"
 	"github.com/quotasvc/quotasvc/internal/ledger"
-	"github.com/quotasvc/quotasvc/internal/portal/link"
-	"github.com/quotasvc/quotasvc/internal/webhooks"
+	"github.com/quotasvc/quotasvc/internal/notify/webhooks"
 )
 
 // bodies has the members of each request body that is read by a table. They are made once, so that reading a body builds

@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"net/http"
 
-	"github.com/quotasvc/quotasvc/internal/body"
 	"github.com/quotasvc/quotasvc/internal/gate"
 	"github.com/quotasvc/quotasvc/internal/httpapi/encoding"
+	"github.com/quotasvc/quotasvc/internal/kit/body"
 )
 
 func checkBatchMembers(check []body.Member[gate.Request]) []body.Member[[]gate.Request] {

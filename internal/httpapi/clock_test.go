@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
-	"github.com/quotasvc/quotasvc/internal/testclock"
-	"github.com/quotasvc/quotasvc/internal/testenv"
+	"github.com/quotasvc/quotasvc/internal/lab/testenv"
+	"github.com/quotasvc/quotasvc/internal/report/testclock"
 )
 
 // newOwner returns a service that may make the journal's months, as in dev.

@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/quotasvc/quotasvc/internal/trail"
+	"github.com/quotasvc/quotasvc/internal/outbox/trail"
 )
 
 // deadline is a context that ends with its parent or at an instant, like the one of context.WithDeadline. It creates its

@@ -4,11 +4,11 @@ import (
 	"net/http"
 
 	"github.com/quotasvc/quotasvc/internal/access"
-	"github.com/quotasvc/quotasvc/internal/body"
-	"github.com/quotasvc/quotasvc/internal/events"
 	"github.com/quotasvc/quotasvc/internal/httpapi/answers"
 	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
-	"github.com/quotasvc/quotasvc/internal/webhooks"
+	"github.com/quotasvc/quotasvc/internal/kit/body"
+	"github.com/quotasvc/quotasvc/internal/notify/webhooks"
+	"github.com/quotasvc/quotasvc/internal/outbox/events"
 )
 
 // ofWebhook is ofTenant for a webhook.

@@ -6,11 +6,11 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/quotasvc/quotasvc/internal/body"
 	"github.com/quotasvc/quotasvc/internal/httpapi/answers"
 	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
+	"github.com/quotasvc/quotasvc/internal/kit/body"
 	"github.com/quotasvc/quotasvc/internal/ledger/verifier"
-	"github.com/quotasvc/quotasvc/internal/testclock"
+	"github.com/quotasvc/quotasvc/internal/report/testclock"
 )
 
 // rollRequest is the body of POST /v1/rolls.

@@ -5,7 +5,7 @@ import (
 
 	"github.com/getkin/kin-openapi/openapi3filter"
 
-	"github.com/quotasvc/quotasvc/internal/testenv"
+	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
 func TestMain(m *testing.M) {

@@ -21,25 +21,25 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/quotasvc/quotasvc/internal/access"
-	"github.com/quotasvc/quotasvc/internal/balances"
-	"github.com/quotasvc/quotasvc/internal/body"
+	"github.com/quotasvc/quotasvc/internal/access/link"
 	"github.com/quotasvc/quotasvc/internal/catalog"
-	"github.com/quotasvc/quotasvc/internal/denial"
+	"github.com/quotasvc/quotasvc/internal/catalog/override"
 	"github.com/quotasvc/quotasvc/internal/gate"
+	"github.com/quotasvc/quotasvc/internal/gate/balances"
+	"github.com/quotasvc/quotasvc/internal/gate/newcomer"
 	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
+	"github.com/quotasvc/quotasvc/internal/kit/body"
+	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/ledger/history"
 	"github.com/quotasvc/quotasvc/internal/ledger/pg"
 	"github.com/quotasvc/quotasvc/internal/ledger/verifier"
-	"github.com/quotasvc/quotasvc/internal/namedsql"
-	"github.com/quotasvc/quotasvc/internal/newcomer"
-	"github.com/quotasvc/quotasvc/internal/override"
-	"github.com/quotasvc/quotasvc/internal/portal/link"
+	"github.com/quotasvc/quotasvc/internal/notify/webhooks"
 	"github.com/quotasvc/quotasvc/internal/ratelimit"
-	"github.com/quotasvc/quotasvc/internal/status"
-	"github.com/quotasvc/quotasvc/internal/testclock"
-	"github.com/quotasvc/quotasvc/internal/testenv"
-	"github.com/quotasvc/quotasvc/internal/transport"
-	"github.com/quotasvc/quotasvc/internal/webhooks"
+	"github.com/quotasvc/quotasvc/internal/report/denial"
+	"github.com/quotasvc/quotasvc/internal/report/status"
+	"github.com/quotasvc/quotasvc/internal/report/testclock"
+	"github.com/quotasvc/quotasvc/internal/serve/transport"
+	"github.com/quotasvc/quotasvc/internal/store/namedsql"
 )
 
 const testKey = "0123456789abcdef0123456789abcdef"
@@ -201,7 +201,7 @@ func (s *service) below(databaseURL string) (*gate.Gate, *pg.Ledger, *catalog.Ca
 	s.check(err)
 	keyStore, err := access.NewStore(store)
 	s.check(err)
-	s.keys, err = access.NewDirectory(keyStore, testKey, access.Config{Log: slog.New(slog.DiscardHandler), RereadEvery: time.Hour})
+	s.keys, err = access.NewDirectory(keyStore, testKey, access.Config{Log: slog.New(slog.DiscardHandler), RereadEvery: time.Hour, UnknownWait: testenv.Patience})
 	s.check(err)
 	c := catalog.New(store, catalog.Config{OnReset: limiter.ForgetBucket, OnKeys: s.keys.Changed, ReloadEvery: time.Hour, Heartbeat: testenv.Patience, LoadTimeout: testenv.Patience})
 	s.check(c.Start(s.t.Context()))

@@ -10,7 +10,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/httpapi/answers"
 	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
-	"github.com/quotasvc/quotasvc/internal/roster"
+	"github.com/quotasvc/quotasvc/internal/report/roster"
 )
 
 // metadataMembers begins the names of query parameters that are members of metadata.

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
-	"github.com/quotasvc/quotasvc/internal/testenv"
+	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
 // rewind moves everything that is stored into the past, as if that much time had passed. It adds a few seconds: ids of

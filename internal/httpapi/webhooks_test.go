@@ -9,9 +9,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/quotasvc/quotasvc/internal/events"
 	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
-	"github.com/quotasvc/quotasvc/internal/webhooks"
+	"github.com/quotasvc/quotasvc/internal/notify/webhooks"
+	"github.com/quotasvc/quotasvc/internal/outbox/events"
 )
 
 const aWebhook = `{"url":"https://example.com/hooks","types":["balance.threshold_reached","plan.changed"]}`

@@ -4,9 +4,9 @@ import (
 	"encoding/json"
 	"time"
 
-	"github.com/quotasvc/quotasvc/internal/bound"
+	"github.com/quotasvc/quotasvc/internal/kit/bound"
+	"github.com/quotasvc/quotasvc/internal/kit/period"
 	"github.com/quotasvc/quotasvc/internal/ledger/canonical"
-	"github.com/quotasvc/quotasvc/internal/period"
 )
 
 // Adjust corrects a balance by hand: upwards by a grant of source adjustment, downwards by draws in burn order.

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/quotasvc/quotasvc/internal/period"
+	"github.com/quotasvc/quotasvc/internal/kit/period"
 )
 
 // advanceStepsMax bounds the events that one transaction works off for one balance: 512 periods are about 1,500 rows. Further

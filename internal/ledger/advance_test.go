@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/quotasvc/quotasvc/internal/period"
+	"github.com/quotasvc/quotasvc/internal/kit/period"
 )
 
 // A backlog of single events is read in rounds of advanceStepsMax, and a reader whose time is over ends between two of them.

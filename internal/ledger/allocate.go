@@ -3,7 +3,7 @@ package ledger
 import (
 	"encoding/json"
 
-	"github.com/quotasvc/quotasvc/internal/price"
+	"github.com/quotasvc/quotasvc/internal/kit/price"
 )
 
 // Mode says what happens when a debit asks for more than there is.

@@ -1,6 +1,6 @@
 package ledger
 
-import "github.com/quotasvc/quotasvc/internal/bound"
+import "github.com/quotasvc/quotasvc/internal/kit/bound"
 
 // MaxAmount is the largest amount a request, a grant or a balance may carry.
 const MaxAmount int64 = bound.MaxAmount

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/quotasvc/quotasvc/internal/period"
+	"github.com/quotasvc/quotasvc/internal/kit/period"
 )
 
 // wealthy returns a batch with one balance without a plan that has the largest amount, and whose period has these sums.

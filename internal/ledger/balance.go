@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"time"
 
-	"github.com/quotasvc/quotasvc/internal/period"
+	"github.com/quotasvc/quotasvc/internal/kit/period"
 )
 
 // BalanceKey names a balance.

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/quotasvc/quotasvc/internal/period"
+	"github.com/quotasvc/quotasvc/internal/kit/period"
 )
 
 // Absence says why a balance row could not be made.

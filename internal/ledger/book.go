@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/quotasvc/quotasvc/internal/period"
+	"github.com/quotasvc/quotasvc/internal/kit/period"
 )
 
 // Book is one balance with what a decision needs of it, and what decisions have changed.

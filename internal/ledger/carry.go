@@ -3,8 +3,8 @@ package ledger
 import (
 	"time"
 
-	"github.com/quotasvc/quotasvc/internal/bound"
-	"github.com/quotasvc/quotasvc/internal/period"
+	"github.com/quotasvc/quotasvc/internal/kit/bound"
+	"github.com/quotasvc/quotasvc/internal/kit/period"
 )
 
 // A change of plan that applies at once ends the open period. What was used of its allowance goes on to count: the allowance that the

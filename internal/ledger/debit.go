@@ -3,7 +3,7 @@ package ledger
 import (
 	"time"
 
-	"github.com/quotasvc/quotasvc/internal/price"
+	"github.com/quotasvc/quotasvc/internal/kit/price"
 )
 
 // Limits on one operation.

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/quotasvc/quotasvc/internal/period"
+	"github.com/quotasvc/quotasvc/internal/kit/period"
 )
 
 // What limits a denied operation.

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/quotasvc/quotasvc/internal/bound"
+	"github.com/quotasvc/quotasvc/internal/kit/bound"
+	"github.com/quotasvc/quotasvc/internal/kit/period"
 	"github.com/quotasvc/quotasvc/internal/ledger/canonical"
-	"github.com/quotasvc/quotasvc/internal/period"
 )
 
 // Source says where a grant came from.

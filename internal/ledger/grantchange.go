@@ -4,8 +4,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/quotasvc/quotasvc/internal/kit/period"
 	"github.com/quotasvc/quotasvc/internal/ledger/canonical"
-	"github.com/quotasvc/quotasvc/internal/period"
 )
 
 // GrantAction says what a GrantChange does.

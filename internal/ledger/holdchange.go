@@ -5,8 +5,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/quotasvc/quotasvc/internal/kit/price"
 	"github.com/quotasvc/quotasvc/internal/ledger/canonical"
-	"github.com/quotasvc/quotasvc/internal/price"
 )
 
 // HoldAction is what a HoldChange does.

@@ -3,7 +3,7 @@ package ledger
 import (
 	"time"
 
-	"github.com/quotasvc/quotasvc/internal/period"
+	"github.com/quotasvc/quotasvc/internal/kit/period"
 )
 
 // A period is idle when it has no entries besides those of its opening: nobody used it, no hold ended in it, and no grant of a client began

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/quotasvc/quotasvc/internal/period"
+	"github.com/quotasvc/quotasvc/internal/kit/period"
 )
 
 // IdleRun is a run of idle periods, from which each of them can be derived.

@@ -6,9 +6,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/quotasvc/quotasvc/internal/bound"
+	"github.com/quotasvc/quotasvc/internal/kit/bound"
+	"github.com/quotasvc/quotasvc/internal/kit/price"
 	"github.com/quotasvc/quotasvc/internal/ledger/canonical"
-	"github.com/quotasvc/quotasvc/internal/price"
 )
 
 // Refund takes back a debit or a capture, in whole or in part.

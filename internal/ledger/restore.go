@@ -3,7 +3,7 @@ package ledger
 import (
 	"time"
 
-	"github.com/quotasvc/quotasvc/internal/period"
+	"github.com/quotasvc/quotasvc/internal/kit/period"
 )
 
 // ReturnPolicy says where returned units go when their grant has ended.

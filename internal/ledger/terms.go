@@ -7,8 +7,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/quotasvc/quotasvc/internal/period"
-	"github.com/quotasvc/quotasvc/internal/price"
+	"github.com/quotasvc/quotasvc/internal/kit/period"
+	"github.com/quotasvc/quotasvc/internal/kit/price"
 )
 
 // Allowance is what a plan version gives of one meter. A nil pointer means that the plan does not set the value.

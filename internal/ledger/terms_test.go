@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/quotasvc/quotasvc/internal/period"
+	"github.com/quotasvc/quotasvc/internal/kit/period"
 )
 
 // A change that applies now ends the periods whose terms it changes. Ending another period would grant its allowance twice.

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/quotasvc/quotasvc/internal/bound"
-	"github.com/quotasvc/quotasvc/internal/period"
+	"github.com/quotasvc/quotasvc/internal/kit/bound"
+	"github.com/quotasvc/quotasvc/internal/kit/period"
 )
 
 // The API has checked requests before. These checks come second: one request that breaks a constraint must not fail its whole batch.

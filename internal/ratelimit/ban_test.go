@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
-	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
 // bannedAfter is a rule of a kind that allows 2 a minute and bans after n denials within a minute for ten minutes.

@@ -6,8 +6,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
-	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
 // keeper lets the key of a bucket expire by the test's clock.
@@ -25,7 +25,8 @@ func (k *keeper) pass(t *testing.T, d time.Duration) {
 	if k.client != nil {
 		value, err := k.client.Get(t.Context(), k.key).Result()
 		if err == nil && value != k.value {
-			k.value, k.dies = value, k.clock.us.Load()+k.client.PTTL(t.Context(), k.key).Val().Microseconds()
+			lives := k.client.PTTL(t.Context(), k.key).Val() - testGrace
+			k.value, k.dies = value, k.clock.us.Load()+lives.Microseconds()
 		}
 	}
 	k.clock.advance(d)

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
-	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
 func TestDenials_HotTenant_DoesNotReachRedis(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
-	"github.com/quotasvc/quotasvc/internal/redisstore"
+	"github.com/quotasvc/quotasvc/internal/store/redisstore"
 )
 
 // Search is a search for the fullest buckets of a rule.

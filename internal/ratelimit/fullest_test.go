@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
-	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
 // search is for the buckets of r, which decides for all tenants.

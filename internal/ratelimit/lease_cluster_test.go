@@ -6,8 +6,8 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
-	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
 // leasesOnMovingSlots moves the slots of a tenant's leases and of a shared rule's to and fro while they are taken and given

@@ -9,7 +9,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/quotasvc/quotasvc/internal/bound"
+	"github.com/quotasvc/quotasvc/internal/kit/bound"
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 )
 

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
-	"github.com/quotasvc/quotasvc/internal/redisstore"
+	"github.com/quotasvc/quotasvc/internal/store/redisstore"
 	"github.com/quotasvc/quotasvc/lua"
 )
 

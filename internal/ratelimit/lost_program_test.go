@@ -10,9 +10,9 @@ import (
 	"github.com/redis/go-redis/v9"
 	"pgregory.net/rapid"
 
+	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule/oracle"
-	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
 // lossProgram is a random program in which Redis loses its data. Requests, the processes that send them, changes of rules and losses are

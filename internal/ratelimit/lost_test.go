@@ -4,9 +4,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/ratelimit/replica"
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
-	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
 // slowRule is a rule of a kind that allows n and gives back nothing while a test lasts.

@@ -11,10 +11,10 @@ import (
 	"github.com/redis/go-redis/v9"
 	"go.uber.org/goleak"
 
+	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/ratelimit/replica"
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
-	"github.com/quotasvc/quotasvc/internal/redisstore"
-	"github.com/quotasvc/quotasvc/internal/testenv"
+	"github.com/quotasvc/quotasvc/internal/store/redisstore"
 	"github.com/quotasvc/quotasvc/lua"
 )
 
@@ -57,6 +57,9 @@ func clientWithin(t testing.TB, o *redis.Options, timeout time.Duration) *redis.
 	t.Cleanup(func() { _ = c.Close() })
 	return c
 }
+
+// testGrace is how much longer a key lives if the time is a test's: the server's clock, by which it expires, goes on.
+const testGrace = 599 * time.Second
 
 // settings are those of a limiter and of its store.
 type settings struct {

@@ -11,9 +11,9 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
-	"github.com/quotasvc/quotasvc/internal/redisstore"
-	"github.com/quotasvc/quotasvc/internal/testenv"
+	"github.com/quotasvc/quotasvc/internal/store/redisstore"
 	"github.com/quotasvc/quotasvc/lua"
 )
 
@@ -164,15 +164,20 @@ func fill(t *testing.T, client redis.UniversalClient, r *rule.Rule, subjects boo
 
 func usedMemory(t *testing.T, client *redis.Client) int64 {
 	t.Helper()
+	figures := map[string]int64{"used_memory": -1, "mem_clients_normal": -1}
 	for line := range strings.SplitSeq(client.Info(context.Background(), "memory").Val(), "\r\n") {
-		if value, ok := strings.CutPrefix(line, "used_memory:"); ok {
-			n, err := strconv.ParseInt(value, 10, 64)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return n
+		name, value, _ := strings.Cut(line, ":")
+		if _, wanted := figures[name]; !wanted {
+			continue
 		}
+		n, err := strconv.ParseInt(value, 10, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		figures[name] = n
 	}
-	t.Fatal("no used_memory")
-	return 0
+	if figures["used_memory"] < 0 || figures["mem_clients_normal"] < 0 {
+		t.Fatalf("the figures are %v", figures)
+	}
+	return figures["used_memory"] - figures["mem_clients_normal"] // connections come and go
 }

@@ -14,11 +14,11 @@ import (
 	"github.com/redis/go-redis/v9"
 	"pgregory.net/rapid"
 
-	"github.com/quotasvc/quotasvc/internal/bound"
+	"github.com/quotasvc/quotasvc/internal/kit/bound"
+	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule/oracle"
-	"github.com/quotasvc/quotasvc/internal/redisstore"
-	"github.com/quotasvc/quotasvc/internal/testenv"
+	"github.com/quotasvc/quotasvc/internal/store/redisstore"
 )
 
 // world is what a model test varies: a few rules, their versions over time, and a clock.
@@ -378,7 +378,7 @@ func (e *expiries) note(t *rapid.T, o *oracle.Oracle, keys []string, now int64) 
 			t.Fatalf("%s was written without an expiry", key)
 		}
 		if ttl > 0 {
-			e.at[key] = now + ttl.Microseconds()
+			e.at[key] = now + (ttl - testGrace).Microseconds()
 			if b := o.Buckets[key]; b != nil && b.EmptyAt > e.at[key] { // the second of grace is for the time until here
 				t.Fatalf("%s expires %d us before it is empty", key, b.EmptyAt-e.at[key])
 			}
@@ -396,7 +396,7 @@ func (e *expiries) keepBan(t *rapid.T, o *oracle.Oracle, key string, now int64) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	if stored(t, e.client, ban, true) != "" && ttl > 0 && now+ttl.Microseconds() < o.BanEnds(key) {
+	if stored(t, e.client, ban, true) != "" && ttl > 0 && now+(ttl-testGrace).Microseconds() < o.BanEnds(key) {
 		t.Fatalf("%s is kept for %s, and ends %d us from now", ban, ttl, o.BanEnds(key)-now)
 	}
 }

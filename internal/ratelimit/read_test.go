@@ -8,9 +8,9 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
-	"github.com/quotasvc/quotasvc/internal/redisstore"
-	"github.com/quotasvc/quotasvc/internal/testenv"
+	"github.com/quotasvc/quotasvc/internal/store/redisstore"
 )
 
 // TestConsume_With_BringsTheValues: values of other keys of the tenant's come with the verdicts, to each request its own.

@@ -4,8 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
-	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
 // TestRecall_Log_RetryAfterIsRediss: this process knows of a log how many tokens are gone and when the last one comes back;

@@ -10,10 +10,10 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/ratelimit/replica"
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
-	"github.com/quotasvc/quotasvc/internal/redisstore"
-	"github.com/quotasvc/quotasvc/internal/testenv"
+	"github.com/quotasvc/quotasvc/internal/store/redisstore"
 )
 
 // TestOutage_KilledUnderLoad_AdmitsTheShares: no request waits, and what is admitted stays within what Redis and the replicas'

@@ -8,9 +8,9 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
-	"github.com/quotasvc/quotasvc/internal/redisstore"
-	"github.com/quotasvc/quotasvc/internal/testenv"
+	"github.com/quotasvc/quotasvc/internal/store/redisstore"
 )
 
 // unwritable are ways in which a server answers and does not write, and the ways back.

@@ -3,8 +3,8 @@ package ratelimit
 import (
 	"testing"
 
+	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
-	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
 // TestRule_RegionShareRaised_KeepsLevels: the debt stays, in tokens.

@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
-	"github.com/quotasvc/quotasvc/internal/redisstore"
+	"github.com/quotasvc/quotasvc/internal/store/redisstore"
 )
 
 // Reset makes a bucket full and ends its ban, in Redis and in this process, and reports whether anything was stored. For a concurrency rule it drops all

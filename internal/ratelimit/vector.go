@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
-	"github.com/quotasvc/quotasvc/internal/redisstore"
+	"github.com/quotasvc/quotasvc/internal/store/redisstore"
 )
 
 const (

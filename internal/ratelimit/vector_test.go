@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
-	"github.com/quotasvc/quotasvc/internal/redisstore"
+	"github.com/quotasvc/quotasvc/internal/store/redisstore"
 )
 
 func queryFor(t *testing.T, tenant string, charges ...Charge) query {

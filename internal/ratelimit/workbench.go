@@ -1,6 +1,6 @@
 package ratelimit
 
-import "github.com/quotasvc/quotasvc/internal/redisstore"
+import "github.com/quotasvc/quotasvc/internal/store/redisstore"
 
 // maxIdleVectors bounds the vectors that a workbench keeps for later batches. On one server a batch seldom needs more than ten. On a
 // cluster it needs one per tenant in it, seldom more than 64. A vector keeps the space of its largest call: 3 KB for one request on

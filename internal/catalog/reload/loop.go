@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/quotasvc/quotasvc/internal/backoff"
+	"github.com/quotasvc/quotasvc/internal/kit/backoff"
 )
 
 const (

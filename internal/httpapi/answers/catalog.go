@@ -5,10 +5,10 @@ import (
 
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/catalog/block"
-	"github.com/quotasvc/quotasvc/internal/feature"
-	"github.com/quotasvc/quotasvc/internal/gauge"
+	"github.com/quotasvc/quotasvc/internal/catalog/feature"
+	"github.com/quotasvc/quotasvc/internal/catalog/gauge"
 	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
-	"github.com/quotasvc/quotasvc/internal/roster"
+	"github.com/quotasvc/quotasvc/internal/report/roster"
 )
 
 // Meter returns a meter.

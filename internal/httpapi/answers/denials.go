@@ -1,8 +1,8 @@
 package answers
 
 import (
-	"github.com/quotasvc/quotasvc/internal/denial"
 	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
+	"github.com/quotasvc/quotasvc/internal/report/denial"
 )
 
 // Denials returns the refused requests of a tenant.

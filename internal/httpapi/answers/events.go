@@ -3,9 +3,9 @@ package answers
 import (
 	"time"
 
-	"github.com/quotasvc/quotasvc/internal/events"
 	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
-	"github.com/quotasvc/quotasvc/internal/webhooks"
+	"github.com/quotasvc/quotasvc/internal/notify/webhooks"
+	"github.com/quotasvc/quotasvc/internal/outbox/events"
 )
 
 // Webhook returns a webhook without its secret.

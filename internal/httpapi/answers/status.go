@@ -5,7 +5,7 @@ import (
 
 	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
 	"github.com/quotasvc/quotasvc/internal/ledger/audit"
-	"github.com/quotasvc/quotasvc/internal/status"
+	"github.com/quotasvc/quotasvc/internal/report/status"
 )
 
 // SealSummary returns a sealed day without its proofs.

@@ -7,7 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/quotasvc/quotasvc/internal/bound"
+	"github.com/quotasvc/quotasvc/internal/kit/bound"
 )
 
 func TestAppendASCII_SameDocumentInPrintableBytes(t *testing.T) {

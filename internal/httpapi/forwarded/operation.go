@@ -4,7 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 
-	"github.com/quotasvc/quotasvc/internal/bound"
+	"github.com/quotasvc/quotasvc/internal/kit/bound"
 )
 
 // operationPrefix begins the operation ids of forwarded requests. A client whose keys a gateway passes on so cannot

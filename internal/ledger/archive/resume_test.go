@@ -11,10 +11,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/ledger/journal"
 	"github.com/quotasvc/quotasvc/internal/ledger/pg"
-	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
 // runUntil runs o until its progress says step for the nth time, and kills it there. It reports whether the run came to its end before.

@@ -3,8 +3,8 @@ package audit
 import (
 	"testing"
 
-	"github.com/quotasvc/quotasvc/internal/namedsql"
-	"github.com/quotasvc/quotasvc/internal/testenv"
+	"github.com/quotasvc/quotasvc/internal/lab/testenv"
+	"github.com/quotasvc/quotasvc/internal/store/namedsql"
 )
 
 func TestMain(m *testing.M) { testenv.Main(m) }

@@ -3,7 +3,7 @@ package history
 import (
 	"testing"
 
-	"github.com/quotasvc/quotasvc/internal/testenv"
+	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
 func TestMain(m *testing.M) { testenv.Main(m) }

@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/quotasvc/quotasvc/internal/kit/period"
 	"github.com/quotasvc/quotasvc/internal/ledger"
-	"github.com/quotasvc/quotasvc/internal/period"
 )
 
 // PeriodInfo is one period of a balance: the open one, or a later one.

@@ -3,8 +3,8 @@ package history
 import (
 	"testing"
 
+	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/ledger/pg"
-	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
 func TestStatements_PrepareAndAreUsed_InBothOrders(t *testing.T) {

@@ -7,8 +7,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/ledger"
-	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
 // Rows of rollups stand where a half hour ends, on a large balance where a quarter ends, but not closer than needed. The half hours have 3, 1, 12, 1 and 25

@@ -3,7 +3,7 @@ package journal
 import (
 	"testing"
 
-	"github.com/quotasvc/quotasvc/internal/testenv"
+	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
 // beforeIndexes is the schema's version before the indexes by kind and by named subject.

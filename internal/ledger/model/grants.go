@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/quotasvc/quotasvc/internal/kit/period"
 	"github.com/quotasvc/quotasvc/internal/ledger"
-	"github.com/quotasvc/quotasvc/internal/period"
 )
 
 func (b *balance) remaining() int64 {

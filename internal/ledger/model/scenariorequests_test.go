@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/quotasvc/quotasvc/internal/kit/period"
 	"github.com/quotasvc/quotasvc/internal/ledger"
-	"github.com/quotasvc/quotasvc/internal/period"
 )
 
 // The verbs that are requests. Each is a batch of its own. After try nothing is stored, as with dry_run.

@@ -6,9 +6,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/quotasvc/quotasvc/internal/events"
+	"github.com/quotasvc/quotasvc/internal/kit/period"
 	"github.com/quotasvc/quotasvc/internal/ledger"
-	"github.com/quotasvc/quotasvc/internal/period"
+	"github.com/quotasvc/quotasvc/internal/outbox/events"
 )
 
 // The ids of the operations that the ledger makes by itself begin with these.

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/ledger"
-	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
 // At a month's end nearly every debit works off the end of its balance's period. It then takes two round trips, as any other does: what it needs

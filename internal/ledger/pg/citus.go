@@ -11,9 +11,9 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/quotasvc/quotasvc/internal/citus"
 	"github.com/quotasvc/quotasvc/internal/ledger"
-	"github.com/quotasvc/quotasvc/internal/pgpool"
+	"github.com/quotasvc/quotasvc/internal/store/citus"
+	"github.com/quotasvc/quotasvc/internal/store/pgpool"
 )
 
 // On Citus, a transaction of a batch reads, locks and writes tenants of one shard group: all its statements run on one node, and its COMMIT is

@@ -12,9 +12,9 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/ledger/model"
-	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
 // question is a request or read of one client. It goes to member first, and is repeated at both members until it is answered.

@@ -7,7 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/quotasvc/quotasvc/internal/clock"
+	"github.com/quotasvc/quotasvc/internal/kit/clock"
 )
 
 // clockInterval is how often an idle instance compares its clock with PostgreSQL's, for the metric and the log. Decisions compare by themselves.

@@ -7,10 +7,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/quotasvc/quotasvc/internal/lane"
+	"github.com/quotasvc/quotasvc/internal/kit/lane"
+	"github.com/quotasvc/quotasvc/internal/kit/period"
 	"github.com/quotasvc/quotasvc/internal/ledger"
-	"github.com/quotasvc/quotasvc/internal/period"
-	"github.com/quotasvc/quotasvc/internal/trail"
+	"github.com/quotasvc/quotasvc/internal/outbox/trail"
 )
 
 // Do makes the operation op, once per tenant and key, and returns its answer. A retry gets the stored answer with Replayed set.

@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/ledger"
-	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
 // proxy connects a ledger to PostgreSQL. It can cut a connection instead of passing the answer to a COMMIT: the commit is done, and

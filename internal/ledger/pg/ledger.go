@@ -15,16 +15,16 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/quotasvc/quotasvc/internal/breaker"
-	"github.com/quotasvc/quotasvc/internal/citus"
-	"github.com/quotasvc/quotasvc/internal/clock"
-	"github.com/quotasvc/quotasvc/internal/lane"
+	"github.com/quotasvc/quotasvc/internal/kit/clock"
+	"github.com/quotasvc/quotasvc/internal/kit/lane"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/ledger/hints"
 	"github.com/quotasvc/quotasvc/internal/ledger/jobs"
 	"github.com/quotasvc/quotasvc/internal/ledger/journal"
-	"github.com/quotasvc/quotasvc/internal/namedsql"
-	"github.com/quotasvc/quotasvc/internal/pgpool"
+	"github.com/quotasvc/quotasvc/internal/store/breaker"
+	"github.com/quotasvc/quotasvc/internal/store/citus"
+	"github.com/quotasvc/quotasvc/internal/store/namedsql"
+	"github.com/quotasvc/quotasvc/internal/store/pgpool"
 )
 
 //go:embed sql/*.sql

@@ -5,8 +5,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/ledger"
-	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
 // The first debit of a balance makes its row with what the row says in the end, in the debit's transaction.

@@ -13,10 +13,10 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/quotasvc/quotasvc/internal/kit/period"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/ledger/jobs"
 	"github.com/quotasvc/quotasvc/internal/ledger/pace"
-	"github.com/quotasvc/quotasvc/internal/period"
 )
 
 const (

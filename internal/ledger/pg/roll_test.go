@@ -11,9 +11,9 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/quotasvc/quotasvc/internal/kit/period"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/ledger/pace"
-	"github.com/quotasvc/quotasvc/internal/period"
 )
 
 // backlog signs tenants up for an hourly allowance that many hours ago, with balances that nobody has touched since.

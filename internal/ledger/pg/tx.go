@@ -10,11 +10,11 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"github.com/quotasvc/quotasvc/internal/events"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/ledger/hints"
 	"github.com/quotasvc/quotasvc/internal/ledger/notice"
-	"github.com/quotasvc/quotasvc/internal/trail"
+	"github.com/quotasvc/quotasvc/internal/outbox/events"
+	"github.com/quotasvc/quotasvc/internal/outbox/trail"
 )
 
 // tx is one transaction of a batch on one connection: of the writers, or of the readers for checks.

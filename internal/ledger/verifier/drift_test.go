@@ -12,8 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/ledger/audit"
-	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
 // told returns the events so far: what they are about, of which verification, and how many differences they name.

@@ -3,8 +3,8 @@ package verifier
 import (
 	"testing"
 
-	"github.com/quotasvc/quotasvc/internal/namedsql"
-	"github.com/quotasvc/quotasvc/internal/testenv"
+	"github.com/quotasvc/quotasvc/internal/lab/testenv"
+	"github.com/quotasvc/quotasvc/internal/store/namedsql"
 )
 
 func TestStatements_PrepareAndAreUsed(t *testing.T) {

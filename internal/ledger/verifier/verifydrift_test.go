@@ -7,10 +7,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/ledger/audit"
 	"github.com/quotasvc/quotasvc/internal/ledger/pg"
-	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
 // history makes entries of tenant acme: two closed periods, expired allowances, a head that is not the only open grant, an exhausted,

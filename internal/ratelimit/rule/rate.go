@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/quotasvc/quotasvc/internal/bound"
+	"github.com/quotasvc/quotasvc/internal/kit/bound"
 )
 
 const (

@@ -4,7 +4,7 @@ import (
 	"math/bits"
 	"time"
 
-	"github.com/quotasvc/quotasvc/internal/period"
+	"github.com/quotasvc/quotasvc/internal/kit/period"
 )
 
 // epochMonday is where weeks begin: 1970-01-05 was the first Monday of the epoch.

@@ -6,7 +6,7 @@ import (
 	"sort"
 	"time"
 
-	"github.com/quotasvc/quotasvc/internal/bound"
+	"github.com/quotasvc/quotasvc/internal/kit/bound"
 )
 
 // fixed counts the tokens of a window. It finds a window's bounds by looking where the calendar changes.

@@ -1,0 +1,95 @@
+package link
+
+import (
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/quotasvc/quotasvc/internal/kit/body"
+)
+
+const (
+	// ExpiresMax bounds the time of a link.
+	ExpiresMax = 7 * 24 * time.Hour
+
+	// ExpiresDefault is the time of a link whose maker says nothing: as long as somebody looks at a page.
+	ExpiresDefault = time.Hour
+
+	// PerTenant bounds the links of a tenant: one for each visit of a busy hour.
+	PerTenant = 200
+
+	// ReturnURLMax bounds a return URL in bytes.
+	ReturnURLMax = 2048
+
+	// Prefix is the path below which the pages are.
+	Prefix = "/portal/"
+)
+
+// New says what a new link is to be.
+type New struct {
+	Tenant    string
+	ExpiresIn time.Duration // 0: ExpiresDefault
+	ReturnURL string        // empty: none
+	Base      string        // scheme and host that begin its URL
+}
+
+// Made is a new link.
+type Made struct {
+	URL       string // with the secret
+	ExpiresAt time.Time
+}
+
+// Link is a link in force.
+type Link struct {
+	ID        string
+	Tenant    string
+	ReturnURL string
+	ExpiresAt time.Time
+}
+
+// Members returns the members of the body that makes a link.
+func Members() []body.Member[New] {
+	return []body.Member[New]{
+		body.Required("tenant", func(d *body.Document, n *New) { n.Tenant = d.ID() }),
+		body.Optional("expires_in_seconds", func(d *body.Document, n *New) {
+			n.ExpiresIn = time.Duration(d.Integer(1, int64(ExpiresMax/time.Second))) * time.Second
+		}),
+		body.Optional("return_url", func(d *body.Document, n *New) { n.ReturnURL = d.Characters(1, ReturnURLMax) }),
+	}
+}
+
+// check returns the faults of a link.
+func (n *New) check() (faults body.Faults) {
+	if problem := checkURL(n.ReturnURL); problem != "" {
+		faults.Add("return_url", problem)
+	}
+	return faults
+}
+
+// checkURL returns what is wrong with a return URL; empty: nothing.
+func checkURL(text string) string {
+	if text == "" {
+		return ""
+	}
+	u, err := url.Parse(text)
+	switch {
+	case len(text) > ReturnURLMax:
+		return fmt.Sprintf("must have at most %d bytes", ReturnURLMax)
+	case err != nil, u.Scheme != "https" && u.Scheme != "http", u.Hostname() == "", u.User != nil, u.Opaque != "", strings.ContainsAny(text, " \t\r\n"):
+		return "must be an absolute URL with http or https and a host, without user and password"
+	}
+	return ""
+}
+
+// path returns the path of a link with its secret.
+func path(id, secret string) string { return Prefix + id + "/open/" + secret }
+
+// CheckBase returns what is wrong with the beginning of links; empty: nothing.
+func CheckBase(text string) string {
+	u, err := url.Parse(text)
+	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Hostname() == "" || u.User != nil || u.Path != "" || u.RawQuery != "" || u.Fragment != "" {
+		return "must be http:// or https:// and a host, without a path"
+	}
+	return ""
+}

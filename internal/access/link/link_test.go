@@ -1,0 +1,201 @@
+package link
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/quotasvc/quotasvc/internal/catalog"
+	"github.com/quotasvc/quotasvc/internal/lab/testenv"
+	"github.com/quotasvc/quotasvc/internal/outbox/trail"
+	"github.com/quotasvc/quotasvc/internal/store/namedsql"
+)
+
+func TestMain(m *testing.M) { testenv.Main(m) }
+
+func check(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// open returns a store with the rights of the service and the tenant acme, and a pool that may do more.
+func open(t *testing.T) (*Store, *pgxpool.Pool) {
+	t.Helper()
+	url := testenv.Postgres(t)
+	var pools [2]*pgxpool.Pool
+	for i, at := range []string{testenv.AsService(url), url} {
+		pool, err := pgxpool.New(t.Context(), at)
+		check(t, err)
+		t.Cleanup(pool.Close)
+		pools[i] = pool
+	}
+	c, err := catalog.NewStore(pools[0], catalog.StoreConfig{Target: namedsql.Target(testenv.OnCitus()), Timeout: testenv.Patience})
+	check(t, err)
+	_, _, err = c.PutPlan(t.Context(), catalog.Plan{ID: "basic"})
+	check(t, err)
+	for _, tenant := range []string{"acme", "globex"} {
+		_, _, err = c.PutTenant(t.Context(), catalog.Tenant{ID: tenant, Plan: "basic"})
+		check(t, err)
+	}
+	s, err := NewStore(c)
+	check(t, err)
+	return s, pools[1]
+}
+
+// parts returns the id and the secret in a URL.
+func parts(t testing.TB, url string) (id, secret string) {
+	t.Helper()
+	rest, ok := strings.CutPrefix(url, "https://q.example"+Prefix)
+	id, secret, found := strings.Cut(rest, "/open/")
+	if !ok || !found {
+		t.Fatalf("the link is %s", url)
+	}
+	return id, secret
+}
+
+func (s *Store) make(t testing.TB, tenant string) (id, secret string) {
+	t.Helper()
+	made, err := s.Create(t.Context(), New{Tenant: tenant, Base: "https://q.example", ReturnURL: "https://app.example/billing?x=1#top"})
+	check(t, err)
+	return parts(t, made.URL)
+}
+
+func TestLink_OpensItsTenantUntilItEnds(t *testing.T) {
+	t.Parallel()
+	s, pool := open(t)
+	made, err := s.Create(t.Context(), New{Tenant: "acme", Base: "https://q.example"})
+	check(t, err)
+	if left := time.Until(made.ExpiresAt); left < ExpiresDefault-10*time.Minute || left > ExpiresDefault+10*time.Minute {
+		t.Errorf("it lasts %s", left)
+	}
+	id, secret := s.make(t, "acme")
+	found, err := s.Open(t.Context(), id, secret)
+	check(t, err)
+	if found.ID != id || found.Tenant != "acme" || found.ReturnURL != "https://app.example/billing?x=1#top" {
+		t.Errorf("%+v", found)
+	}
+	other, _ := s.make(t, "globex")
+	for _, wrong := range [][2]string{{other, secret}, {id, secret[1:]}, {id, secret + "A"}, {id, strings.Repeat("A", len(secret))}, {id, ""}, {"", secret}, {"\x00", secret}, {strings.ToUpper(id), secret}} {
+		if _, err := s.Open(t.Context(), wrong[0], wrong[1]); !errors.Is(err, ErrNone) {
+			t.Errorf("%q: %v", wrong, err)
+		}
+	}
+	_, err = pool.Exec(t.Context(), "UPDATE portal_sessions SET expires_at = clock_timestamp() WHERE session_id = $1", id)
+	check(t, err)
+	if _, err := s.Open(t.Context(), id, secret); !errors.Is(err, ErrNone) {
+		t.Errorf("after its time: %v", err)
+	}
+	s.make(t, "acme")
+	var rows int
+	check(t, pool.QueryRow(t.Context(), "SELECT count(*) FROM portal_sessions WHERE session_id = $1", id).Scan(&rows))
+	if rows != 0 {
+		t.Error("an ended link stays")
+	}
+}
+
+func TestLink_EndsWithItsKeyAndWithAllOfItsTenant(t *testing.T) {
+	t.Parallel()
+	s, pool := open(t)
+	_, err := pool.Exec(t.Context(), "INSERT INTO keys (key_id, name, scopes) VALUES ('k1', 'n', '{admin}'), ('k2', 'n', '{admin}')")
+	check(t, err)
+	create := func(key string) (id, secret string) {
+		made, err := s.Create(trail.With(t.Context(), &trail.Actor{KeyID: key, Name: "n"}), New{Tenant: "acme", Base: "https://q.example"})
+		check(t, err)
+		return parts(t, made.URL)
+	}
+	ended := func(what, id, secret string) {
+		t.Helper()
+		if _, err := s.Open(t.Context(), id, secret); !errors.Is(err, ErrNone) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	works := func(id, secret string) {
+		t.Helper()
+		_, err := s.Open(t.Context(), id, secret)
+		check(t, err)
+	}
+	revokedID, revoked := create("k1")
+	expiredID, expired := create("k2")
+	bootstrapID, bootstrap := create(trail.Bootstrap) // no stored key
+	othersID, others := s.make(t, "globex")
+	works(revokedID, revoked)
+	works(expiredID, expired)
+	_, err = pool.Exec(t.Context(), "UPDATE keys SET revoked_at = clock_timestamp() WHERE key_id = 'k1'")
+	check(t, err)
+	_, err = pool.Exec(t.Context(), "UPDATE keys SET expires_at = clock_timestamp() WHERE key_id = 'k2'")
+	check(t, err)
+	ended("its key is revoked", revokedID, revoked)
+	ended("its key has expired", expiredID, expired)
+	works(bootstrapID, bootstrap)
+	check(t, s.EndAll(t.Context(), "acme"))
+	check(t, s.EndAll(t.Context(), "acme"))
+	ended("all are ended", bootstrapID, bootstrap)
+	works(othersID, others)
+	if err := s.EndAll(t.Context(), "nobody"); !errors.Is(err, catalog.ErrNoTenant) {
+		t.Errorf("an unknown tenant: %v", err)
+	}
+	var lines string
+	check(t, pool.QueryRow(t.Context(), "SELECT string_agg(action, ' ' ORDER BY audit_id) FROM audit WHERE object_kind = 'portal_session' AND tenant_id = 'acme'").Scan(&lines))
+	if lines != "portal_session.create portal_session.create portal_session.create portal_session.delete" {
+		t.Errorf("audit log: %s", lines)
+	}
+	var all string
+	check(t, pool.QueryRow(t.Context(), "SELECT string_agg(a::text, ' ') FROM audit a").Scan(&all))
+	for _, secret := range []string{revoked, expired, bootstrap, others} {
+		if strings.Contains(all, secret) {
+			t.Error("the audit log has a secret")
+		}
+	}
+}
+
+func TestLink_OneMoreThanPerTenant_EndsTheOldest(t *testing.T) {
+	t.Parallel()
+	s, pool := open(t)
+	oldest, oldestSecret := s.make(t, "acme")
+	second, secondSecret := s.make(t, "acme")
+	_, err := pool.Exec(t.Context(), `INSERT INTO portal_sessions (session_id, secret_hash, tenant_id, expires_at)
+		SELECT 'x' || n, sha256('x'), 'acme', clock_timestamp() + interval '1 hour' FROM generate_series(1, $1) n`, PerTenant-2)
+	check(t, err)
+	newest, newestSecret := s.make(t, "acme")
+	if _, err := s.Open(t.Context(), oldest, oldestSecret); !errors.Is(err, ErrNone) {
+		t.Errorf("the oldest: %v", err)
+	}
+	for id, secret := range map[string]string{second: secondSecret, newest: newestSecret} {
+		_, err := s.Open(t.Context(), id, secret)
+		check(t, err)
+	}
+}
+
+func TestCreate_Faults(t *testing.T) {
+	t.Parallel()
+	s, _ := open(t)
+	for _, url := range []string{"javascript:alert(1)", "/billing", "https://", "ftp://app.example", "https://me:secret@app.example", "https://app.example/a b", "https://app.example/" + strings.Repeat("é", ReturnURLMax/2)} {
+		_, err := s.Create(t.Context(), New{Tenant: "acme", ReturnURL: url})
+		e, ok := errors.AsType[*catalog.Error](err)
+		if !ok || e.Code != catalog.CodeInvalidArgument || e.Fields[0].Field != "return_url" {
+			t.Errorf("%.40s: %v", url, err)
+		}
+	}
+	if _, err := s.Create(t.Context(), New{Tenant: "nobody"}); !errors.Is(err, catalog.ErrNoTenant) {
+		t.Errorf("an unknown tenant: %v", err)
+	}
+}
+
+func TestCheckBase_SchemeAndHostOnly(t *testing.T) {
+	t.Parallel()
+	for _, good := range []string{"https://quota.example.com", "http://127.0.0.1:8080"} {
+		if problem := CheckBase(good); problem != "" {
+			t.Errorf("%s %s", good, problem)
+		}
+	}
+	for _, bad := range []string{"quota.example.com", "https://quota.example.com/", "https://quota.example.com/x", "https://a:b@quota.example.com", "ftp://quota.example.com", "https://", "https://quota.example.com?x"} {
+		if CheckBase(bad) == "" {
+			t.Errorf("%s passes", bad)
+		}
+	}
+}

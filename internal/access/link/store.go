@@ -1,0 +1,134 @@
+package link
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"embed"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/quotasvc/quotasvc/internal/catalog"
+	"github.com/quotasvc/quotasvc/internal/outbox/trail"
+	"github.com/quotasvc/quotasvc/internal/store/namedsql"
+)
+
+const (
+	// endedAtOnce bounds the ended links that a new one deletes: more than it adds.
+	endedAtOnce = 100
+
+	secretBytes = 32
+	idPrefix    = "p"
+)
+
+//go:embed sql/*.sql
+var sqlFiles embed.FS
+
+// ErrNone says that there is no such link, or that it has ended.
+var ErrNone = errors.New("there is no such link")
+
+// Store is the links in PostgreSQL. It has no goroutines.
+type Store struct {
+	catalog *catalog.Store
+	queries map[string]string
+}
+
+// NewStore returns a store beside the catalogue's, whose connections it uses.
+func NewStore(c *catalog.Store) (*Store, error) {
+	queries, err := namedsql.Load(sqlFiles)
+	if err != nil {
+		return nil, err
+	}
+	return &Store{catalog: c, queries: queries}, nil
+}
+
+// Create makes a link. Its secret cannot be had again. It fails with catalog.CodeInvalidArgument and catalog.CodeTenantNotFound.
+func (s *Store) Create(ctx context.Context, n New) (Made, error) {
+	if faults := n.check(); faults != nil {
+		return Made{}, &catalog.Error{Code: catalog.CodeInvalidArgument, Fields: faults}
+	}
+	if _, err := s.catalog.Tenant(ctx, n.Tenant); err != nil {
+		return Made{}, err
+	}
+	raw := make([]byte, secretBytes)
+	_, _ = rand.Read(raw) // never fails: it ends the process instead
+	id, secret := idPrefix+strings.ToLower(rand.Text()), base64.RawURLEncoding.EncodeToString(raw)
+	made := Made{URL: n.Base + path(id, secret)}
+	hash := sha256.Sum256(raw)
+	actor := trail.From(ctx)
+	err := s.catalog.Write(ctx, "make a link", func(ctx context.Context, tx *catalog.Transaction) error {
+		err := tx.QueryRow(ctx, s.queries["InsertLink"], id, hash[:], n.Tenant, actor.KeyID, n.ReturnURL, cmp.Or(n.ExpiresIn, ExpiresDefault).Seconds()).
+			Scan(&made.ExpiresAt)
+		if err != nil {
+			return fmt.Errorf("insert link: %w", err)
+		}
+		made.ExpiresAt = made.ExpiresAt.UTC()
+		if _, err := tx.Exec(ctx, s.queries["DeleteEnded"], endedAtOnce); err != nil {
+			return fmt.Errorf("delete ended links: %w", err)
+		}
+		if _, err := tx.Exec(ctx, s.queries["DeleteOldest"], n.Tenant, PerTenant); err != nil {
+			return fmt.Errorf("delete the oldest links: %w", err)
+		}
+		return trail.Record(ctx, tx, []trail.Line{{
+			Actor: actor, Action: "portal_session.create", Object: trail.Object{Kind: "portal_session", ID: id, Tenant: n.Tenant},
+			After: map[string]any{"expires_at": made.ExpiresAt, "return_url": n.ReturnURL},
+		}})
+	})
+	return made, err
+}
+
+// Open returns the link with this id and secret. It fails with ErrNone.
+func (s *Store) Open(ctx context.Context, id, secret string) (*Link, error) {
+	raw, err := base64.RawURLEncoding.Strict().DecodeString(secret)
+	if err != nil || len(raw) != secretBytes || !isID(id) {
+		return nil, ErrNone
+	}
+	found := &Link{ID: id}
+	var stored []byte
+	err = s.catalog.View(ctx, "open a link", func(ctx context.Context, tx pgx.Tx) error {
+		return tx.QueryRow(ctx, s.queries["SelectLink"], id).Scan(&stored, &found.Tenant, &found.ReturnURL, &found.ExpiresAt)
+	})
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil, ErrNone
+	}
+	if err != nil {
+		return nil, err
+	}
+	hash := sha256.Sum256(raw)
+	if subtle.ConstantTimeCompare(hash[:], stored) != 1 {
+		return nil, ErrNone
+	}
+	found.ExpiresAt = found.ExpiresAt.UTC()
+	return found, nil
+}
+
+// EndAll ends the links of a tenant. It fails with catalog.CodeTenantNotFound.
+func (s *Store) EndAll(ctx context.Context, tenant string) error {
+	if _, err := s.catalog.Tenant(ctx, tenant); err != nil {
+		return err
+	}
+	return s.catalog.Write(ctx, "end the links of a tenant", func(ctx context.Context, tx *catalog.Transaction) error {
+		tag, err := tx.Exec(ctx, s.queries["DeleteLinks"], tenant)
+		if err != nil {
+			return fmt.Errorf("delete links: %w", err)
+		}
+		if tag.RowsAffected() == 0 {
+			return nil
+		}
+		return trail.Record(ctx, tx, []trail.Line{{
+			Actor: trail.From(ctx), Action: "portal_session.delete", Object: trail.Object{Kind: "portal_session", ID: tenant, Tenant: tenant},
+			Before: map[string]any{"links": tag.RowsAffected()},
+		}})
+	})
+}
+
+// isID reports whether text has the form of an id: what has not is not asked for.
+func isID(text string) bool {
+	return len(text) == len(idPrefix)+26 && strings.Trim(text, "abcdefghijklmnopqrstuvwxyz234567") == ""
+}

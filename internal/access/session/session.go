@@ -1,0 +1,178 @@
+package session
+
+import (
+	"context"
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/hkdf"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"embed"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/quotasvc/quotasvc/internal/catalog"
+	"github.com/quotasvc/quotasvc/internal/store/namedsql"
+)
+
+const (
+	// Lifetime is how long a session lasts: a working day. It is not prolonged, so a cookie that somebody else has got ends too.
+	Lifetime = 12 * time.Hour
+
+	// PerKey bounds the sessions of a key: a team that shares one.
+	PerKey = 32
+
+	// endedAtOnce bounds the ended sessions that a new one deletes: more than it adds.
+	endedAtOnce = 100
+
+	idLength = 32
+)
+
+//go:embed sql/*.sql
+var sqlFiles embed.FS
+
+// ErrNone says that there is no such session, or that it has ended.
+var ErrNone = errors.New("there is no such session")
+
+// Store is the sessions in PostgreSQL. It has no goroutines.
+type Store struct {
+	catalog *catalog.Store
+	queries map[string]string
+}
+
+// Session is an open session.
+type Session struct {
+	ID        string // the cookie's value
+	KeyID     string
+	Secret    string // of the key; the caller authenticates it
+	ExpiresAt time.Time
+}
+
+// NewStore returns a store beside the catalogue's, whose connections it uses.
+func NewStore(c *catalog.Store) (*Store, error) {
+	queries, err := namedsql.Load(sqlFiles)
+	if err != nil {
+		return nil, err
+	}
+	return &Store{catalog: c, queries: queries}, nil
+}
+
+// Create makes a session of a key whose secret was authenticated.
+func (s *Store) Create(ctx context.Context, keyID, secret string) (*Session, error) {
+	var raw [idLength]byte
+	_, _ = rand.Read(raw[:]) // it never fails
+	made := &Session{ID: base64.RawURLEncoding.EncodeToString(raw[:]), KeyID: keyID, Secret: secret}
+	name, aead, err := derive(raw[:])
+	if err != nil {
+		return nil, err
+	}
+	sealed := aead.Seal(nil, nil, []byte(secret), []byte(keyID))
+	err = s.catalog.Write(ctx, "make a session", func(ctx context.Context, tx *catalog.Transaction) error {
+		if err := tx.QueryRow(ctx, s.queries["InsertSession"], name, keyID, sealed, Lifetime.Seconds()).Scan(&made.ExpiresAt); err != nil {
+			return fmt.Errorf("insert session: %w", err)
+		}
+		if _, err := tx.Exec(ctx, s.queries["DeleteEnded"], endedAtOnce); err != nil {
+			return fmt.Errorf("delete ended sessions: %w", err)
+		}
+		if _, err := tx.Exec(ctx, s.queries["DeleteOldest"], keyID, PerKey); err != nil {
+			return fmt.Errorf("delete the oldest sessions: %w", err)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	made.ExpiresAt = made.ExpiresAt.UTC()
+	return made, nil
+}
+
+// Open returns the session with this id. It fails with ErrNone.
+func (s *Store) Open(ctx context.Context, id string) (*Session, error) {
+	name, aead, err := ofID(id)
+	if err != nil {
+		return nil, err
+	}
+	found := &Session{ID: id}
+	var sealed []byte
+	err = s.catalog.View(ctx, "open a session", func(ctx context.Context, tx pgx.Tx) error {
+		return tx.QueryRow(ctx, s.queries["SelectSession"], name).Scan(&found.KeyID, &sealed, &found.ExpiresAt)
+	})
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil, ErrNone
+	}
+	if err != nil {
+		return nil, err
+	}
+	secret, err := aead.Open(nil, nil, sealed, []byte(found.KeyID))
+	if err != nil {
+		return nil, ErrNone // somebody wrote into the table
+	}
+	found.Secret, found.ExpiresAt = string(secret), found.ExpiresAt.UTC()
+	return found, nil
+}
+
+// End ends a session. That there is none is no error.
+func (s *Store) End(ctx context.Context, id string) error {
+	name, _, err := ofID(id)
+	if err != nil {
+		return nil //nolint:nilerr // no such id, no such session
+	}
+	return s.catalog.Write(ctx, "end a session", func(ctx context.Context, tx *catalog.Transaction) error {
+		_, err := tx.Exec(ctx, s.queries["DeleteSession"], name)
+		return err
+	})
+}
+
+// Token returns what the forms of a session carry.
+func (s *Session) Token() string {
+	raw, err := base64.RawURLEncoding.DecodeString(s.ID)
+	if err != nil {
+		return ""
+	}
+	token, err := hkdf.Key(sha256.New, raw, nil, "quotasvc console: token of forms", idLength)
+	if err != nil {
+		return ""
+	}
+	return base64.RawURLEncoding.EncodeToString(token)
+}
+
+// IsToken reports whether a form carried the token of the session.
+func (s *Session) IsToken(given string) bool {
+	want := s.Token()
+	return want != "" && subtle.ConstantTimeCompare([]byte(want), []byte(given)) == 1
+}
+
+// ofID is derive for a cookie's value. It fails with ErrNone.
+func ofID(id string) (name []byte, aead cipher.AEAD, err error) {
+	raw, err := base64.RawURLEncoding.Strict().DecodeString(id)
+	if err != nil || len(raw) != idLength {
+		return nil, nil, ErrNone
+	}
+	return derive(raw)
+}
+
+// derive returns the name of the row of an id, and what seals its secret.
+func derive(id []byte) (name []byte, aead cipher.AEAD, err error) {
+	name, err = hkdf.Key(sha256.New, id, nil, "quotasvc console: name of a session", sha256.Size)
+	if err != nil {
+		return nil, nil, fmt.Errorf("derive a name: %w", err)
+	}
+	key, err := hkdf.Key(sha256.New, id, nil, "quotasvc console: seal of a session", 32)
+	if err != nil {
+		return nil, nil, fmt.Errorf("derive a key: %w", err)
+	}
+	block, err := aes.NewCipher(key)
+	if err != nil {
+		return nil, nil, fmt.Errorf("make a cipher: %w", err)
+	}
+	aead, err = cipher.NewGCMWithRandomNonce(block)
+	if err != nil {
+		return nil, nil, fmt.Errorf("make a seal: %w", err)
+	}
+	return name, aead, nil
+}

@@ -1,0 +1,115 @@
+package feature
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+
+	"github.com/quotasvc/quotasvc/internal/catalog/check"
+	"github.com/quotasvc/quotasvc/internal/kit/body"
+	"github.com/quotasvc/quotasvc/internal/kit/bound"
+)
+
+// Max bounds the features of a plan, and those that a tenant overrides. They are in memory with the plan and with the tenant.
+const Max = 100
+
+// Value is the value of a feature. The zero value is false.
+type Value struct {
+	On      bool
+	Number  int64 // 0..bound.MaxAmount, where Counted
+	Counted bool  // the value is an integer
+}
+
+// Set has features by name; nil: none.
+type Set map[string]Value
+
+// Switch returns the value of a feature that is on or off.
+func Switch(on bool) Value { return Value{On: on} }
+
+// Number returns the value of a feature that is an integer.
+func Number(n int64) Value { return Value{Number: n, Counted: true} }
+
+// Granted reports whether the value lets a tenant use the feature.
+func (v Value) Granted() bool { return v.On || v.Number > 0 }
+
+// FallTo says in words, up to a number of tenants, how v becomes less; empty: it does not. What a number and a switch allow cannot be compared.
+func (v Value) FallTo(after Value) string {
+	switch {
+	case v.Granted() && !after.Granted():
+		return "is lost by"
+	case v.Counted && after.Counted && after.Number < v.Number:
+		return fmt.Sprintf("falls from %d to %d for", v.Number, after.Number)
+	default:
+		return ""
+	}
+}
+
+// MarshalJSON returns true, false or an integer.
+func (v Value) MarshalJSON() ([]byte, error) {
+	if v.Counted {
+		return strconv.AppendInt(nil, v.Number, 10), nil
+	}
+	return strconv.AppendBool(nil, v.On), nil
+}
+
+// MustBe is the sentence for what is no value.
+var MustBe = fmt.Sprintf("must be true, false or an integer from 0 to %d", bound.MaxAmount)
+
+var errNoValue = errors.New(MustBe)
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (v *Value) UnmarshalJSON(text []byte) error {
+	switch string(text) {
+	case "true", "false":
+		*v = Switch(string(text) == "true")
+		return nil
+	case "null":
+		return errNoValue
+	}
+	var n int64
+	if err := json.Unmarshal(text, &n); err != nil || n < 0 || n > bound.MaxAmount {
+		return errNoValue
+	}
+	*v = Number(n)
+	return nil
+}
+
+// Of returns the features of a plan with those that a tenant overrides.
+func Of(plan, own Set) Set {
+	if len(own) == 0 {
+		return plan
+	}
+	all := maps.Clone(plan)
+	if all == nil {
+		all = make(Set, len(own))
+	}
+	maps.Copy(all, own)
+	return all
+}
+
+// Lookup returns what Of(plan, own) has of a name, without making it.
+func Lookup(plan, own Set, name string) Value {
+	if v, overridden := own[name]; overridden {
+		return v
+	}
+	return plan[name]
+}
+
+// Check adds the faults of changes, which are named field: of a set, or of a patch, where nil removes a feature.
+func Check(c *check.Checker, field string, changes map[string]*Value) {
+	if !c.Require(len(changes) <= Max, field, "must have at most %d members", Max) {
+		return
+	}
+	for _, name := range slices.Sorted(maps.Keys(changes)) {
+		c.Require(bound.ID(name), field+"."+body.Clip(name), "is not the name of a feature, which %s", bound.MustBeID)
+	}
+}
+
+// Changes returns s as a patch that makes it.
+func (s Set) Changes() map[string]*Value { return check.PatchTo(s) }
+
+// With returns s after changes, nil if nothing remains. It does not change s.
+func (s Set) With(changes map[string]*Value) Set { return check.Patched(s, changes) }

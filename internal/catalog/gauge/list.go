@@ -1,0 +1,90 @@
+package gauge
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/quotasvc/quotasvc/internal/kit/bound"
+	"github.com/quotasvc/quotasvc/internal/ledger"
+)
+
+// ListMax bounds a page of gauges.
+const ListMax = 500
+
+const (
+	// behindAll comes after every meter. No id has a tilde.
+	behindAll = "~"
+	separator = " " // in no id
+)
+
+// Query asks for gauges of a tenant, in the order of meters and subjects.
+type Query struct {
+	Tenant string
+	Meter  string // empty: all
+	Limit  int    // 1..ListMax
+	Cursor string // empty for the first page, then the NextCursor of the page before
+}
+
+// Page is a part of a list.
+type Page struct {
+	Items      []State
+	NextCursor string // empty on the last page
+}
+
+// begin returns where the page begins, which is a key, and the last meter of the list.
+func (q *Query) begin() (meter, subject, last string, err error) {
+	if last = q.Meter; last == "" {
+		last = behindAll
+	}
+	if q.Cursor == "" {
+		return q.Meter, "", last, nil
+	}
+	raw, err := base64.RawURLEncoding.DecodeString(q.Cursor)
+	meter, subject, found := strings.Cut(string(raw), separator)
+	if err != nil || !found || !bound.ID(meter) || subject != "" && !bound.ID(subject) || q.Meter != "" && meter != q.Meter {
+		return "", "", "", ledger.Errorf(ledger.CodeInvalidArgument, "cursor", "is an unknown cursor; it must be the next_cursor of the page before")
+	}
+	return meter, subject, last, nil
+}
+
+// List returns a page of the gauges that a tenant has: those of its plan, set or not, those of its subjects that were set, and those that the plan no
+// longer has while their value is above 0. Its cost is that of the page and of the plan's allowances.
+func (s *Store) List(ctx context.Context, q Query) (page Page, err error) {
+	if e := ledger.FirstOf(ledger.ValidateID("tenant", q.Tenant)); e != nil {
+		return page, e
+	}
+	meter, subject, last, err := q.begin()
+	if err != nil {
+		return page, err
+	}
+	err = s.catalog.View(ctx, "list gauges", func(ctx context.Context, tx pgx.Tx) error {
+		var exists bool
+		if err := tx.QueryRow(ctx, s.queries["TenantExists"], q.Tenant).Scan(&exists); err != nil {
+			return fmt.Errorf("look up tenant: %w", err)
+		}
+		if !exists {
+			return ledger.Errorf(ledger.CodeTenantNotFound, "tenant", "tenant %q does not exist", q.Tenant)
+		}
+		rows, err := tx.Query(ctx, s.queries["ListGauges"], q.Tenant, meter, subject, last, q.Limit+1)
+		if err != nil {
+			return err
+		}
+		page.Items, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (state State, err error) {
+			state.Tenant = q.Tenant
+			err = row.Scan(&state.Meter, &state.Subject, &state.Value, &state.Limit, &state.At)
+			state.At = state.At.UTC()
+			return state, err
+		})
+		return err
+	})
+	if len(page.Items) > q.Limit {
+		next := &page.Items[q.Limit]
+		page.NextCursor = base64.RawURLEncoding.EncodeToString([]byte(next.Meter + separator + next.Subject))
+		page.Items = page.Items[:q.Limit]
+	}
+	return page, plain(err)
+}

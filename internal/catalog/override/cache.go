@@ -1,0 +1,170 @@
+package override
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	lru "github.com/hashicorp/golang-lru/v2"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/quotasvc/quotasvc/internal/catalog"
+	"github.com/quotasvc/quotasvc/internal/kit/lane"
+)
+
+const (
+	// defaultSets is the number of sets in memory: about 40 MB with one override each.
+	defaultSets = 100_000
+
+	// loadQueue bounds the requests that wait for a read, and defaultLoadTimeout how long. loadBatch is the most sets of one read.
+	defaultLoadTimeout = time.Second
+	loadQueue          = 10_000
+	loadBatch          = 500
+
+	// awayPause is how long nothing is read after PostgreSQL failed to answer.
+	awayPause = time.Second
+)
+
+// Config configures a Cache. The zero value is valid.
+type Config struct {
+	Sets        int              // sets in memory, the least recently used is dropped first; 0 is 100,000
+	LoadTimeout time.Duration    // bounds a read on which requests wait; 0 is 1 s
+	Lanes       *lane.Metrics    // nil: no metrics of the lane that reads
+	Now         func() time.Time // nil is time.Now; for pauses only
+}
+
+// Cache is a Store with the most recently used sets in memory.
+type Cache struct {
+	*Store
+
+	sets  *lru.Cache[key, *set]
+	lane  *lane.Lane[key, *set]
+	now   func() time.Time
+	limit time.Duration // of a read
+	until atomic.Int64  // unix nanoseconds: nothing is read before, because PostgreSQL was away
+}
+
+// key names a set. An empty subject is the tenant.
+type key struct{ tenant, subject string }
+
+// set is immutable.
+type set struct {
+	of     uint32 // the read of the tenant that was the newest when the set was read
+	byRule map[string]*InForce
+}
+
+// NewCache returns a cache over store. It reads nothing before Start.
+func NewCache(store *Store, cfg Config) *Cache {
+	if cfg.Sets <= 0 {
+		cfg.Sets = defaultSets
+	}
+	if cfg.LoadTimeout <= 0 {
+		cfg.LoadTimeout = defaultLoadTimeout
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	sets, err := lru.New[key, *set](cfg.Sets)
+	if err != nil {
+		panic("override: " + err.Error()) // only for a size below 1
+	}
+	c := &Cache{Store: store, sets: sets, now: cfg.Now, limit: cfg.LoadTimeout}
+	c.lane = lane.New(lane.Config{Name: "overrides", MaxQueue: loadQueue, MaxBatch: loadBatch, Metrics: cfg.Lanes, Now: cfg.Now}, nil, c.load)
+	return c
+}
+
+// Stop ends reading. Sets in memory stay in use.
+func (c *Cache) Stop(ctx context.Context) error { return c.lane.Stop(ctx) }
+
+// Sets are the overrides that a request meets.
+type Sets struct{ subject, tenant map[string]*InForce }
+
+// Of returns the overrides of a tenant and one of its subjects; empty: none. It reads those that are not in memory, in one query with others that
+// are needed at this moment. Those that cannot be read are missing.
+func (c *Cache) Of(ctx context.Context, t *catalog.Standing, subject string) Sets {
+	var s Sets
+	if t.RuleOverrides {
+		s.tenant = c.get(ctx, t, "")
+	}
+	if t.SubjectOverrides && subject != "" {
+		s.subject = c.get(ctx, t, subject)
+	}
+	return s
+}
+
+// Rule returns the override of a rule that is in force at now; nil: there is none. bySubject says that the rule has buckets per subject.
+func (s Sets) Rule(rule string, bySubject bool, now time.Time) *InForce {
+	if o := s.subject[rule]; bySubject && o != nil && o.holds(now) {
+		return o
+	}
+	if o := s.tenant[rule]; o != nil && o.holds(now) {
+		return o
+	}
+	return nil
+}
+
+func (o *InForce) holds(now time.Time) bool { return o.ExpiresAt.IsZero() || o.ExpiresAt.After(now) }
+
+func (c *Cache) get(ctx context.Context, t *catalog.Standing, subject string) map[string]*InForce {
+	k := key{t.ID, subject}
+	known, _ := c.sets.Get(k)
+	if known == nil || known.of != t.Read {
+		if read := c.read(ctx, k); read != nil {
+			// Of this tenant: its row was read before the set was, and a change of the set changes the tenant.
+			known = &set{of: t.Read, byRule: read.byRule}
+			c.sets.Add(k, known)
+		}
+	}
+	if known == nil {
+		return nil
+	}
+	return known.byRule
+}
+
+// read returns a set from PostgreSQL; nil if it cannot be had now.
+func (c *Cache) read(ctx context.Context, k key) *set {
+	if c.now().UnixNano() < c.until.Load() {
+		return nil
+	}
+	read, err := c.lane.Do(ctx, k)
+	if err != nil {
+		return nil
+	}
+	return read
+}
+
+// load reads the sets of keys for the lane; nil for each if PostgreSQL does not answer.
+func (c *Cache) load(ctx context.Context, keys []key) []*set {
+	ctx, cancel := context.WithTimeout(ctx, c.limit)
+	defer cancel()
+	answers, tenants, subjects := make([]*set, len(keys)), make([]string, 0, len(keys)), make([]string, 0, len(keys))
+	found := make(map[key]*set, len(keys))
+	for _, k := range keys {
+		if found[k] == nil {
+			found[k] = &set{}
+			tenants, subjects = append(tenants, k.tenant), append(subjects, k.subject)
+		}
+	}
+	var rows []Override
+	err := c.catalog.View(ctx, "read overrides", func(ctx context.Context, tx pgx.Tx) (err error) {
+		rows, err = c.collect(ctx, tx, "SelectOverridesOf", tenants, subjects)
+		return err
+	})
+	if err != nil {
+		if isAway(err) {
+			c.until.Store(c.now().Add(awayPause).UnixNano())
+		}
+		return answers
+	}
+	for i := range rows {
+		s := found[key{rows[i].Tenant, rows[i].Subject}]
+		if s.byRule == nil {
+			s.byRule = map[string]*InForce{}
+		}
+		s.byRule[rows[i].Rule] = &InForce{Override: rows[i]}
+	}
+	for i, k := range keys {
+		answers[i] = found[k]
+	}
+	return answers
+}

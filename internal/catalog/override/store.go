@@ -1,0 +1,236 @@
+package override
+
+import (
+	"context"
+	"embed"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/quotasvc/quotasvc/internal/catalog"
+	"github.com/quotasvc/quotasvc/internal/kit/body"
+	"github.com/quotasvc/quotasvc/internal/kit/bound"
+	"github.com/quotasvc/quotasvc/internal/outbox/trail"
+	"github.com/quotasvc/quotasvc/internal/store/namedsql"
+)
+
+const (
+	// RulesMax bounds the rules that are overridden for one tenant, or one subject. All are in memory together.
+	RulesMax = 1000
+
+	// forgottenAtOnce bounds the expired overrides that a write deletes: more than it adds.
+	forgottenAtOnce = 100
+)
+
+// Store is the overrides in PostgreSQL. It has no goroutines.
+type Store struct {
+	catalog *catalog.Store
+	queries map[string]string
+	check   func(*catalog.Limit) error
+}
+
+// NewStore returns a store beside the catalogue's, whose connections it uses. check is catalog.StoreConfig.CheckLimit.
+func NewStore(c *catalog.Store, check func(*catalog.Limit) error) (*Store, error) {
+	queries, err := namedsql.LoadFor(c.Target(), sqlFiles)
+	if err != nil {
+		return nil, err
+	}
+	return &Store{catalog: c, queries: queries, check: check}, nil
+}
+
+// Put creates or replaces an override. It returns the stored one and whether it is new. It fails with catalog.CodeTenantNotFound,
+// catalog.CodeNotFound if the tenant has no such rule, catalog.CodeInvalidArgument if the rule cannot have these numbers, and
+// catalog.CodeConflict for more than RulesMax rules.
+func (s *Store) Put(ctx context.Context, o Override) (stored Override, created bool, err error) {
+	if faults := o.Check(body.Given{}); faults != nil {
+		return Override{}, false, refuse(faults...)
+	}
+	o.ExpiresAt = o.ExpiresAt.UTC().Truncate(time.Microsecond)
+	err = s.catalog.Write(ctx, "put override", func(ctx context.Context, tx *catalog.Transaction) error {
+		if _, err := tx.Exec(ctx, s.queries["LockRule"], o.Rule); err != nil {
+			return fmt.Errorf("lock rule: %w", err)
+		}
+		l, err := tx.LimitOf(ctx, o.Rule, o.Tenant)
+		if err != nil {
+			return err
+		}
+		if faults := o.fits(l, s.check); faults != nil {
+			return refuse(faults...)
+		}
+		now, err := tx.Now(ctx)
+		if err != nil {
+			return err
+		}
+		if !o.ExpiresAt.IsZero() && !o.ExpiresAt.After(now) {
+			return refuse(body.Fault{Field: "expires_at", Message: mustBeFuture})
+		}
+		before, err := s.one(ctx, tx, o.Rule, o.Tenant, o.Subject, now)
+		if created = before == nil; err != nil {
+			return err
+		}
+		if !created && o.same(before) {
+			stored = *before
+			return nil
+		}
+		stored = o
+		return s.put(ctx, tx, &stored, before, now)
+	})
+	return stored, created, err
+}
+
+// put stores o in place of before; nil: there is none.
+func (s *Store) put(ctx context.Context, tx *catalog.Transaction, o, before *Override, now time.Time) error {
+	if before == nil {
+		var n int
+		if err := tx.QueryRow(ctx, s.queries["CountOverrides"], o.Tenant, o.Subject, RulesMax+1).Scan(&n); err != nil {
+			return fmt.Errorf("count overrides: %w", err)
+		}
+		if n >= RulesMax {
+			return &catalog.Error{Code: catalog.CodeConflict, Detail: fmt.Sprintf("%d limits are overridden for it already, which is the most", n)}
+		}
+	}
+	var expires *time.Time
+	if !o.ExpiresAt.IsZero() {
+		expires = &o.ExpiresAt
+	}
+	row := tx.QueryRow(ctx, s.queries["UpsertOverride"], o.Rule, o.Tenant, o.Subject, o.Rate, o.Burst, expires, now)
+	if err := row.Scan(&o.CreatedAt, &o.UpdatedAt); err != nil {
+		return fmt.Errorf("store override: %w", err)
+	}
+	o.CreatedAt, o.UpdatedAt = o.CreatedAt.UTC(), o.UpdatedAt.UTC()
+	if _, err := tx.Exec(ctx, s.queries["ForgetOverrides"], forgottenAtOnce, now); err != nil {
+		return fmt.Errorf("forget overrides: %w", err)
+	}
+	note(ctx, tx, "put", before, o)
+	return nil
+}
+
+// Get returns an override that is in force. It fails with catalog.CodeNotFound.
+func (s *Store) Get(ctx context.Context, rule, tenant, subject string) (o Override, err error) {
+	err = s.catalog.View(ctx, "read override", func(ctx context.Context, tx pgx.Tx) error {
+		found, err := s.one(ctx, tx, rule, tenant, subject, s.catalog.Now())
+		if err == nil && found == nil {
+			return errNone
+		}
+		if err == nil {
+			o = *found
+		}
+		return err
+	})
+	return o, err
+}
+
+// Delete deletes an override. It fails with catalog.CodeNotFound if none is in force.
+func (s *Store) Delete(ctx context.Context, rule, tenant, subject string) error {
+	return s.catalog.Write(ctx, "delete override", func(ctx context.Context, tx *catalog.Transaction) error {
+		now, err := tx.Now(ctx)
+		if err != nil {
+			return err
+		}
+		before, err := s.one(ctx, tx, rule, tenant, subject, now)
+		if err == nil && before == nil {
+			return errNone
+		}
+		if err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, s.queries["DeleteOverride"], rule, tenant, subject); err != nil {
+			return fmt.Errorf("delete: %w", err)
+		}
+		note(ctx, tx, "delete", before, nil)
+		return nil
+	})
+}
+
+// List returns a page of the overrides of a rule that are in force, by tenant and subject.
+func (s *Store) List(ctx context.Context, rule string, p catalog.Page) (list catalog.List[Override], err error) {
+	tenant, subject, ok := parseCursor(p.Cursor)
+	if !ok {
+		return list, refuse(body.Fault{Field: "cursor", Message: "is an unknown cursor; it must be the next_cursor of the page before"})
+	}
+	err = s.catalog.View(ctx, "list overrides", func(ctx context.Context, tx pgx.Tx) error {
+		items, err := s.collect(ctx, tx, "ListOverrides", rule, tenant, subject, p.Limit+1, s.catalog.Now(), p.Tenant)
+		if list.Items = items; len(items) > p.Limit {
+			list.Items = items[:p.Limit]
+			last := &items[p.Limit-1]
+			list.NextCursor = base64.RawURLEncoding.EncodeToString([]byte(last.Tenant + "/" + last.Subject))
+		}
+		return err
+	})
+	return list, err
+}
+
+// parseCursor returns the tenant and subject after which a page begins.
+func parseCursor(cursor string) (tenant, subject string, ok bool) {
+	if cursor == "" {
+		return "", "", true
+	}
+	text, err := base64.RawURLEncoding.DecodeString(cursor)
+	tenant, subject, cut := strings.Cut(string(text), "/")
+	return tenant, subject, err == nil && cut && bound.ID(tenant) && (subject == "" || bound.ID(subject))
+}
+
+// note announces and records a change. before and after are nil where there is no override.
+func note(ctx context.Context, tx *catalog.Transaction, action string, before, after *Override) {
+	line := trail.Line{Actor: trail.From(ctx), Action: "override." + action, Object: trail.Object{Kind: "override"}}
+	for _, o := range []*Override{before, after} {
+		if o != nil {
+			line.Object.ID, line.Object.Tenant = o.Rule, o.Tenant
+		}
+	}
+	if before != nil {
+		line.Before = before
+	}
+	if after != nil {
+		line.After = after
+	}
+	tx.Note("tenant:"+line.Object.Tenant, line) // as a change of the tenant
+}
+
+// one returns an override in force at now; nil if there is none.
+func (s *Store) one(ctx context.Context, tx pgx.Tx, rule, tenant, subject string, now time.Time) (*Override, error) {
+	items, err := s.collect(ctx, tx, "SelectOverride", rule, tenant, subject, now)
+	if err != nil || len(items) == 0 {
+		return nil, err
+	}
+	return &items[0], nil
+}
+
+func (s *Store) collect(ctx context.Context, tx pgx.Tx, statement string, args ...any) ([]Override, error) {
+	rows, err := tx.Query(ctx, s.queries[statement], args...)
+	if err != nil {
+		return nil, fmt.Errorf("select overrides: %w", err)
+	}
+	items, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (o Override, err error) {
+		var expires *time.Time
+		err = row.Scan(&o.Rule, &o.Tenant, &o.Subject, &o.Rate, &o.Burst, &expires, &o.CreatedAt, &o.UpdatedAt)
+		if expires != nil {
+			o.ExpiresAt = expires.UTC()
+		}
+		o.CreatedAt, o.UpdatedAt = o.CreatedAt.UTC(), o.UpdatedAt.UTC()
+		return o, err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("select overrides: %w", err)
+	}
+	return items, nil
+}
+
+var errNone = &catalog.Error{Code: catalog.CodeNotFound, Detail: "there is no such override"}
+
+func refuse(faults ...body.Fault) error {
+	return &catalog.Error{Code: catalog.CodeInvalidArgument, Fields: faults}
+}
+
+// isAway reports whether PostgreSQL did not answer.
+func isAway(err error) bool {
+	e, ok := errors.AsType[*catalog.Error](err)
+	return ok && e.Code == catalog.CodeUnavailable
+}
+
+//go:embed sql/*.sql
+var sqlFiles embed.FS

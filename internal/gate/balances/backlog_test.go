@@ -1,0 +1,106 @@
+package balances
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/quotasvc/quotasvc/internal/lab/testenv"
+	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/store/redisstore"
+)
+
+// beforeScripts is called before each pipeline of scripts; an error takes its place.
+type beforeScripts func(ctx context.Context) error
+
+func (beforeScripts) DialHook(next redis.DialHook) redis.DialHook          { return next }
+func (beforeScripts) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
+
+func (f beforeScripts) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		if cmds[0].Name() == "evalsha" { // connections are set up with pipelines as well
+			if err := f(ctx); err != nil {
+				return err
+			}
+		}
+		return next(ctx, cmds)
+	}
+}
+
+// cacheBehind is a cache, not started, whose store has the scripts and calls before.
+func cacheBehind(t *testing.T, before beforeScripts) *Cache {
+	t.Helper()
+	client := redis.NewClient(testenv.Redis(t))
+	store := redisstore.New(client, redisstore.Config{})
+	t.Cleanup(func() { _ = store.Stop(context.Background()); _ = client.Close() })
+	c := New(store, Config{})
+	if err := store.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	client.AddHook(before)
+	return c
+}
+
+// One budget for all round trips of a flush made a long queue an outage: the flush failed, the publisher paused, and the
+// queue grew.
+func TestPublish_LongQueue_EachRoundTripHasItsOwnBudget(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	deadlines := map[time.Time]int{}
+	c := cacheBehind(t, func(ctx context.Context) error {
+		mu.Lock()
+		defer mu.Unlock()
+		deadline, _ := ctx.Deadline()
+		deadlines[deadline]++
+		return nil
+	})
+	all := make([]ledger.BalanceCopy, pendingMax)
+	for i := range all {
+		all[i] = *copyOf(fmt.Sprint("tenant", i), 1, time.Now())
+	}
+	c.Publish(all) // c is blind
+	c.Start()
+	published := func() float64 { return testutil.ToFloat64(c.metrics.published) }
+	testenv.Eventually(t, func() bool { return published() == pendingMax }, "all are published")
+	if err := c.Stop(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if len(deadlines) < pendingMax/publishMax {
+		t.Errorf("%d deadlines of at least %d round trips", len(deadlines), pendingMax/publishMax)
+	}
+	for deadline, n := range deadlines {
+		if n > 1 || deadline.IsZero() {
+			t.Errorf("%d round trips share the deadline %s", n, deadline)
+		}
+	}
+}
+
+// A Redis that is slow gets all copies of a cache that stops. One that is away delays the stop by lastTries round trips.
+func TestStop_RedisFails_TriesAgain(t *testing.T) {
+	t.Parallel()
+	for failures, wanted := range map[int64]bool{lastTries / 2: true, 2 * lastTries: false} { // half: a busy machine may add some
+		var sent atomic.Int64
+		c := cacheBehind(t, func(context.Context) error {
+			if sent.Add(1) <= failures {
+				return context.DeadlineExceeded
+			}
+			return nil
+		})
+		for i := range publishMax + 1 {
+			c.pending.add([]*ledger.BalanceCopy{copyOf(fmt.Sprint("tenant", i), 1, time.Now())})
+		}
+		err := c.flushLast(t.Context())
+		if n := testutil.ToFloat64(c.metrics.published); (n == publishMax+1) != wanted || (err == nil) != wanted {
+			t.Errorf("%d failures: %v copies are published, %v", failures, n, err)
+		}
+		if !wanted && sent.Load() != lastTries {
+			t.Errorf("%d round trips, want %d", sent.Load(), lastTries)
+		}
+	}
+}

@@ -1,0 +1,316 @@
+package balances
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/quotasvc/quotasvc/internal/lab/testenv"
+	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/store/redisstore"
+)
+
+// startCache starts a cache on the Redis at url ("": local mode), like another instance of the service.
+func startCache(t *testing.T, url string, cfg Config) *Cache {
+	t.Helper()
+	var store *redisstore.Store
+	if url != "" {
+		store = storeAt(t, url)
+	}
+	c := New(store, cfg)
+	c.Start()
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), testenv.Patience)
+		defer cancel()
+		_ = c.Stop(ctx) // tests of Stop call it themselves
+	})
+	return c
+}
+
+// storeAt is a store that is stopped and closed with the test.
+func storeAt(t *testing.T, url string) *redisstore.Store {
+	t.Helper()
+	store, err := redisstore.Open(url, redisstore.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), testenv.Patience)
+		defer cancel()
+		_ = errors.Join(store.Stop(ctx), store.Close())
+	})
+	return store
+}
+
+// readOne reads Redis and returns the newest copy of key. fromRedis is false if Redis did not answer or there is none.
+func (c *Cache) readOne(t *testing.T, key ledger.BalanceKey) (got Cached, fromRedis bool) {
+	t.Helper()
+	texts := c.readTexts(t, c.Reads([]ledger.BalanceKey{key}, nil))
+	return c.Lookup(nil, []ledger.BalanceKey{key}, texts)[0], texts != nil
+}
+
+// fresh reports whether a check of one unit that names no MaxStale uses got.
+func (c *Cache) fresh(got Cached) bool {
+	return c.Policy().For([]Cached{got}, &Facts{Items: []ledger.Item{{Amount: 1}}, Now: time.Now()}) >= UseAndRefresh
+}
+
+// readTexts reads Redis. It returns nil if Redis does not answer or reads is nil.
+func (c *Cache) readTexts(t *testing.T, reads *redisstore.Reads) []string {
+	t.Helper()
+	if reads == nil {
+		return nil
+	}
+	c.Read(t.Context(), reads)
+	return reads.Values
+}
+
+// seenSeq returns the seq of the newest copy that c knows, -1 if Redis has none. It asks about the balance, as a check does.
+func (c *Cache) seenSeq(t *testing.T, key ledger.BalanceKey) int64 {
+	texts := c.readTexts(t, c.Reads([]ledger.BalanceKey{key}, nil))
+	if len(texts) == 0 || texts[0] == "" {
+		return -1
+	}
+	return c.Lookup(nil, []ledger.BalanceKey{key}, texts)[0].Copy.Seq
+}
+
+// learns waits until commits of c know that checks ask about a balance.
+func (c *Cache) learns(t *testing.T, key ledger.BalanceKey) {
+	t.Helper()
+	testenv.Eventually(t, func() bool {
+		c.interest.mu.Lock()
+		defer c.interest.mu.Unlock()
+		c.interest.news = true // as if it had committed
+		return c.interest.isWanted(idOf(key), time.Now())
+	}, "the instance learns of the announcement")
+}
+
+// watch asks about a balance as a check of c does, until its copies are confirmed.
+func (c *Cache) watch(t *testing.T, key ledger.BalanceKey) {
+	t.Helper()
+	c.Reads([]ledger.BalanceKey{key}, nil)
+	testenv.Eventually(t, func() bool {
+		c.interest.mu.Lock()
+		defer c.interest.mu.Unlock()
+		return c.interest.asked[idOf(key)].covers(time.Now().UnixMicro(), c.interest.since(time.Now()))
+	}, "the balance is announced")
+}
+
+func TestPublish_ReachesOtherInstances(t *testing.T) {
+	t.Parallel()
+	url := testenv.RedisURL(t)
+	a, b := startCache(t, url, Config{}), startCache(t, url, Config{})
+	b.watch(t, keyOf(copyOf("acme", 0, time.Now())))
+	want := *copyOf("acme", 7, time.Now().UTC().Truncate(time.Microsecond))
+	a.Publish([]ledger.BalanceCopy{want})
+	testenv.Eventually(t, func() bool { return b.seenSeq(t, keyOf(&want)) == 7 }, "the copy is seen")
+	got, fromRedis := b.readOne(t, keyOf(&want))
+	if *got.Copy != want || !fromRedis || !b.fresh(got) {
+		t.Errorf("got %+v, from redis %v; want %+v from redis, fresh", *got.Copy, fromRedis, want)
+	}
+}
+
+func TestPublish_OlderCopy_DoesNotReplaceNewer(t *testing.T) {
+	t.Parallel()
+	url := testenv.RedisURL(t)
+	a, b := startCache(t, url, Config{}), startCache(t, url, Config{})
+	now := time.Now()
+	key := keyOf(copyOf("acme", 0, now))
+	a.Publish([]ledger.BalanceCopy{*copyOf("acme", 10, now)})
+	testenv.Eventually(t, func() bool { return b.seenSeq(t, key) == 10 }, "10 is seen")
+
+	// Another instance publishes 9 after 10. Its Stop returns when Redis has answered.
+	late := startCache(t, url, Config{})
+	late.Publish([]ledger.BalanceCopy{*copyOf("acme", 9, now.Add(time.Second))})
+	if err := late.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if fresh := startCache(t, url, Config{}); fresh.seenSeq(t, key) != 10 {
+		t.Errorf("redis has seq %d, want 10", fresh.seenSeq(t, key))
+	}
+}
+
+func TestPublish_SendsTheNewestPerBalance(t *testing.T) {
+	t.Parallel()
+	url := testenv.RedisURL(t)
+	c := New(storeAt(t, url), Config{}) // not started: everything waits
+	now := time.Now()
+	for seq := range int64(1000) {
+		c.Publish([]ledger.BalanceCopy{*copyOf("hot", seq, now)})
+	}
+	if got := c.pending.len(); got != 1 {
+		t.Fatalf("%d copies wait, want 1", got)
+	}
+	c.Start()
+	if err := c.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := testutil.ToFloat64(c.metrics.published); got != 1 {
+		t.Errorf("%v copies were published, want 1", got)
+	}
+	if got := startCache(t, url, Config{}).seenSeq(t, keyOf(copyOf("hot", 0, now))); got != 999 {
+		t.Errorf("redis has seq %d, want 999", got)
+	}
+}
+
+func TestPublish_ManyBalancesInOnePipeline(t *testing.T) {
+	t.Parallel()
+	url := testenv.RedisURL(t)
+	const balances = 2*publishMax + 17
+	a := New(storeAt(t, url), Config{}) // not started: it does not know what is asked about, and publishes everything
+	now := time.Now()
+	keys := make([]ledger.BalanceKey, balances)
+	for i := range balances {
+		c := copyOf("t"+strconv.Itoa(i), int64(i), now)
+		keys[i] = keyOf(c)
+		a.Publish([]ledger.BalanceCopy{*c})
+	}
+	a.Start()
+	if err := a.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	b := startCache(t, url, Config{})
+	names := make([]string, len(keys))
+	for i := range keys {
+		names[i] = redisKey(keys[i])
+	}
+	texts, err := b.redis.store.ReadAll(t.Context(), names)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := b.Lookup(nil, keys, texts)
+	for i, f := range got {
+		if f.Copy == nil || f.Copy.Seq != int64(i) {
+			t.Fatalf("balance %d: got %+v, want seq %d from redis", i, f, i)
+		}
+	}
+}
+
+func TestPublish_TTLEndsAtTheNextEvent(t *testing.T) {
+	t.Parallel()
+	opts := testenv.Redis(t)
+	client := redis.NewClient(opts)
+	defer func() { _ = client.Close() }()
+	now := time.Now()
+	store := redisstore.New(client, redisstore.Config{})
+	defer func() { _ = store.Stop(context.Background()) }()
+	c := New(store, Config{KeepFor: time.Hour})
+	soonOver, farOff := copyOf("soon", 1, now), copyOf("far", 1, now)
+	soonOver.ValidUntil, farOff.ValidUntil = now.Add(5*time.Minute), now.Add(100*24*time.Hour)
+	c.Publish([]ledger.BalanceCopy{*soonOver, *farOff})
+	c.Start()
+	if err := c.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for key, want := range map[ledger.BalanceKey]time.Duration{keyOf(soonOver): 5 * time.Minute, keyOf(farOff): time.Hour} {
+		if got := client.PTTL(t.Context(), redisKey(key)).Val(); got > want || got < want-time.Minute {
+			t.Errorf("%s lives for %s, want %s", redisKey(key), got, want)
+		}
+	}
+}
+
+func TestCache_RedisKilledAndBack(t *testing.T) {
+	t.Parallel()
+	server := testenv.RedisPrivate(t)
+	a, b := startCache(t, server.URL, Config{}), startCache(t, server.URL, Config{})
+	now := time.Now()
+	key := keyOf(copyOf("acme", 0, now))
+	a.Publish([]ledger.BalanceCopy{*copyOf("acme", 1, now)})
+	testenv.Eventually(t, func() bool { return b.seenSeq(t, key) == 1 }, "the first copy is seen")
+	a.learns(t, key)
+
+	server.Kill()
+	a.Publish([]ledger.BalanceCopy{*copyOf("acme", 2, now)})
+	got, fromRedis := a.readOne(t, key)
+	if got.Confirmed || fromRedis || got.Copy == nil || got.Copy.Seq != 2 {
+		t.Errorf("without redis: got %+v, from redis %v; want the local seq 2, unconfirmed", got, fromRedis)
+	}
+	if a.fresh(got) {
+		t.Error("a copy that may be older than another instance's is used as fresh")
+	}
+	testenv.Eventually(t, func() bool {
+		return testutil.ToFloat64(a.metrics.publishErrors) > 0 && a.pending.len() == 1
+	}, "a flush fails, and the copy waits")
+
+	server.Start() // empty
+	testenv.Eventually(t, func() bool { return b.seenSeq(t, key) == 2 }, "the copy published during the outage is seen")
+}
+
+func TestStop_PublishesWaitingCopies(t *testing.T) {
+	t.Parallel()
+	url := testenv.RedisURL(t)
+	a := New(storeAt(t, url), Config{}) // not started: everything waits
+	now := time.Now()
+	for i := range 100 {
+		a.Publish([]ledger.BalanceCopy{*copyOf("t"+strconv.Itoa(i), int64(i)+1, now)})
+	}
+	a.Start()
+	if err := a.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	b := startCache(t, url, Config{})
+	for i := range 100 {
+		if got := b.seenSeq(t, keyOf(copyOf("t"+strconv.Itoa(i), 0, now))); got != int64(i)+1 {
+			t.Fatalf("balance %d: seq %d was published before the stop, want %d", i, got, i+1)
+		}
+	}
+	if err := a.Stop(t.Context()); err != nil {
+		t.Errorf("a second Stop: %v", err)
+	}
+}
+
+func TestStop_RedisAway_ReturnsError(t *testing.T) {
+	t.Parallel()
+	server := testenv.RedisPrivate(t)
+	c := startCache(t, server.URL, Config{})
+	server.Kill()
+	c.Publish([]ledger.BalanceCopy{*copyOf("acme", 1, time.Now())})
+	if err := c.Stop(t.Context()); err == nil {
+		t.Error("Stop returned no error, but the copy is not published")
+	}
+}
+
+func TestStop_BeforeStart_StartsNothing(t *testing.T) {
+	t.Parallel()
+	c := New(storeAt(t, testenv.RedisURL(t)), Config{})
+	if err := c.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	c.Start() // must start nothing: the leak check at the end would find it
+}
+
+func TestLookup_LocalMode_CopiesAreConfirmed(t *testing.T) {
+	t.Parallel()
+	c := startCache(t, "", Config{LocalMax: 2})
+	now := time.Now()
+	for i, tenant := range []string{"a", "b", "c"} {
+		c.Publish([]ledger.BalanceCopy{*copyOf(tenant, int64(i)+1, now)})
+	}
+	got, fromRedis := c.readOne(t, keyOf(copyOf("c", 0, now)))
+	if fromRedis || !c.fresh(got) || got.Copy.Seq != 3 {
+		t.Errorf("got %+v, from redis %v; want the local seq 3, fresh", got, fromRedis)
+	}
+	if got, _ := c.readOne(t, keyOf(copyOf("a", 0, now))); got.Copy != nil {
+		t.Error("the least recently used copy was kept beyond the bound")
+	}
+	c.Publish([]ledger.BalanceCopy{*copyOf("c", 2, now.Add(time.Minute))})
+	if got, _ := c.readOne(t, keyOf(copyOf("c", 0, now))); got.Copy.Seq != 3 {
+		t.Error("an older copy replaced a newer one")
+	}
+}
+
+func TestPublish_RefusedCopy_IsNotSentAgain(t *testing.T) {
+	t.Parallel()
+	c := startCache(t, testenv.RedisURL(t), Config{})
+	bad := copyOf("acme", 1, time.Now())
+	bad.Seq = -1 // the script rejects it
+	c.Publish([]ledger.BalanceCopy{*bad})
+	testenv.Eventually(t, func() bool { return testutil.ToFloat64(c.metrics.refused) == 1 }, "the refused copy is counted")
+	if failed := testutil.ToFloat64(c.metrics.publishErrors); c.pending.len() != 0 || failed != 0 {
+		t.Errorf("%d copies wait, %v flushes failed; want 0 and 0", c.pending.len(), failed)
+	}
+}

@@ -1,0 +1,85 @@
+package balances
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/quotasvc/quotasvc/internal/lab/testenv"
+	"github.com/quotasvc/quotasvc/internal/ledger"
+)
+
+// tenantOn returns a tenant whose copies are on a master.
+func tenantOn(c *testenv.RedisCluster, master int) string {
+	for i := 0; ; i++ {
+		if tenant := fmt.Sprintf("m%d-%d", master, i); c.Owner("{"+tenant+"}") == master {
+			return tenant
+		}
+	}
+}
+
+// TestPublish_Cluster holds what one master or slot must not do to the copies of others.
+func TestPublish_Cluster(t *testing.T) {
+	t.Parallel()
+	c := testenv.RedisClusterPrivate(t)
+	t.Run("a slot moves", func(t *testing.T) { publishWhileASlotMoves(t, c) })
+	t.Run("a master is away", func(t *testing.T) { publishWithoutAMaster(t, c) }) // the last one: it stays away
+}
+
+// publishWhileASlotMoves: some copies of a tenant are on the new node already, and a call with both kinds runs on neither node.
+func publishWhileASlotMoves(t *testing.T, c *testenv.RedisCluster) {
+	copies := newRedisCopies(storeAt(t, c.URL), time.Hour)
+	tenant := tenantOn(c, 1)
+	ofMeter := func(meter string, seq int64) *ledger.BalanceCopy {
+		b := copyOf(tenant, seq, time.Now())
+		b.Meter = meter
+		return b
+	}
+	put := func(what string, batch ...*ledger.BalanceCopy) {
+		t.Helper()
+		testenv.Eventually(t, func() bool { // a busy machine may miss the client's timeouts; a moving slot would stay
+			failed, _, err := copies.put(t.Context(), batch)
+			if err != nil {
+				t.Logf("%s: %d failed: %v", what, len(failed), err)
+			}
+			return err == nil
+		}, what)
+	}
+	put("before the move", ofMeter("a", 1))
+	slot := c.Slot("{" + tenant + "}")
+	c.BeginMove(slot, c.Masters[1], c.Masters[2])
+	put("one copy here, one there", ofMeter("a", 2), ofMeter("b", 1))
+	c.MoveKeys(slot, c.Masters[1], c.Masters[2])
+	put("all of them there", ofMeter("a", 3), ofMeter("b", 2))
+	c.EndMove(slot, c.Masters[2])
+	put("after the move", ofMeter("a", 4), ofMeter("b", 3))
+	got, err := copies.get(t.Context(), []ledger.BalanceKey{{Tenant: tenant, Meter: "a"}, {Tenant: tenant, Meter: "b"}})
+	if err != nil || got[0] == nil || got[1] == nil || got[0].Seq != 4 || got[1].Seq != 3 {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+// publishWithoutAMaster: copies on other masters are not late. A sync that fails would make the publisher pause.
+func publishWithoutAMaster(t *testing.T, c *testenv.RedisCluster) {
+	cache := New(storeAt(t, c.URL), Config{}) // not started: it is blind, and publishes everything with each sync
+	away, here := ledger.BalanceKey{Tenant: tenantOn(c, 0), Meter: "m"}, ledger.BalanceKey{Tenant: tenantOn(c, 1), Meter: "m"}
+	c.Replicas[0].Kill()
+	c.Masters[0].Kill()
+	seq := int64(0)
+	for range 12 {
+		testenv.Eventually(t, func() bool {
+			seq++
+			for _, key := range []ledger.BalanceKey{away, here} {
+				cache.pending.add([]*ledger.BalanceCopy{copyOf(key.Tenant, seq, time.Now())})
+			}
+			if err := cache.sync(); err != nil {
+				t.Fatal("the publisher pauses: ", err)
+			}
+			got, err := cache.Stored(t.Context(), []ledger.BalanceKey{here})
+			return err == nil && got[0] != nil && got[0].Seq == seq
+		}, "the other copy arrives with its sync") // a busy machine may miss the client's timeouts
+		if cache.pending.len() != 0 || cache.shelf.len() == 0 {
+			t.Errorf("%d copies wait and %d are on the shelf", cache.pending.len(), cache.shelf.len())
+		}
+	}
+}

@@ -1,0 +1,103 @@
+package balances
+
+import (
+	"context"
+	"time"
+
+	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/store/redisstore"
+)
+
+// Cached is the newest copy of one balance.
+type Cached struct {
+	Copy      *ledger.BalanceCopy // nil: there is none
+	Confirmed bool                // no other instance has made a newer one, but for the last moment
+	Unwanted  bool                // Redis has it, but it may be from before checks of this process asked for the balance
+}
+
+// Reads returns the reads of Redis for a check of keys, which have one tenant. It returns nil if Redis cannot help: in local
+// mode, or when the caller accepts no copy (maxStale <= 0). A degraded answer then uses the local copies. From then on the commits of all
+// instances publish these balances.
+func (c *Cache) Reads(keys []ledger.BalanceKey, maxStale *time.Duration) *redisstore.Reads {
+	if c.redis == nil || len(keys) == 0 || maxStale != nil && *maxStale <= 0 {
+		return nil
+	}
+	names := make([]string, len(keys))
+	for i := range keys {
+		names[i] = redisKey(keys[i])
+	}
+	reads, err := redisstore.NewReads(keys[0].Tenant, names)
+	if err != nil { // more items than a check has, or keys of two tenants
+		return nil
+	}
+	if c.interest.ask(keys, time.Now()) {
+		c.wakePublisher()
+	}
+	return reads
+}
+
+// Held appends the newest copy of each of keys to out, if this process keeps all of them as they stand in Redis: it has announced no newer
+// ones. ok is false if Redis must be asked, or if the caller accepts no copy.
+func (c *Cache) Held(out []Cached, keys []ledger.BalanceKey, maxStale *time.Duration) (held []Cached, ok bool) {
+	if c.redis == nil || len(keys) == 0 || len(keys) > redisstore.MaxReads || maxStale != nil && *maxStale <= 0 {
+		return out, false
+	}
+	var names [redisstore.MaxReads]string
+	for i := range keys {
+		names[i] = redisKey(keys[i])
+	}
+	if !c.redis.store.Watch().Holds(names[:len(keys)]...) {
+		return out, false
+	}
+	from, now := len(out), time.Now()
+	if c.interest.ask(keys, now) {
+		c.wakePublisher()
+	}
+	held = c.local.held(out, keys)
+	c.interest.confirm(held[from:], keys, now)
+	for i := range held[from:] {
+		if !held[from+i].Confirmed {
+			return out, false
+		}
+	}
+	return held, true
+}
+
+// Read reads Redis for a check whose reads went with no other request. If Redis does not answer, reads.Values stays nil and the
+// check uses the local copies.
+func (c *Cache) Read(ctx context.Context, reads *redisstore.Reads) {
+	if reads != nil {
+		_ = c.redis.store.Read(ctx, reads)
+	}
+}
+
+// Lookup appends the newest copy of each of keys to out. texts are the Values of Reads; nil means that Redis was not asked or did
+// not answer.
+func (c *Cache) Lookup(out []Cached, keys []ledger.BalanceKey, texts []string) []Cached {
+	from := len(out)
+	out = c.local.merge(out, keys, texts, c.redis == nil)
+	if c.redis != nil && texts != nil {
+		c.interest.confirm(out[from:], keys, time.Now())
+	}
+	return out
+}
+
+// LookupReads is Lookup with the Values of reads, nil if Redis was not asked. Redis announces when they change: until then the copies are
+// held.
+func (c *Cache) LookupReads(out []Cached, keys []ledger.BalanceKey, reads *redisstore.Reads) []Cached {
+	if reads == nil {
+		return c.Lookup(out, keys, nil)
+	}
+	out = c.Lookup(out, keys, reads.Values)
+	c.redis.store.Kept(reads)
+	return out
+}
+
+// redisKey returns the Redis key of a balance's copy. The tenant is the hash tag: its copies share a slot with its limits.
+func redisKey(k ledger.BalanceKey) string {
+	return "quota:{" + k.Tenant + "}:bal:" + k.Meter + ":" + k.Subject
+}
+
+func keyOf(c *ledger.BalanceCopy) ledger.BalanceKey {
+	return ledger.BalanceKey{Tenant: c.Tenant, Meter: c.Meter, Subject: c.Subject}
+}

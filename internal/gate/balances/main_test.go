@@ -1,0 +1,21 @@
+package balances
+
+import (
+	"context"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+	"go.uber.org/goleak"
+
+	"github.com/quotasvc/quotasvc/internal/lab/testenv"
+)
+
+func TestMain(m *testing.M) {
+	redis.SetLogger(mute{}) // one logger for all clients; outages fill it
+	// A closed client that could not connect ends its last goroutine up to a second later.
+	testenv.Main(m, goleak.IgnoreAnyFunction("github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial"))
+}
+
+type mute struct{}
+
+func (mute) Printf(context.Context, string, ...any) {}

@@ -1,0 +1,143 @@
+package balances
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"runtime"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/quotasvc/quotasvc/internal/lab/testenv"
+	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/store/redisstore"
+)
+
+// A balance that commits and checks use: its copy, what is announced, and the watch of its key in package redisstore. It was 865 bytes before
+// copies were packed.
+// Not parallel: it measures the heap.
+func TestCache_ABalanceInUse_TakesAtMost360Bytes(t *testing.T) {
+	const n, atOnce, most = 10_000, 500, 360
+	c := startCache(t, testenv.RedisURL(t), Config{LocalMax: n})
+	key := func(i int) ledger.BalanceKey { // texts of its own, as from a request
+		return ledger.BalanceKey{Tenant: fmt.Sprintf("tenant-%08d", i), Meter: fmt.Sprint("api_calls", i%3)}
+	}
+	testenv.Eventually(t, func() bool { // and connections and scripts are there
+		c.Publish([]ledger.BalanceCopy{*copyOf(key(0).Tenant, 1, time.Now())})
+		first := []ledger.BalanceKey{{Tenant: key(0).Tenant, Meter: "m"}}
+		c.check(t, first[0])
+		_, held := c.Held(nil, first, nil)
+		return held
+	}, "copies are held")
+	before := heap()
+	for i := 0; i < n; i += atOnce {
+		commit := make([]ledger.BalanceCopy, atOnce)
+		for j := range commit {
+			k, now := key(i+j), time.Now()
+			commit[j] = *copyOf(k.Tenant, 1, now)
+			commit[j].Meter = k.Meter
+		}
+		c.Publish(commit)
+	}
+	for range 2 { // the first checks make commits publish, and what is published is not watched until it is read again
+		var checks sync.WaitGroup
+		for worker := range 100 {
+			checks.Go(func() {
+				for i := worker; i < n; i += 100 {
+					c.check(t, key(i))
+				}
+			})
+		}
+		checks.Wait()
+		testenv.Eventually(t, func() bool {
+			c.interest.mu.Lock()
+			defer c.interest.mu.Unlock()
+			return len(c.interest.queue)+len(c.interest.passed[0])+len(c.interest.passed[1])+c.pending.len() == 0
+		}, "all is announced and published, and nothing passed over")
+	}
+	each := float64(heap()-before) / n
+	if t.Logf("%.0f bytes", each); each > most {
+		t.Errorf("%.0f bytes a balance, at most %d", each, most)
+	}
+	runtime.KeepAlive(c)
+}
+
+// TestCopy_InRedis_TakesAtMost240Bytes, everything included, for a balance of a tenant and a usual meter.
+func TestCopy_InRedis_TakesAtMost240Bytes(t *testing.T) {
+	if testing.Short() {
+		t.Skip("fills a Redis with 12,500 keys")
+	}
+	const atOnce, most = 4 * redisCallMax, 240
+	n := 12_500
+	if text := os.Getenv("QUOTASVC_REDIS_MEMORY_TENANTS"); text != "" {
+		var err error
+		if n, err = strconv.Atoi(text); err != nil || n < 1000 || n > 100_000_000 {
+			t.Fatalf("QUOTASVC_REDIS_MEMORY_TENANTS is %q, not from 1000 to 100000000", text)
+		}
+	}
+	server := testenv.RedisPrivate(t)
+	options, ctx := server.Options(), t.Context()
+	const patience = testenv.Patience
+	options.DialTimeout, options.ReadTimeout, options.WriteTimeout, options.PoolTimeout = patience, patience, patience, patience
+	client := redis.NewClient(options)
+	store := redisstore.New(client, redisstore.Config{})
+	t.Cleanup(func() { _ = store.Stop(context.WithoutCancel(ctx)); _ = client.Close() })
+	copies := newRedisCopies(store, 24*time.Hour)
+	fill := func(from, until int) {
+		for ; from < until; from += atOnce {
+			batch := make([]*ledger.BalanceCopy, 0, atOnce)
+			for i := from; i < min(from+atOnce, until); i++ {
+				c := copyOf(fmt.Sprintf("t-%010d", i), int64(1+i%1000), time.Now())
+				c.Meter = "api_calls"
+				batch = append(batch, c)
+			}
+			if failed, refused, err := copies.put(ctx, batch); err != nil || refused > 0 {
+				t.Fatal(len(failed), refused, err)
+			}
+		}
+	}
+	fill(0, atOnce) // connections and scripts are there
+	before, began := redisMemory(t, client), time.Now()
+	fill(atOnce, atOnce+n)
+	took := time.Since(began)
+	measure := func() float64 { return float64(redisMemory(t, client)-before) / float64(n) }
+	each := 0.0
+	testenv.Eventually(t, func() bool { // Redis moves a table that has grown little by little
+		each = measure()
+		return each <= most
+	}, "at most ", most, " bytes a copy")
+	encoding := client.ObjectEncoding(ctx, client.RandomKey(ctx).Val()).Val()
+	t.Logf("| %-40s | %8d | %5.1f bytes | %-8s | %7.1f s | %8.0f/s |", "copy of a balance", n, each, encoding, took.Seconds(), float64(n)/took.Seconds())
+	if each < 100 {
+		t.Errorf("%.1f bytes a copy prove nothing", each)
+	}
+}
+
+func redisMemory(t *testing.T, client *redis.Client) int64 {
+	t.Helper()
+	n, err := strconv.ParseInt(client.InfoMap(t.Context(), "memory").Item("Memory", "used_memory"), 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// check asks Redis for a balance.
+func (c *Cache) check(t *testing.T, key ledger.BalanceKey) {
+	keys := []ledger.BalanceKey{key}
+	reads := c.Reads(keys, nil)
+	c.Read(t.Context(), reads)
+	c.LookupReads(nil, keys, reads)
+}
+
+func heap() int64 {
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}

@@ -1,0 +1,163 @@
+package balances
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/store/redisstore"
+	"github.com/quotasvc/quotasvc/lua"
+)
+
+// redisCallMax bounds the keys of one command or script call. 256 copies take Redis about 0.5 ms, so the scripts of limits do
+// not wait long behind them.
+const redisCallMax = 256
+
+const (
+	// interestKey is the set of balances that checks ask about. No copy has this name: theirs go on with a brace.
+	interestKey = "quota:interest"
+
+	// announceMax and noticesMax bound one exchange of announcements to about 1 ms in Redis.
+	announceMax, noticesMax = 512, 2048
+)
+
+// Stored returns the copies that Redis has of keys, nil where it has none. It is a pg.CopyReader for verification. In
+// local mode it returns nil for all.
+func (c *Cache) Stored(ctx context.Context, keys []ledger.BalanceKey) ([]*ledger.BalanceCopy, error) {
+	if c.redis == nil {
+		return make([]*ledger.BalanceCopy, len(keys)), nil
+	}
+	return c.redis.get(ctx, keys)
+}
+
+// redisCopies reads and writes the copies in Redis, which all instances share. It is safe for concurrent use.
+type redisCopies struct {
+	store     *redisstore.Store
+	perTenant bool // in a cluster, the keys of one command must be of one tenant
+	script    *redisstore.Script
+	interest  *redisstore.Script
+	keepFor   time.Duration
+}
+
+func newRedisCopies(store *redisstore.Store, keepFor time.Duration) *redisCopies {
+	return &redisCopies{
+		store: store, perTenant: store.IsCluster(), keepFor: keepFor,
+		script: store.NewScript("balances", lua.Balances), interest: store.NewScript("interest", lua.Interest),
+	}
+}
+
+// get reads the copies of keys, in their order; nil where there is none.
+func (r *redisCopies) get(ctx context.Context, keys []ledger.BalanceKey) ([]*ledger.BalanceCopy, error) {
+	names := make([]string, len(keys))
+	for i := range keys {
+		names[i] = redisKey(keys[i])
+	}
+	texts, err := r.store.ReadAll(ctx, names)
+	if err != nil {
+		return nil, fmt.Errorf("read balance copies: %w", err)
+	}
+	out := make([]*ledger.BalanceCopy, len(keys))
+	for i, text := range texts {
+		if text != "" {
+			out[i], _ = decodeCopy(keys[i], text)
+		}
+	}
+	return out, nil
+}
+
+// put writes the copies that are newer than those in Redis. failed are the copies with an unknown outcome; it is safe to put
+// them again. refused counts the copies that the script rejects as invalid; it would reject them again, so they are not in
+// failed. err is why the first of failed was not written.
+func (r *redisCopies) put(ctx context.Context, copies []*ledger.BalanceCopy) (failed []*ledger.BalanceCopy, refused int, err error) {
+	errs := make([]error, len(copies))
+	r.send(ctx, copies, r.groups(len(copies), func(i int) string { return copies[i].Tenant }), errs)
+	var alone [][]int // while a slot moves its keys are on two nodes, and a call with several of them runs on neither
+	for i := range errs {
+		if errors.Is(errs[i], redisstore.ErrMoving) {
+			alone = append(alone, []int{i})
+		}
+	}
+	if len(alone) > 0 {
+		r.send(ctx, copies, alone, errs)
+	}
+	for i := range errs {
+		switch {
+		case errs[i] == nil:
+		case errors.Is(errs[i], redisstore.ErrScript): // an error of lua/balances.lua itself
+			refused++
+		default:
+			failed, err = append(failed, copies[i]), cmp.Or(err, errs[i])
+		}
+	}
+	return failed, refused, err
+}
+
+// send writes groups of copies, one call each, and sets the errors of their copies.
+func (r *redisCopies) send(ctx context.Context, copies []*ledger.BalanceCopy, groups [][]int, errs []error) {
+	now := time.Now()
+	calls := make([]redisstore.Call, len(groups))
+	for g, group := range groups {
+		call := redisstore.Call{Keys: make([]string, len(group)), Args: make([]any, 0, 3*len(group))}
+		for j, i := range group {
+			c := copies[i]
+			call.Keys[j] = redisKey(keyOf(c))
+			call.Args = append(call.Args, c.Seq, r.ttl(c, now).Milliseconds(), encodeCopy(c))
+		}
+		calls[g] = call
+	}
+	for g, reply := range r.script.Run(ctx, calls...) {
+		for _, i := range groups[g] {
+			errs[i] = reply.Err
+		}
+	}
+}
+
+// exchange announces that checks ask about the balances ids, at most announceMax, and returns what was announced since cursor, by any
+// instance, with the next cursor. With noticesMax of them there may be more.
+func (r *redisCopies) exchange(ctx context.Context, ids []uint64, cursor int64) (heard []uint64, next int64, err error) {
+	call := redisstore.Call{Keys: []string{interestKey}, Args: make([]any, 0, 3+len(ids))}
+	call.Args = append(call.Args, cursor, interestFor.Milliseconds(), noticesMax)
+	for _, id := range ids {
+		call.Args = append(call.Args, int64(id))
+	}
+	reply := r.interest.Run(ctx, call)[0]
+	if reply.Err != nil || len(reply.Ints) == 0 {
+		return nil, 0, fmt.Errorf("exchange announcements: %w", reply.Err)
+	}
+	for _, id := range reply.Ints[1:] {
+		heard = append(heard, uint64(id))
+	}
+	return heard, reply.Ints[0], nil
+}
+
+// ttl returns the lifetime of c in Redis: until its next event, at most keepFor, and at least the script's minimum of 1 ms.
+func (r *redisCopies) ttl(c *ledger.BalanceCopy, now time.Time) time.Duration {
+	ttl := r.keepFor
+	if !c.ValidUntil.IsZero() {
+		ttl = min(ttl, c.ValidUntil.Sub(now))
+	}
+	return max(ttl, time.Millisecond)
+}
+
+// groups divides 0..n-1 into groups of at most redisCallMax, one command each. In a cluster each group has one tenant.
+func (r *redisCopies) groups(n int, tenant func(i int) string) [][]int {
+	var out [][]int
+	open := make(map[string]int) // a tenant's unfinished group, as an index of out
+	for i := range n {
+		name := ""
+		if r.perTenant {
+			name = tenant(i)
+		}
+		g, ok := open[name]
+		if !ok || len(out[g]) == redisCallMax {
+			g = len(out)
+			open[name] = g
+			out = append(out, nil)
+		}
+		out[g] = append(out[g], i)
+	}
+	return out
+}

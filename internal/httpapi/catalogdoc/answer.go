@@ -1,0 +1,122 @@
+package catalogdoc
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/quotasvc/quotasvc/internal/catalog"
+	"github.com/quotasvc/quotasvc/internal/catalog/diff"
+	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
+	"github.com/quotasvc/quotasvc/internal/kit/body"
+)
+
+// Export returns a catalogue as a document.
+func Export(f *catalog.File) (out wire.Catalog, err error) {
+	if out.Meters, err = byID(f.Meters, "meter", func(m *catalog.Meter) string { return m.ID }); err != nil {
+		return out, err
+	}
+	if out.Plans, err = byID(f.Plans, "plan", func(p *catalog.Plan) string { return p.ID }); err != nil {
+		return out, err
+	}
+	if out.Limits, err = byID(f.Limits, "rule", func(l *catalog.Limit) string { return l.Rule }); err != nil {
+		return out, err
+	}
+	out.Blocks, err = blocksOf(f)
+	return out, err
+}
+
+// Tag returns the ETag of a catalogue's meters, plans and limits. Blocks come and go by themselves, so they do not count.
+func Tag(f *catalog.File) (string, error) {
+	doc, err := Export(&catalog.File{Meters: f.Meters, Plans: f.Plans, Limits: f.Limits})
+	if err != nil {
+		return "", err
+	}
+	text, err := json.Marshal(doc, json.Deterministic(true))
+	if err != nil {
+		return "", fmt.Errorf("name the catalogue's state: %w", err)
+	}
+	sum := sha256.Sum256(text)
+	return `"` + hex.EncodeToString(sum[:16]) + `"`, nil
+}
+
+// Expect returns what refuses a stored catalogue that does not have the only tag seen, which the field of this name had; nil for none.
+func Expect(field string, seen []string) func(*catalog.File) error {
+	if len(seen) == 0 {
+		return nil
+	}
+	return func(stored *catalog.File) error {
+		tag, err := Tag(stored)
+		if err == nil && (len(seen) != 1 || seen[0] != tag) {
+			err = &catalog.Error{Code: catalog.CodeConflict, Fields: []body.Fault{{Field: field, Message: "is not the ETag of the catalogue: meters, plans or limits were changed meanwhile"}}}
+		}
+		return err
+	}
+}
+
+func blocksOf(f *catalog.File) ([]jsontext.Value, error) {
+	blocks := []jsontext.Value{}
+	for i := range f.Blocks {
+		text, err := json.Marshal(&f.Blocks[i], json.Deterministic(true))
+		if err != nil {
+			return nil, fmt.Errorf("export a block: %w", err)
+		}
+		blocks = append(blocks, text)
+	}
+	return blocks, nil
+}
+
+// byID returns objects by their ids, which they do not repeat in the field self.
+func byID[T any](objects []T, self string, id func(*T) string) (map[string]jsontext.Value, error) {
+	out := make(map[string]jsontext.Value, len(objects))
+	for i := range objects {
+		text, err := json.Marshal(&objects[i], json.Deterministic(true)) // what is inside, features for example, may be a map
+		if err != nil {
+			return nil, fmt.Errorf("export the %s %s: %w", self, id(&objects[i]), err)
+		}
+		var members map[string]jsontext.Value
+		if err := json.Unmarshal(text, &members); err != nil {
+			return nil, fmt.Errorf("export the %s %s: %w", self, id(&objects[i]), err)
+		}
+		delete(members, self)
+		if text, err = json.Marshal(members, json.Deterministic(true)); err != nil {
+			return nil, fmt.Errorf("export the %s %s: %w", self, id(&objects[i]), err)
+		}
+		out[id(&objects[i])] = text
+	}
+	return out, nil
+}
+
+// Diff returns a report as an answer.
+func Diff(r *diff.Report) wire.CatalogDiff {
+	out := wire.CatalogDiff{
+		DryRun: r.DryRun, Changes: []wire.CatalogChange{}, Warnings: append([]string{}, r.Warnings...), MoreTenants: r.MoreTenants, MoreBlocks: r.MoreBlocks,
+		Counts: wire.CatalogCounts{
+			Created: int64(r.Count(diff.Created)), Changed: int64(r.Count(diff.Changed)), Unchanged: int64(r.Count(diff.Unchanged)),
+			Deleted: int64(r.Count(diff.Deleted)), Unlisted: int64(r.Count(diff.Unlisted)),
+		},
+	}
+	for i := range r.Changes {
+		c := &r.Changes[i]
+		if c.Action == diff.Unchanged {
+			continue
+		}
+		change := wire.CatalogChange{Kind: c.Kind, ID: c.ID, Action: wire.CatalogChangeAction(c.Action)}
+		for _, f := range c.Fields {
+			change.Fields = append(change.Fields, wire.CatalogField{Field: f.Field, Before: valueOf(f.Before), After: valueOf(f.After)})
+		}
+		out.Changes = append(out.Changes, change)
+	}
+	return out
+}
+
+// valueOf returns a field's JSON; nil for one that is absent.
+func valueOf(text string) jsontext.Value {
+	if text == "" {
+		return nil
+	}
+	return jsontext.Value(text)
+}

@@ -1,0 +1,71 @@
+package catalogdoc
+
+import (
+	"errors"
+	"regexp"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/quotasvc/quotasvc/internal/catalog"
+	"github.com/quotasvc/quotasvc/internal/kit/body"
+	"github.com/quotasvc/quotasvc/internal/kit/yamldoc"
+)
+
+// sections are those of a catalogue file. Here each has one shape.
+var sections = []struct {
+	name string
+	kind jsontext.Kind
+}{{"meters", '{'}, {"plans", '{'}, {"limits", '{'}, {"tenants", '{'}, {"blocks", '['}}
+
+// inMetadata matches the paths in which a null is the client's own.
+var inMetadata = regexp.MustCompile(`^tenants\..+\.metadata[.\[]`)
+
+// Request is the body of POST /v1/catalog.
+type Request struct {
+	DryRun, Prune bool
+
+	text []byte // a JSON object with the sections; empty: none was given
+}
+
+// Members returns the table by which a Request is read.
+func Members() []body.Member[Request] {
+	members := []body.Member[Request]{
+		body.Optional("dry_run", func(d *body.Document, r *Request) { r.DryRun = d.Boolean() }),
+		body.Optional("prune", func(d *body.Document, r *Request) { r.Prune = d.Boolean() }),
+	}
+	for _, section := range sections {
+		members = append(members, body.Optional(section.name, func(d *body.Document, r *Request) {
+			separator := byte(',')
+			if len(r.text) == 0 {
+				separator = '{'
+			}
+			r.text = append(r.text, separator, '"')
+			r.text = append(append(append(r.text, section.name...), '"', ':'), d.Section(section.kind, inMetadata.MatchString)...)
+		}))
+	}
+	return members
+}
+
+// File returns the catalogue that the request asks for.
+func (r *Request) File() (*catalog.File, error) {
+	if len(r.text) == 0 {
+		return nil, body.Refuse("body", "must have at least one of the sections meters, plans, limits, tenants, blocks")
+	}
+	// JSON is YAML but for the escapes of characters beyond U+FFFF, and Section leaves none.
+	f, err := catalog.ParseFile(append(r.text, '}'))
+	if problems, ok := errors.AsType[*yamldoc.Error](err); ok {
+		var faults body.Faults
+		for _, p := range problems.Problems {
+			if p.Path == "" {
+				p.Path = "body"
+			}
+			faults.Add(body.Clip(p.Path), p.Message)
+		}
+		return nil, faults.Err()
+	}
+	if err != nil {
+		return nil, err
+	}
+	f.ForgetLines()
+	return f, nil
+}

@@ -1,0 +1,167 @@
+package envoyrls
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	rls "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
+	"go.opentelemetry.io/otel/trace"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/status"
+
+	"github.com/quotasvc/quotasvc/internal/access"
+	"github.com/quotasvc/quotasvc/internal/gate"
+	"github.com/quotasvc/quotasvc/internal/kit/bound"
+	"github.com/quotasvc/quotasvc/internal/ledger"
+)
+
+// errPanic is the cause of an answer after a panic.
+var errPanic = errors.New("panic")
+
+// requestIDMax bounds an x-request-id of the caller, in bytes.
+const requestIDMax = 128
+
+// call is one request.
+type call struct {
+	server    *Server
+	started   time.Time
+	requestID string
+	span      trace.Span // nil: none
+	peer      netip.AddrPort
+	key       *access.Key // nil: the caller has none
+	tenant    string      // of the first descriptor
+	refused   ledger.Code // of the first descriptor that was refused
+	violated  []string
+	cause     error // of an error
+}
+
+// ShouldRateLimit charges the limits of each descriptor.
+func (s *Server) ShouldRateLimit(ctx context.Context, req *rls.RateLimitRequest) (out *rls.RateLimitResponse, err error) {
+	md, _ := metadata.FromIncomingContext(ctx)
+	c := &call{server: s, started: time.Now(), requestID: requestID(md), peer: peerOf(ctx)}
+	ctx = c.begin(ctx, md)
+	s.metrics.inFlight.Inc()
+	defer func() {
+		if cause := recover(); cause != nil {
+			out, err = nil, fmt.Errorf("%w: %v\n%s", errPanic, cause, debug.Stack())
+		}
+		switch {
+		case err == nil:
+		case ctx.Err() != nil: // nobody waits any more, whatever failed for it
+			c.cause, err = err, status.FromContextError(ctx.Err()).Err()
+		default:
+			c.cause, err = err, statusOf(err).Err()
+		}
+		s.metrics.inFlight.Dec()
+		c.observe(ctx, out, status.Code(err))
+	}()
+	if err := c.enter(ctx, md); err != nil {
+		return nil, err
+	}
+	charges, err := readRequest(req)
+	if e, ok := errors.AsType[*unusable](err); ok {
+		c.refused, c.cause = ledger.CodeInvalidArgument, err
+		results := make([]result, len(req.GetDescriptors()))
+		results[e.descriptor].refusal.over = true
+		return s.answer(results), nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	c.tenant = charges[0].Tenant
+	for i := range charges {
+		if tenant := charges[i].Tenant; !c.key.May(tenant) {
+			c.tenant = tenant
+			return nil, status.Error(codes.PermissionDenied, "the key is bound to another tenant")
+		}
+	}
+	results := s.chargeAll(ctx, charges)
+	for i := range results {
+		switch r := &results[i]; {
+		case r.err == nil:
+		case !r.refusal.over:
+			c.violated = r.refusal.violated
+			return nil, r.err
+		default:
+			c.refused = gate.CodeOf(r.err)
+			c.violated = append(c.violated, r.refusal.violated...)
+		}
+	}
+	return s.answer(results), nil
+}
+
+// enter authenticates the caller.
+func (c *call) enter(ctx context.Context, md metadata.MD) error {
+	authorization := ""
+	switch keys := md.Get("authorization"); len(keys) {
+	case 0:
+	case 1:
+		authorization = keys[0]
+	default: // a proxy may look at the other one
+		return invalid("authorization", "must appear once")
+	}
+	key, err := c.server.cfg.Keys.Authenticate(ctx, authorization, c.peer.Addr, c.started)
+	if err != nil {
+		return err
+	}
+	c.key = key
+	if !key.Scopes.Has(access.Use) {
+		return status.Errorf(codes.PermissionDenied, "this needs a key with the scope %s; this key has %s", access.Use, key.Scopes)
+	}
+	return nil
+}
+
+// chargeAll charges all descriptors at once: their order does not matter, and each of them may take a round trip.
+func (s *Server) chargeAll(ctx context.Context, charges []gate.ChargeRequest) []result {
+	results := make([]result, len(charges))
+	if len(charges) == 1 {
+		results[0] = s.charge(ctx, charges[0])
+		return results
+	}
+	var all sync.WaitGroup
+	for i := range charges {
+		all.Go(func() { results[i] = s.charge(ctx, charges[i]) })
+	}
+	all.Wait()
+	return results
+}
+
+func (s *Server) charge(ctx context.Context, req gate.ChargeRequest) (r result) {
+	defer func() { // it may be on a goroutine of its own, where a panic would end the process
+		if cause := recover(); cause != nil {
+			r = result{err: fmt.Errorf("%w: %v\n%s", errPanic, cause, debug.Stack())}
+		}
+	}()
+	done, err := s.gate.Charge(ctx, req)
+	return result{limits: done.Limits, degraded: done.LimitsDegraded, err: err, refusal: refusalOf(err)}
+}
+
+// requestID returns the caller's id if a log can hold it, and a new one otherwise.
+func requestID(md metadata.MD) string {
+	if given := md.Get("x-request-id"); len(given) == 1 && bound.ASCII(given[0], '!', 1, requestIDMax) {
+		return given[0]
+	}
+	return rand.Text()
+}
+
+func peerOf(ctx context.Context) netip.AddrPort {
+	p, ok := peer.FromContext(ctx)
+	if !ok {
+		return netip.AddrPort{}
+	}
+	address, _ := p.Addr.(*net.TCPAddr)
+	if address == nil {
+		return netip.AddrPort{}
+	}
+	at := address.AddrPort()
+	return netip.AddrPortFrom(at.Addr().Unmap(), at.Port())
+}

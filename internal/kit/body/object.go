@@ -1,0 +1,305 @@
+package body
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/quotasvc/quotasvc/internal/kit/bound"
+)
+
+// Checked is a type whose objects administration and catalogue files write.
+type Checked interface {
+	// Check returns all faults of the object. given has the paths of the fields that a document gave; a given field must be
+	// within its bounds even if its value is the one that stands for an absent field.
+	Check(given Given) []Fault
+}
+
+// Given has the paths of the fields that a document gave. The zero value has none.
+type Given struct {
+	paths map[string]bool
+	at    string
+}
+
+// Has reports whether the document gave field.
+func (g Given) Has(field string) bool { return g.paths[g.at+field] }
+
+// In returns what the document gave of a part of the object, such as allowances[0].
+func (g Given) In(part string) Given { return Given{g.paths, g.at + part + "."} }
+
+// Options say how JSON reads a document.
+type Options struct {
+	// Without names the fields of the struct that are not fields of the document: its path has them, or they do not apply.
+	Without []string
+
+	// File says that the document comes from a catalogue file. null then stands for an absent field, lists are not required,
+	// and a value that must be text may have been written without the quotes that make it one.
+	File bool
+}
+
+// JSON reads text into the struct that into points to, by the json tags of its fields, and has it checked. A field is
+// required unless it is omitzero, omitempty or a bool. The error is an *Error with the faults of text and of Check.
+func (d *Document) JSON(text []byte, into Checked, o Options) error {
+	if err := d.begin(text); err != nil {
+		return err
+	}
+	r := objectReader{Document: d, Options: o, given: map[string]bool{}, vague: map[string]bool{}, hints: map[string]string{}}
+	isObject := r.object(reflect.ValueOf(into).Elem(), o.Without)
+	d.end()
+	if isObject && !d.broken {
+		r.merge(into.Check(Given{paths: r.given}))
+	}
+	return d.faults.Err()
+}
+
+// Field is a field of a struct as documents have it.
+type Field struct {
+	Name     string
+	Required bool
+
+	index int
+}
+
+// Fields returns the fields that JSON reads into a struct of type t, but for those in without.
+func Fields(t reflect.Type, without []string) []Field {
+	var fields []Field
+	for i := range t.NumField() {
+		name, options, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
+		if name == "" || name == "-" || slices.Contains(without, name) {
+			continue
+		}
+		optional := strings.Contains(options, "omit") || t.Field(i).Type.Kind() == reflect.Bool
+		fields = append(fields, Field{Name: name, Required: !optional, index: i})
+	}
+	return fields
+}
+
+// listMax bounds the elements of a list that are kept. Every list has a smaller bound of its own, which Check reports.
+const listMax = 1000
+
+// objectReader reads one document into a struct.
+type objectReader struct {
+	*Document
+	Options
+
+	given map[string]bool   // paths of the fields that the document has
+	vague map[string]bool   // paths at fault, of which Check has a better sentence: it knows the bounds
+	hints map[string]string // by path: what is added to the sentence
+}
+
+// object reads an object into the struct v. It returns false for another value.
+func (r *objectReader) object(v reflect.Value, without []string) bool {
+	if !r.enter('{', "must be an object") {
+		return false
+	}
+	fields := Fields(v.Type(), without)
+	seen := make([]bool, len(fields))
+	for !r.broken && r.dec.PeekKind() != '}' {
+		name, ok := r.name()
+		if !ok {
+			return false
+		}
+		i := slices.IndexFunc(fields, func(f Field) bool { return f.Name == string(name) })
+		switch {
+		case i < 0:
+			r.fault("is an unknown field" + Similar(string(name), namesOf(fields)))
+			r.skip()
+		case r.absent(v.Field(fields[i].index)):
+		default:
+			seen[i] = true
+			r.given[r.path()] = true
+			r.read(v.Field(fields[i].index))
+		}
+	}
+	r.leave()
+	for i, f := range fields {
+		if f.Required && !seen[i] && !r.broken && !(r.File && v.Field(f.index).Kind() == reflect.Slice) {
+			r.faults.Add(Join(r.path(), f.Name), mustBeGiven)
+		}
+	}
+	return true
+}
+
+func namesOf(fields []Field) []string {
+	names := make([]string, len(fields))
+	for i, f := range fields {
+		names[i] = f.Name
+	}
+	return names
+}
+
+// absent skips a null that stands for an absent field. Raw JSON has nulls of its own.
+func (r *objectReader) absent(v reflect.Value) bool {
+	if !r.File || r.dec.PeekKind() != 'n' || isRaw(v) {
+		return false
+	}
+	r.skip()
+	return true
+}
+
+func isRaw(v reflect.Value) bool {
+	return v.Kind() == reflect.Slice && v.Type().Elem().Kind() == reflect.Uint8
+}
+
+// read reads any value into v.
+func (r *objectReader) read(v reflect.Value) {
+	switch {
+	case v.Type() == reflect.TypeFor[time.Time]():
+		v.Set(reflect.ValueOf(r.Instant()))
+	case isRaw(v):
+		if raw, ok := r.value(); ok {
+			v.SetBytes(canonical(raw))
+		}
+	case v.Addr().Type().Implements(reflect.TypeFor[json.Unmarshaler]()):
+		r.own(v.Addr().Interface().(json.Unmarshaler))
+	case v.Kind() == reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		r.read(v.Elem())
+	case v.Kind() == reflect.Struct:
+		r.object(v, nil)
+	case v.Kind() == reflect.Slice:
+		v.Set(reflect.MakeSlice(v.Type(), 0, 0)) // an empty list is given
+		r.list(listMax, func() {
+			v.Set(reflect.Append(v, reflect.Zero(v.Type().Elem())))
+			r.read(v.Index(v.Len() - 1))
+		})
+	case v.Kind() == reflect.Map:
+		r.amounts(v)
+	case v.Kind() == reflect.Bool:
+		v.SetBool(r.Boolean())
+	case v.Kind() == reflect.String:
+		if text, ok := r.text(); ok {
+			v.SetString(text)
+		} else {
+			r.refuseText()
+		}
+	case v.CanInt():
+		r.integer(v)
+	default:
+		panic(fmt.Sprintf("body: no way to read a %s", v.Type()))
+	}
+}
+
+// own reads a value of a type that knows its forms. Its error is the sentence for another value.
+func (r *objectReader) own(v json.Unmarshaler) {
+	raw, ok := r.value()
+	if !ok {
+		return
+	}
+	if err := v.UnmarshalJSON(raw); err != nil {
+		r.fault(err.Error())
+	}
+}
+
+// integer reads an integer into v. What is none gets a sentence about how to write one; the bounds are Check's.
+func (r *objectReader) integer(v reflect.Value) {
+	raw, ok := r.value()
+	if !ok {
+		return
+	}
+	if n, ok := ParseInteger(raw); ok && n <= bound.MaxAmount {
+		v.SetInt(n)
+		return
+	}
+	path := r.path()
+	r.fault(bound.MustBeInteger(0, bound.MaxAmount))
+	r.vague[path], r.hints[path] = true, integerHint(raw)
+}
+
+// integerHint says how to write what raw may mean; empty: nothing is known.
+func integerHint(raw jsontext.Value) string {
+	text := strings.ToLower(strings.Trim(string(raw), `"`)) // YAML reads 1e6 as text
+	if slices.Contains([]string{"unlimited", "infinite", "infinity", "inf", ".inf", "none", "no limit"}, text) {
+		return "; nothing is unlimited: leave an optional field out, choose a large amount, or allow overage"
+	}
+	f, err := strconv.ParseFloat(strings.ReplaceAll(strings.ReplaceAll(text, "_", ""), ",", ""), 64)
+	_, digits := ParseInteger(text)
+	switch {
+	case err != nil || !(f >= 0 && f <= bound.MaxAmount) || digits && raw.Kind() == '0':
+		return ""
+	case f == math.Trunc(f):
+		return fmt.Sprintf("; write %d", int64(f))
+	default:
+		return "; there are no fractions: count in a smaller unit"
+	}
+}
+
+// refuseText notes that the value that was read last is not a string.
+func (r *objectReader) refuseText() {
+	if r.File {
+		r.fault("must be text; quote it if it looks like a number")
+		return
+	}
+	r.fault("must be a string")
+	r.vague[r.path()] = true
+}
+
+// canonical returns JSON without blanks and with its fields in order, as Metadata does. What cannot be formatted stays as it
+// is, for Check to refuse.
+func canonical(raw jsontext.Value) []byte {
+	value := raw.Clone()
+	if value.Format(jsontext.ReorderRawObjects(true)) != nil {
+		return raw.Clone()
+	}
+	return value
+}
+
+// amounts reads an object whose field names are ids into the map v, of integers, of features, or of pointers to them. null is nil where the
+// map can hold it.
+func (r *objectReader) amounts(v reflect.Value) {
+	if !r.enter('{', "must be an object") {
+		return
+	}
+	v.Set(reflect.MakeMap(v.Type()))
+	of := "feature"
+	if value := reflect.New(v.Type().Elem()).Elem(); value.CanInt() || value.Type() == reflect.TypeFor[*int64]() {
+		of = "meter"
+	}
+	for !r.broken && r.dec.PeekKind() != '}' {
+		name, ok := r.name()
+		if !ok {
+			return
+		}
+		id, value := string(name), reflect.New(v.Type().Elem()).Elem()
+		switch {
+		case !bound.ID(id):
+			r.fault("is not the name of a " + of + ", which " + bound.MustBeID)
+			r.skip()
+			continue
+		case r.absent(value):
+			continue
+		case r.dec.PeekKind() == 'n' && value.Kind() == reflect.Pointer:
+			r.skip()
+		default:
+			r.read(value)
+		}
+		v.SetMapIndex(reflect.ValueOf(id), value)
+	}
+	r.leave()
+}
+
+// merge adds the faults that Check found to those of the document. Of two sentences about one path Check's wins if the
+// document's is vague, and the document's otherwise.
+func (r *objectReader) merge(checked []Fault) {
+	read := len(r.faults)
+	for _, f := range checked {
+		i := slices.IndexFunc(r.faults[:read], func(other Fault) bool { return other.Field == f.Field })
+		switch {
+		case i < 0:
+			r.faults.Add(f.Field, f.Message)
+		case r.vague[f.Field]:
+			r.faults[i].Message = f.Message
+			delete(r.vague, f.Field)
+		}
+	}
+	for i := range r.faults[:read] {
+		r.faults[i].Message += r.hints[r.faults[i].Field]
+	}
+}

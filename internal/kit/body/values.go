@@ -1,0 +1,302 @@
+package body
+
+import (
+	"fmt"
+	"math"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/quotasvc/quotasvc/internal/kit/bound"
+	"github.com/quotasvc/quotasvc/internal/kit/period"
+)
+
+// text reads a string. It returns false for another value.
+func (d *Document) text() (string, bool) {
+	raw, ok := d.value()
+	if !ok || raw.Kind() != '"' {
+		return "", false
+	}
+	plain, err := unquote(raw)
+	return string(plain), err == nil
+}
+
+// ID reads an id.
+func (d *Document) ID() string {
+	if text, ok := d.text(); ok && bound.ID(text) {
+		return text
+	}
+	d.fault(bound.MustBeID)
+	return ""
+}
+
+// Key reads an idempotency key.
+func (d *Document) Key() string {
+	if text, ok := d.text(); ok && bound.Key(text) {
+		return text
+	}
+	d.fault(bound.MustBeKey)
+	return ""
+}
+
+// Route reads a route.
+func (d *Document) Route() string {
+	if text, ok := d.text(); ok && bound.Route(text) {
+		return text
+	}
+	d.fault(bound.MustBeRoute)
+	return ""
+}
+
+// Method reads an HTTP method.
+func (d *Document) Method() string {
+	if text, ok := d.text(); ok && bound.Method(text) {
+		return text
+	}
+	d.fault(bound.MustBeMethod)
+	return ""
+}
+
+// Visible reads 1 to high visible ASCII characters.
+func (d *Document) Visible(high int) string {
+	if text, ok := d.text(); ok && bound.ASCII(text, '!', 1, high) {
+		return text
+	}
+	d.fault(fmt.Sprintf("must be 1 to %d visible ASCII characters", high))
+	return ""
+}
+
+// Prose reads text for people: low to high bytes.
+func (d *Document) Prose(low, high int) string {
+	if text, ok := d.text(); ok && bound.Text(text, low, high) {
+		return text
+	}
+	d.fault(bound.MustBeText(low, high))
+	return ""
+}
+
+// Characters reads text for people: low to high characters.
+func (d *Document) Characters(low, high int) string {
+	if text, ok := d.text(); ok && IsText(text, low, high) {
+		return text
+	}
+	d.fault(MustBeCharacters(low, high))
+	return ""
+}
+
+// IsText reports whether s has low to high characters and no control characters but line ends and tabs.
+func IsText(s string, low, high int) bool {
+	n := utf8.RuneCountInString(s)
+	return n >= low && n <= high && bound.Text(s, low, len(s))
+}
+
+// MustBeCharacters returns the sentence for text that IsText refuses.
+func MustBeCharacters(low, high int) string {
+	return fmt.Sprintf("must be %d to %d characters without control characters", low, high)
+}
+
+// Word reads one of a few words.
+func (d *Document) Word(words ...string) string {
+	if text, ok := d.text(); ok && slices.Contains(words, text) {
+		return text
+	}
+	d.fault(OneOf(words...))
+	return ""
+}
+
+// Duration reads a time such as 90s, 36h or 31d, from low to high.
+func (d *Document) Duration(low, high time.Duration) time.Duration {
+	if text, ok := d.text(); ok {
+		if by, ok := ParseDuration(text); ok && by >= low && by <= high {
+			return by
+		}
+	}
+	d.fault(fmt.Sprintf("must be a duration such as 90s, 36h or 31d, from %s to %dd", low, int64(high/day)))
+	return 0
+}
+
+// day is the day of ParseDuration, which knows no calendar.
+const day = 24 * time.Hour
+
+// ParseDuration reads a duration as time.ParseDuration does, after an optional number of days of 24 hours: 31d, 1d12h.
+func ParseDuration(text string) (time.Duration, bool) {
+	digits, rest, found := strings.Cut(text, "d")
+	if !found {
+		out, err := time.ParseDuration(text)
+		return out, err == nil
+	}
+	days, ok := ParseInteger(digits)
+	if !ok || days < 0 || days > int64(math.MaxInt64/day) {
+		return 0, false
+	}
+	out := time.Duration(days) * day
+	if rest == "" {
+		return out, true
+	}
+	more, err := time.ParseDuration(rest)
+	if err != nil || more < 0 || more > math.MaxInt64-out {
+		return 0, false
+	}
+	return out + more, true
+}
+
+// Amount reads an amount of units.
+func (d *Document) Amount() int64 { return d.Integer(1, bound.MaxAmount) }
+
+// Difference reads an amount to add or, below zero, to take away.
+func (d *Document) Difference() int64 {
+	raw, ok := d.value()
+	if !ok {
+		return 0
+	}
+	digits, sign := string(raw), int64(1)
+	if len(digits) > 0 && digits[0] == '-' {
+		digits, sign = digits[1:], -1
+	}
+	n, ok := ParseInteger(digits)
+	if !ok || !bound.Amount(n) {
+		d.fault(bound.MustBeDifference)
+		return 0
+	}
+	return sign * n
+}
+
+// Integer reads a JSON integer from low to high, without fraction or exponent.
+func (d *Document) Integer(low, high int64) int64 {
+	raw, ok := d.value()
+	if !ok {
+		return 0
+	}
+	if n, ok := ParseInteger(raw); ok && n >= low && n <= high {
+		return n
+	}
+	d.fault(bound.MustBeInteger(low, high))
+	return 0
+}
+
+// ParseInteger reads decimal digits, at most as many as the largest amount has. It returns false for anything else.
+func ParseInteger[B ~[]byte | ~string](digits B) (int64, bool) {
+	if len(digits) == 0 || len(digits) > len("9007199254740991") {
+		return 0, false
+	}
+	var n int64
+	for i := range len(digits) {
+		c := digits[i]
+		if c < '0' || c > '9' {
+			return 0, false
+		}
+		n = n*10 + int64(c-'0')
+	}
+	return n, true
+}
+
+// Boolean reads true or false.
+func (d *Document) Boolean() bool {
+	raw, ok := d.value()
+	if !ok {
+		return false
+	}
+	switch raw.Kind() {
+	case 't':
+		return true
+	case 'f':
+		return false
+	default:
+		d.fault("must be true or false")
+		return false
+	}
+}
+
+// Instant reads an RFC 3339 time within the bounds of package period.
+func (d *Document) Instant() time.Time {
+	if text, ok := d.text(); ok {
+		if t, ok := ParseInstant(text); ok {
+			return t
+		}
+	}
+	d.fault(MustBeInstant())
+	return time.Time{}
+}
+
+// InstantOrNull reads an instant, or null: the zero time.
+func (d *Document) InstantOrNull() time.Time {
+	raw, ok := d.value()
+	if !ok || raw.Kind() == 'n' {
+		return time.Time{}
+	}
+	if raw.Kind() == '"' {
+		plain, err := unquote(raw)
+		if t, ok := ParseInstant(string(plain)); ok && err == nil {
+			return t
+		}
+	}
+	d.fault(MustBeInstant() + ", or null")
+	return time.Time{}
+}
+
+// MustBeInstant returns the sentence for text that ParseInstant refuses.
+func MustBeInstant() string {
+	return fmt.Sprintf("must be an RFC 3339 time from %s to before %s", period.Earliest.Format(time.RFC3339),
+		period.Latest.Format(time.RFC3339))
+}
+
+// ParseInstant reads an RFC 3339 time within the bounds of package period, in UTC, cut to the microseconds that PostgreSQL
+// stores. It returns false for anything else.
+func ParseInstant(text string) (time.Time, bool) {
+	t, err := time.Parse(time.RFC3339, text)
+	if err != nil || t.Before(period.Earliest) || !t.Before(period.Latest) {
+		return time.Time{}, false
+	}
+	return t.UTC().Truncate(time.Microsecond), true
+}
+
+// MustBeZone is the sentence for a name that IsZone refuses.
+const MustBeZone = `must be an IANA zone name such as "Europe/Berlin" or "UTC"`
+
+// IsZone reports whether name is the name of a time zone.
+func IsZone(name string) bool {
+	_, err := period.ParseZone(name)
+	return err == nil
+}
+
+// Address reads an IP address. An IPv4 address written as IPv6 becomes IPv4.
+func (d *Document) Address() netip.Addr {
+	if text, ok := d.text(); ok {
+		if address, ok := ParseAddress(text); ok {
+			return address
+		}
+	}
+	d.fault(MustBeAddress)
+	return netip.Addr{}
+}
+
+// MustBeAddress is the sentence for a value that ParseAddress refuses.
+const MustBeAddress = "must be an IPv4 or IPv6 address"
+
+// ParseAddress parses an IP address. An IPv4 address written as IPv6 becomes IPv4.
+func ParseAddress(text string) (address netip.Addr, ok bool) {
+	address, err := netip.ParseAddr(text)
+	if err != nil || address.Zone() != "" {
+		return netip.Addr{}, false
+	}
+	return address.Unmap(), true
+}
+
+// Metadata reads the client's own object. It returns the object without blanks and with its fields in order, so that the same
+// metadata is the same bytes however a retry writes it.
+func (d *Document) Metadata() []byte {
+	raw, ok := d.value()
+	if !ok {
+		return nil
+	}
+	value := raw.Clone()
+	if raw.Kind() != '{' || value.Format(jsontext.ReorderRawObjects(true)) != nil || !bound.Metadata(value) {
+		d.fault(bound.MustBeMetadata)
+		return nil
+	}
+	return value
+}

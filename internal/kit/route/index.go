@@ -1,0 +1,241 @@
+package route
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/quotasvc/quotasvc/internal/kit/parts"
+)
+
+// Index finds the patterns that match a route, in a time that does not grow with the number of patterns that begin alike. It is a tree of
+// segments, the texts between slashes. T is what a pattern stands for. The zero value is empty. An Index may be read and forked by many
+// goroutines once nothing is added or removed any more.
+type Index[T comparable] struct {
+	exact  parts.Map[[]T] // patterns without a wildcard
+	root   segment[T]
+	any    []T    // of the pattern that matches everything
+	forked *owner // of the nodes that no other index has; nil: all
+}
+
+// owner is an index, for its nodes.
+type owner struct{ _ byte }
+
+// segment is a node: all patterns that begin alike, up to a slash.
+type segment[T comparable] struct {
+	owner   *owner
+	literal *parts.Map[*segment[T]] // the next segment has no star; nil: there is none
+	star    *segment[T]             // it is a star
+	partial []partial[T]            // it has a star and other text
+
+	ends []T       // the pattern ends here
+	rest []T       // it ends here with **
+	tail []tail[T] // it ends in the middle of the next segment, with **
+}
+
+// partial is a segment as in v*-beta.
+type partial[T comparable] struct {
+	pattern Pattern
+	next    *segment[T]
+}
+
+// tail is the end of a pattern as in /v1/a**.
+type tail[T comparable] struct {
+	pattern Pattern
+	value   T
+}
+
+// Fork returns an index that may be changed and begins as a copy of x. x must not be changed from then on. The two share the nodes that are
+// equal, so a change costs the nodes of one pattern.
+func (x *Index[T]) Fork() Index[T] {
+	by := &owner{}
+	return Index[T]{exact: x.exact.Fork(), root: *x.root.fork(by), any: slices.Clip(x.any), forked: by}
+}
+
+// fork returns a node that may be changed and begins as a copy of n.
+func (n *segment[T]) fork(by *owner) *segment[T] {
+	other := &segment[T]{
+		owner: by, star: n.star, partial: slices.Clone(n.partial), ends: slices.Clip(n.ends), rest: slices.Clip(n.rest), tail: slices.Clip(n.tail),
+	}
+	if n.literal != nil {
+		literal := n.literal.Fork()
+		other.literal = &literal
+	}
+	return other
+}
+
+// Add adds what p stands for.
+func (x *Index[T]) Add(p Pattern, value T) {
+	switch {
+	case p.isAny():
+		x.any = append(x.any, value)
+	case p.Exact():
+		x.exact.Set(p.text, append(slices.Clip(x.exact.Get(p.text)), value))
+	default:
+		x.root.add(x.forked, p.text, p.rest, value)
+	}
+}
+
+// Remove removes what was added.
+func (x *Index[T]) Remove(p Pattern, value T) {
+	switch {
+	case p.isAny():
+		x.any = without(x.any, value)
+	case p.Exact():
+		if left := without(x.exact.Get(p.text), value); len(left) > 0 {
+			x.exact.Set(p.text, left)
+		} else {
+			x.exact.Delete(p.text)
+		}
+	default:
+		x.root.remove(x.forked, p.text, p.rest, value)
+	}
+}
+
+// without returns a copy of list without value.
+func without[T comparable](list []T, value T) []T {
+	return slices.DeleteFunc(slices.Clone(list), func(v T) bool { return v == value })
+}
+
+// add adds a value behind n, which may be changed. left and rest are the rest of its pattern.
+func (n *segment[T]) add(by *owner, left string, rest bool, value T) {
+	text, after, more := strings.Cut(left, "/")
+	switch {
+	case !more && rest && text == "":
+		n.rest = append(n.rest, value)
+	case !more && rest:
+		n.tail = append(n.tail, tail[T]{part(text, true), value})
+	case more:
+		n.child(by, text).add(by, after, rest, value)
+	default:
+		child := n.child(by, text)
+		child.ends = append(child.ends, value)
+	}
+}
+
+// remove removes a value behind n, which may be changed.
+func (n *segment[T]) remove(by *owner, left string, rest bool, value T) {
+	text, after, more := strings.Cut(left, "/")
+	switch {
+	case !more && rest && text == "":
+		n.rest = without(n.rest, value)
+		return
+	case !more && rest:
+		n.tail = without(n.tail, tail[T]{part(text, true), value})
+		return
+	}
+	child := n.child(by, text)
+	if more {
+		child.remove(by, after, rest, value)
+	} else {
+		child.ends = without(child.ends, value)
+	}
+	if child.isEmpty() {
+		n.drop(text)
+	}
+}
+
+// isEmpty reports whether no pattern goes through n.
+func (n *segment[T]) isEmpty() bool {
+	return (n.literal == nil || n.literal.Len() == 0) && n.star == nil && len(n.partial) == 0 && len(n.ends) == 0 && len(n.rest) == 0 && len(n.tail) == 0
+}
+
+// drop removes the node behind a segment.
+func (n *segment[T]) drop(text string) {
+	switch {
+	case text == "*":
+		n.star = nil
+	case strings.Contains(text, "*"):
+		n.partial = slices.DeleteFunc(n.partial, func(p partial[T]) bool { return p.pattern.text == text })
+	default:
+		n.literal.Delete(text)
+	}
+}
+
+// part returns the pattern of a part of a pattern.
+func part(text string, rest bool) Pattern {
+	p := Pattern{text: text, literal: len(text), tail: strings.LastIndexByte(text, '*') + 1, rest: rest}
+	if star := strings.IndexByte(text, '*'); star >= 0 {
+		p.literal = star
+	}
+	return p
+}
+
+// child returns the node behind a segment. It may be changed, as n may.
+func (n *segment[T]) child(by *owner, text string) *segment[T] {
+	mine := func(next *segment[T]) *segment[T] {
+		switch {
+		case next == nil:
+			return &segment[T]{owner: by}
+		case by != nil && next.owner != by:
+			return next.fork(by)
+		}
+		return next
+	}
+	switch {
+	case text == "*":
+		n.star = mine(n.star)
+		return n.star
+	case strings.Contains(text, "*"):
+		for i := range n.partial {
+			if p := &n.partial[i]; p.pattern.text == text {
+				p.next = mine(p.next)
+				return p.next
+			}
+		}
+		n.partial = append(n.partial, partial[T]{part(text, false), mine(nil)})
+		return n.partial[len(n.partial)-1].next
+	}
+	if n.literal == nil {
+		n.literal = &parts.Map[*segment[T]]{}
+	}
+	before := n.literal.Get(text)
+	next := mine(before)
+	if next != before {
+		n.literal.Set(text, next)
+	}
+	return next
+}
+
+// Append appends to list what the patterns stand for that match route. An empty route is matched by the zero Pattern alone.
+func (x *Index[T]) Append(list []T, route string) []T {
+	list = append(list, x.any...)
+	if route == "" {
+		return list
+	}
+	list = append(list, x.exact.Get(route)...)
+	return x.root.append(list, route, true)
+}
+
+// append appends what matches the rest of a route. more is false behind its last segment.
+func (n *segment[T]) append(list []T, route string, more bool) []T {
+	if !more {
+		return append(list, n.ends...)
+	}
+	list = append(list, n.rest...)
+	for i := range n.tail {
+		if n.tail[i].pattern.Match(route) {
+			list = append(list, n.tail[i].value)
+		}
+	}
+	if n.star == nil && n.literal == nil && n.partial == nil {
+		return list
+	}
+	text, after, more := strings.Cut(route, "/")
+	if n.literal != nil {
+		if next := n.literal.Get(text); next != nil {
+			list = next.append(list, after, more)
+		}
+	}
+	if text == "" {
+		return list
+	}
+	if n.star != nil {
+		list = n.star.append(list, after, more)
+	}
+	for i := range n.partial {
+		if n.partial[i].pattern.Match(text) {
+			list = n.partial[i].next.append(list, after, more)
+		}
+	}
+	return list
+}

@@ -1,0 +1,231 @@
+package yamldoc
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/parser"
+
+	"github.com/quotasvc/quotasvc/internal/kit/body"
+)
+
+// yamlDepth bounds nesting. The objects need 6 levels; metadata has a smaller bound.
+const yamlDepth = 32
+
+// Reader turns YAML into JSON, so that files and request bodies are decoded alike, and notes the line of each value. It
+// accepts the part of YAML that JSON has: no anchors, aliases, merge keys or tags.
+type Reader struct {
+	Lines    map[string]int  // by path, as in plans.starter.allowances[0].amount
+	Nulls    map[string]bool // paths of nulls
+	Problems Problems
+	Document body.Document
+}
+
+// NewReader returns a reader that has read nothing.
+func NewReader() *Reader { return &Reader{Lines: map[string]int{}, Nulls: map[string]bool{}} }
+
+// ObjectText returns the mapping n as a JSON object. A null is an empty object. If the mapping lacks the field self,
+// ObjectText adds it with the value key, unless key is empty.
+func (r *Reader) ObjectText(path, self, key string, n ast.Node) ([]byte, bool) {
+	before := len(r.Problems.list)
+	pairs := r.Pairs(path, n)
+	if len(r.Problems.list) > before {
+		return nil, false // not a mapping
+	}
+	named := key == ""
+	for _, pair := range pairs {
+		if k, ok := pair.Key.(*ast.StringNode); ok && k.Value == self {
+			named = true
+		}
+	}
+	text, ok := []byte("{}"), true
+	if len(pairs) > 0 {
+		text, ok = r.json(nil, path, n, 0)
+	}
+	if ok && !named {
+		end := text[:len(text)-1]
+		if len(pairs) > 0 {
+			end = append(end, ',')
+		}
+		if end, ok = r.text(end, path, n, self); ok {
+			end = append(end, ':')
+			end, ok = r.text(end, path, n, key)
+		}
+		text = append(end, '}')
+	}
+	return text, ok
+}
+
+// Parse returns the root of the only document, nil if there is none.
+func (r *Reader) Parse(data []byte) ast.Node {
+	file, err := parser.ParseBytes(data, 0)
+	if err != nil {
+		line, message := 1, err.Error()
+		if syntax, ok := errors.AsType[yaml.Error](err); ok {
+			message = syntax.GetMessage()
+			if token := syntax.GetToken(); token != nil {
+				line = token.Position.Line
+			}
+		}
+		r.Problems.Add(line, "", explain(message, data, line))
+		return nil
+	}
+	var root ast.Node
+	for _, doc := range file.Docs {
+		switch {
+		case doc.Body == nil:
+		case root != nil:
+			r.Problems.Add(LineOf(doc.Body), "", "must not be a second document; a file has one")
+		default:
+			root = doc.Body
+		}
+	}
+	return root
+}
+
+// unmatched matches what the parser says about a bracket that another one closes.
+var unmatched = regexp.MustCompile(`could not find '.' character corresponding to '(.)'`)
+
+// explain returns the parser's message about a line, in better words where it misleads.
+func explain(message string, data []byte, line int) string {
+	lines := bytes.Split(data, []byte("\n"))
+	text := lines[min(max(line, 1), len(lines))-1]
+	indent := text[:len(text)-len(bytes.TrimLeft(text, " \t"))]
+	if bytes.IndexByte(indent, '\t') >= 0 {
+		return "is indented with a TAB; YAML takes blanks only"
+	}
+	if m := unmatched.FindStringSubmatch(message); m != nil {
+		return fmt.Sprintf("has a %q that closes no bracket of its kind: look at the brackets that are open there", m[1])
+	}
+	return message
+}
+
+// LineOf returns the line of n.
+func LineOf(n ast.Node) int {
+	if t := n.GetToken(); t != nil && t.Position != nil {
+		return t.Position.Line
+	}
+	return 1
+}
+
+// Pairs returns the pairs of a mapping. It adds a problem for other nodes. A null is an empty mapping.
+func (r *Reader) Pairs(path string, n ast.Node) []*ast.MappingValueNode {
+	switch n := n.(type) {
+	case *ast.MappingNode:
+		return n.Values
+	case *ast.MappingValueNode:
+		return []*ast.MappingValueNode{n}
+	case *ast.NullNode:
+		return nil
+	}
+	r.Problems.Add(LineOf(n), path, "must be a mapping")
+	return nil
+}
+
+// Key returns the text of a key.
+func (r *Reader) Key(path string, pair *ast.MappingValueNode) (string, bool) {
+	switch k := pair.Key.(type) {
+	case *ast.StringNode:
+		return k.Value, true
+	case *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode: // an id may look like one
+		return k.GetToken().Value, true
+	}
+	r.Problems.Add(LineOf(pair.Key), path, "has a key that is not plain text")
+	return "", false
+}
+
+// json appends n as JSON. It returns false, after adding a problem, for what JSON does not have.
+func (r *Reader) json(to []byte, path string, n ast.Node, depth int) ([]byte, bool) {
+	r.Lines[path] = LineOf(n)
+	if depth > yamlDepth {
+		r.Problems.Add(LineOf(n), path, fmt.Sprintf("must be at most %d levels deep", yamlDepth))
+		return to, false
+	}
+	switch n := n.(type) {
+	case *ast.NullNode:
+		r.Nulls[path] = true
+		return append(to, "null"...), true
+	case *ast.BoolNode:
+		return strconv.AppendBool(to, n.Value), true
+	case *ast.StringNode:
+		return r.text(to, path, n, n.Value)
+	case *ast.LiteralNode:
+		return r.text(to, path, n, n.Value.Value)
+	case *ast.IntegerNode, *ast.FloatNode:
+		return r.number(to, path, n)
+	case *ast.MappingNode, *ast.MappingValueNode:
+		return r.object(to, path, n, depth)
+	case *ast.SequenceNode:
+		to = append(to, '[')
+		for i, v := range n.Values {
+			if i > 0 {
+				to = append(to, ',')
+			}
+			var ok bool
+			if to, ok = r.json(to, path+"["+strconv.Itoa(i)+"]", v, depth+1); !ok {
+				return to, false
+			}
+		}
+		return append(to, ']'), true
+	}
+	what := strings.TrimSuffix(n.Type().String(), "Node")
+	r.Problems.Add(LineOf(n), path, fmt.Sprintf("must be a plain value: YAML %q is not supported", what))
+	return to, false
+}
+
+func (r *Reader) object(to []byte, path string, n ast.Node, depth int) ([]byte, bool) {
+	to = append(to, '{')
+	seen := map[string]bool{}
+	for i, pair := range r.Pairs(path, n) {
+		name, ok := r.Key(path, pair)
+		if !ok {
+			return to, false
+		}
+		at := path + "." + name
+		if seen[name] {
+			r.Problems.Add(LineOf(pair.Key), at, "is a duplicate field")
+			return to, false
+		}
+		seen[name] = true
+		if i > 0 {
+			to = append(to, ',')
+		}
+		if to, ok = r.text(to, at, pair.Key, name); !ok {
+			return to, false
+		}
+		to = append(to, ':')
+		if to, ok = r.json(to, at, pair.Value, depth+1); !ok {
+			return to, false
+		}
+		r.Lines[at] = LineOf(pair.Key) // the line where readers look for the field
+	}
+	return append(to, '}'), true
+}
+
+func (r *Reader) text(to []byte, path string, n ast.Node, s string) ([]byte, bool) {
+	quoted, err := jsontext.AppendQuote(to, s)
+	if err != nil {
+		r.Problems.Add(LineOf(n), path, "must be UTF-8")
+		return to, false
+	}
+	return quoted, true
+}
+
+// plainNumber matches numbers that YAML and JSON read alike. 010 is 8 in one version of YAML and 10 in another.
+var plainNumber = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$`)
+
+func (r *Reader) number(to []byte, path string, n ast.Node) ([]byte, bool) {
+	digits := n.GetToken().Value
+	if !plainNumber.MatchString(digits) {
+		r.Problems.Add(LineOf(n), path, fmt.Sprintf("must be written in plain decimal digits, not %.40s", digits))
+		return to, false
+	}
+	return append(to, digits...), true
+}

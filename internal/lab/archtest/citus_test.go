@@ -1,0 +1,57 @@
+package archtest
+
+import (
+	"go/ast"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// citusPackages finds the packages of make test-citus, which may be on several lines.
+var citusPackages = regexp.MustCompile(`(?m)^CITUS_PACKAGES := ((?:.*\\\n)*.*)$`)
+
+// make test-citus shows that the service runs on Citus: statements that no test sends there may be refused there.
+func TestMakefile_TestCitus_NamesEveryPackageThatUsesTheDatabase(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../../Makefile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := citusPackages.FindSubmatch(text)
+	if found == nil {
+		t.Fatal("the Makefile has no CITUS_PACKAGES")
+	}
+	named := func(pkg string) bool {
+		for _, pattern := range strings.Fields(strings.ReplaceAll(string(found[1]), "\\\n", " ")) {
+			pattern = strings.TrimPrefix(pattern, "./")
+			if below, all := strings.CutSuffix(pattern, "/..."); pattern == pkg || all && (below == pkg || strings.HasPrefix(pkg, below+"/")) {
+				return true
+			}
+		}
+		return false
+	}
+	seen := map[string]bool{}
+	for _, f := range repository(t) {
+		if f.test && !seen[f.pkg] && usesDatabase(f) {
+			if seen[f.pkg] = true; !named(f.pkg) {
+				t.Errorf("%s has a test on PostgreSQL (%s) and is not in CITUS_PACKAGES of the Makefile", f.pkg, f.path)
+			}
+		}
+	}
+	if len(seen) < 20 {
+		t.Errorf("only %d packages use the database: the test does not see them", len(seen))
+	}
+}
+
+// usesDatabase reports whether a file asks for a database of its own.
+func usesDatabase(f *file) (uses bool) {
+	ast.Inspect(f.syntax, func(n ast.Node) bool {
+		if call, ok := n.(*ast.SelectorExpr); ok {
+			from, named := call.X.(*ast.Ident)
+			uses = uses || named && from.Name == "testenv" && strings.HasPrefix(call.Sel.Name, "Postgres")
+		}
+		return !uses
+	})
+	return uses
+}

@@ -1,0 +1,72 @@
+package archtest
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+// maxColumns bounds a line of hand-written code, a tab counted as four columns.
+const maxColumns = 120
+
+// wideFiles are the files from before this rule. A file that is made narrow leaves the list, and none joins it.
+const wideFiles = "testdata/wide.txt"
+
+func isWide(text string) bool {
+	for line := range strings.Lines(text) {
+		line = strings.TrimRight(line, "\n")
+		if utf8.RuneCountInString(line)+3*strings.Count(line, "\t") > maxColumns {
+			return true
+		}
+	}
+	return false
+}
+
+func TestColumns_Repository_OnlyListedFilesAreWide(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile(wideFiles)
+	if err != nil {
+		t.Fatal(err)
+	}
+	listed := strings.Fields(string(text))
+	for _, f := range repository(t) {
+		if f.generated {
+			continue
+		}
+		source, err := os.ReadFile("../../../" + f.path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		at := slices.Index(listed, f.path)
+		switch wide := isWide(string(source)); {
+		case wide && at < 0:
+			t.Errorf("%s has a line of more than %d columns: break it", f.path, maxColumns)
+		case !wide && at >= 0:
+			t.Errorf("%s is narrow now: take it from %s", f.path, wideFiles)
+		}
+		if at >= 0 {
+			listed = slices.Delete(listed, at, at+1)
+		}
+	}
+	if len(listed) > 0 {
+		t.Errorf("%s names files that are gone: %q", wideFiles, listed)
+	}
+}
+
+func TestColumns_Violations_Caught(t *testing.T) {
+	t.Parallel()
+	for _, wide := range []string{
+		strings.Repeat("x", 121) + "\n",
+		"a\n" + strings.Repeat("\t", 30) + "x\n",
+		"\t" + strings.Repeat("é", 117),
+	} {
+		if !isWide(wide) {
+			t.Errorf("%q passes", wide)
+		}
+	}
+	if isWide("\t" + strings.Repeat("é", 116) + "\n" + strings.Repeat("x", 120) + "\n") {
+		t.Error("lines of 120 columns do not pass")
+	}
+}

@@ -1,0 +1,58 @@
+package archtest
+
+import (
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// notInTheProduct are modules, and packages of ours, that the product's binary must not contain: what measures, draws and
+// tests.
+var notInTheProduct = []string{
+	"gonum.org/v1/plot", "golang.org/x/image", "codeberg.org/go-latex", "codeberg.org/go-fonts", "codeberg.org/go-pdf",
+	"git.sr.ht/~sbinet/gg", "github.com/golang/freetype", "github.com/ajstarks/svgo", "github.com/HdrHistogram",
+	"github.com/testcontainers", "pgregory.net/rapid", "testing",
+	module + "/internal/lab/bench", module + "/internal/lab/drill", module + "/internal/lab/program", module + "/internal/lab/testenv", module + "/internal/lab/archtest",
+}
+
+// laboratory returns the packages of dependencies that the product must not contain.
+func laboratory(dependencies []string) []string {
+	var found []string
+	for _, pkg := range dependencies {
+		for _, not := range notInTheProduct {
+			if pkg == not || strings.HasPrefix(pkg, not+"/") {
+				found = append(found, pkg)
+			}
+		}
+	}
+	return found
+}
+
+func TestProduct_Dependencies_NoBenchmarkOrTestPackage(t *testing.T) {
+	t.Parallel()
+	list := exec.CommandContext(t.Context(), "go", "list", "-deps", "./cmd/quotasvc")
+	list.Dir = "../../.."
+	out, err := list.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dependencies := strings.Fields(string(out))
+	if len(dependencies) < 100 {
+		t.Errorf("only %d packages are listed", len(dependencies))
+	}
+	for _, pkg := range laboratory(dependencies) {
+		t.Errorf("the product's binary contains %s", pkg)
+	}
+}
+
+func TestProduct_Dependencies_ViolationsAreFound(t *testing.T) {
+	t.Parallel()
+	for _, pkg := range []string{"gonum.org/v1/plot/vg", "golang.org/x/image/font", module + "/internal/lab/bench", "testing"} {
+		if len(laboratory([]string{"fmt", pkg})) != 1 {
+			t.Errorf("%s passes", pkg)
+		}
+	}
+	if found := laboratory([]string{"golang.org/x/images", "testing2", module + "/internal/gate"}); len(found) > 0 {
+		t.Errorf("refused: %v", found)
+	}
+}

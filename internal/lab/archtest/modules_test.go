@@ -1,0 +1,82 @@
+package archtest
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// clientModules are the modules that other programs import, by their folders.
+var clientModules = map[string]string{
+	"client":           module + "/client",
+	"client/quotaecho": module + "/client/quotaecho",
+}
+
+// inModule runs the go command in a module's folder, without the others of this repository.
+func inModule(t *testing.T, dir string, args ...string) string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "go", args...)
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), "GOWORK=off")
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("go %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+	return string(out)
+}
+
+// The client needs the standard library and nothing else, and the middleware the oldest echo that it works with.
+func TestClient_Modules_CompileAlone(t *testing.T) {
+	t.Parallel()
+	for dir := range clientModules {
+		inModule(t, filepath.Join("../../..", dir), "vet", "./...")
+	}
+	all := strings.Fields(inModule(t, "../../../client", "list", "-m", "all"))
+	if !slices.Equal(all, []string{clientModules["client"]}) {
+		t.Errorf("the client's modules are %q", all)
+	}
+}
+
+// A program that imports the client gets no module of the service, and keeps its own versions of what the service uses
+// as well.
+func TestClient_User_KeepsItsVersions(t *testing.T) {
+	t.Parallel()
+	own := map[string]string{
+		"github.com/jackc/pgx/v5":     "v5.7.1",
+		"github.com/labstack/echo/v4": "v4.13.3",
+		"google.golang.org/grpc":      "v1.70.0",
+	}
+	root, err := filepath.Abs("../../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := "module example.com/user\n\ngo 1.25.0\n\n"
+	for path, version := range own {
+		text += fmt.Sprintf("require %s %s\n", path, version)
+	}
+	for dir, path := range clientModules {
+		text += fmt.Sprintf("require %s v1.0.0\nreplace %s => %s\n", path, path, filepath.Join(root, dir))
+	}
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "go.mod"), []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]string{}
+	for line := range strings.Lines(inModule(t, dir, "list", "-mod=mod", "-m", "all")) {
+		path, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
+		version, _, _ := strings.Cut(rest, " ")
+		if _, mine := own[path]; mine {
+			got[path] = version
+		}
+		if strings.HasPrefix(path, module) && !slices.Contains(slices.Collect(maps.Values(clientModules)), path) {
+			t.Errorf("the service's module %s is among them", path)
+		}
+	}
+	if !maps.Equal(got, own) {
+		t.Errorf("the versions are %v, were %v", got, own)
+	}
+}

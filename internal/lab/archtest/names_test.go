@@ -1,0 +1,52 @@
+package archtest
+
+import (
+	"fmt"
+	"go/ast"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// subjectFirst matches the name of a test: its subject, then conditions and guarantees.
+var subjectFirst = regexp.MustCompile(`^Test[A-Z][A-Za-z0-9]*(_[A-Za-z0-9]+)+$`)
+
+// testNamesStartWithTheSubject finds names such as TestADebitIsDenied: nobody finds them from the subject.
+func testNamesStartWithTheSubject(f *file) []string {
+	var wrong []string
+	for _, d := range f.syntax.Decls {
+		fn, ok := d.(*ast.FuncDecl)
+		if !ok || !f.test || fn.Recv != nil || !strings.HasPrefix(fn.Name.Name, "Test") || fn.Name.Name == "TestMain" {
+			continue
+		}
+		if !subjectFirst.MatchString(fn.Name.Name) {
+			wrong = append(wrong, fmt.Sprintf("%s: %s: start the name with what it tests, as in TestDebit_NeedsGrant_402", f.at(fn.Pos()), fn.Name.Name))
+		}
+	}
+	return wrong
+}
+
+func TestNames_Repository_StartWithSubject(t *testing.T) {
+	t.Parallel()
+	for _, f := range repository(t) {
+		for _, wrong := range testNamesStartWithTheSubject(f) {
+			t.Error(wrong)
+		}
+	}
+}
+
+func TestNames_Violations_Caught(t *testing.T) {
+	t.Parallel()
+	for name, ok := range map[string]bool{
+		"TestDebit_NeedsGrant_402": true, "TestSha256_Sum": true, "TestMain": true, "BenchmarkDebit": true,
+		"TestADebitIsDenied": false, "Test_Debit": false, "TestDebit_": false, "Testdebit_x": false,
+	} {
+		f, err := parse("internal/kit/lane/x_test.go", "package lane\n\nfunc "+name+"(t *testing.T) {}\n")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if found := len(testNamesStartWithTheSubject(f)) > 0; found == ok {
+			t.Errorf("%s: violation %t, want %t", name, found, !ok)
+		}
+	}
+}

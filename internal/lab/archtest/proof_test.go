@@ -1,0 +1,86 @@
+package archtest
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+var (
+	namedTest    = regexp.MustCompile("`(Test[A-Za-z0-9_]+)(\\*?)`")
+	declaredTest = regexp.MustCompile(`(?m)^func (Test[A-Za-z0-9_]+)\(`)
+)
+
+// A document that names a renamed test proves nothing.
+func TestDocuments_NamedTests_Exist(t *testing.T) {
+	t.Parallel()
+	var declared []string
+	err := filepath.WalkDir("../../..", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || !strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		for _, m := range declaredTest.FindAllStringSubmatch(string(text), -1) {
+			declared = append(declared, m[1])
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	documents, err := filepath.Glob("../../../docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	recipes, err := filepath.Glob("../../../docs/recipes/*.md")
+	if err != nil || len(recipes) == 0 {
+		t.Fatalf("%d recipes, %v", len(recipes), err)
+	}
+	documents = append(documents, recipes...)
+	named := 0
+	for _, path := range documents {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range namedTest.FindAllStringSubmatch(string(text), -1) {
+			named++
+			found := false
+			for _, name := range declared {
+				found = found || name == m[1] || m[2] == "*" && strings.HasPrefix(name, m[1])
+			}
+			if !found {
+				t.Errorf("%s names the test %s%s, which does not exist", filepath.Base(path), m[1], m[2])
+			}
+		}
+	}
+	if named < 50 {
+		t.Errorf("the documents name only %d tests; expected more", named)
+	}
+}
+
+// A promise has one row, which names all its tests: of two rows one is forgotten.
+func TestDocuments_Promise_HasOneRow(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../../docs/proof.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{}
+	for line := range strings.Lines(string(text)) {
+		cells := strings.Split(line, " | ")
+		if len(cells) < 2 || !strings.Contains(line, "`Test") {
+			continue
+		}
+		if seen[cells[0]] {
+			t.Errorf("twice: %s", cells[0])
+		}
+		seen[cells[0]] = true
+	}
+	if len(seen) < 50 {
+		t.Errorf("%d promises; expected more", len(seen))
+	}
+}

@@ -1,0 +1,92 @@
+package archtest
+
+import (
+	"fmt"
+	"go/ast"
+	"maps"
+	"slices"
+	"testing"
+)
+
+// maySleep lists the functions of tests that let a span of time pass, with the reason. All others wait for what they mean:
+// testenv.Eventually, testenv.Receive. In a bubble of testing/synctest time costs nothing. The list only gets shorter.
+var maySleep = map[string]string{
+	"cmd/quotasvc/process_test.go pace":                                              "the pace of a load",
+	"internal/gate/bundle_test.go pace":                                              "the pace of a load",
+	"internal/ledger/pg/clients_test.go backOff":                                     "the pace of a load",
+	"internal/ratelimit/fullest_bench_test.go BenchmarkFullest":                      "the pace of a load, in a benchmark",
+	"internal/lab/bench/load_test.go TestOpenLoop_WaitForConnection_CountsAsLatency": "a receiver that is slow",
+	"cmd/quotasvc/memory_test.go heap":                                               "what is kept for 2 s is let go: no metric shows it",
+}
+
+// sleeps returns the functions of a test file that call time.Sleep or time.After outside a bubble, as file and name.
+func sleeps(f *file) []string {
+	var found []string
+	for _, d := range f.syntax.Decls {
+		fn, ok := d.(*ast.FuncDecl)
+		if !ok || fn.Body == nil {
+			continue
+		}
+		slept := false
+		ast.Inspect(fn.Body, func(n ast.Node) bool {
+			if call, ok := n.(*ast.CallExpr); ok && isCall(call, "synctest", "Test") {
+				return false
+			}
+			if use, ok := n.(*ast.SelectorExpr); ok {
+				slept = slept || isUse(use, "time", "Sleep") || isUse(use, "time", "After") || isUse(use, "time", "Tick")
+			}
+			return true
+		})
+		if slept {
+			found = append(found, f.path+" "+fn.Name.Name)
+		}
+	}
+	return found
+}
+
+func isCall(call *ast.CallExpr, pkg, name string) bool {
+	use, ok := call.Fun.(*ast.SelectorExpr)
+	return ok && isUse(use, pkg, name)
+}
+
+func isUse(use *ast.SelectorExpr, pkg, name string) bool {
+	from, ok := use.X.(*ast.Ident)
+	return ok && from.Name == pkg && use.Sel.Name == name
+}
+
+func TestSleeps_Repository_OnlyThoseListed(t *testing.T) {
+	t.Parallel()
+	unseen := maps.Clone(maySleep)
+	for _, f := range repository(t) {
+		if !f.test {
+			continue
+		}
+		for _, place := range sleeps(f) {
+			if maySleep[place] == "" {
+				t.Errorf("%s lets a span of time pass: wait for what is meant, with testenv.Eventually or testenv.Receive", place)
+			}
+			delete(unseen, place)
+		}
+	}
+	for _, place := range slices.Sorted(maps.Keys(unseen)) {
+		t.Errorf("%s does not sleep any more: take it off the list", place)
+	}
+}
+
+func TestSleeps_Violations_Caught(t *testing.T) {
+	t.Parallel()
+	for body, want := range map[string]int{
+		"time.Sleep(1)": 1, "<-time.After(1)": 1, "nap := time.Sleep; nap(1)": 1, "func() { time.Sleep(1) }()": 1, "for range time.Tick(1) {}": 1,
+		"synctest.Test(t, func(t *testing.T) { time.Sleep(1) })":                0,
+		"synctest.Test(t, func(t *testing.T) { time.Sleep(1) }); time.Sleep(1)": 1,
+		"time.Now(); testenv.Eventually(t, ok)":                                 0,
+	} {
+		f, err := parse("internal/kit/lane/x_test.go", fmt.Sprintf("package lane\n\nfunc TestX_Y(t *testing.T) { %s }\n", body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if found := sleeps(f); len(found) != want {
+			t.Errorf("%s: %q, want %d", body, found, want)
+		}
+	}
+}

@@ -1,0 +1,49 @@
+package archtest
+
+import (
+	"os"
+	"path"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// step finds a file of a way in docs/architecture.md, and the function that is named behind it, if there is one.
+var step = regexp.MustCompile("`((?:[a-z]+/)*[a-z_]+\\.go)`(?: ([A-Za-z]+))?")
+
+// A newcomer follows the ways of one debit and one check from file to file: each of their steps must be there.
+func TestArchitecture_Ways_NameFilesAndFunctions(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../../docs/architecture.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	steps := 0
+	for _, way := range strings.Split(string(text), "\n## ")[1:] {
+		if !strings.HasPrefix(way, "The way of one ") {
+			continue
+		}
+		dir := ""
+		for line := range strings.Lines(way) {
+			cells := strings.Split(line, " | ")
+			if len(cells) != 3 {
+				continue
+			}
+			for _, m := range step.FindAllStringSubmatch(cells[1], -1) {
+				if steps++; strings.Contains(m[1], "/") {
+					dir = path.Dir(m[1])
+				}
+				file := path.Join("../..", dir, path.Base(m[1]))
+				source, err := os.ReadFile(file)
+				if err != nil {
+					t.Errorf("step %s names a file that does not exist: %v", cells[0], err)
+				} else if !regexp.MustCompile(`(?m)^func (\([^)]*\) )?` + m[2] + `\b`).Match(source) {
+					t.Errorf("step %s names %s, which %s does not have", cells[0], m[2], file)
+				}
+			}
+		}
+	}
+	if steps < 25 {
+		t.Errorf("%d steps; expected more", steps)
+	}
+}

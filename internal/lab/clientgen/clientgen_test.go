@@ -1,0 +1,114 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/getkin/kin-openapi/openapi3"
+)
+
+const root = "../../.."
+
+// TestFeatures_OfGo_NameTestsThatExist: the table says nothing that no test of the repository shows.
+func TestFeatures_OfGo_NameTestsThatExist(t *testing.T) {
+	t.Parallel()
+	raw, err := os.ReadFile(filepath.Join(root, "client/features.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var f features
+	if err := json.Unmarshal(raw, &f); err != nil {
+		t.Fatal(err)
+	}
+	declared := map[string]bool{}
+	for _, pkg := range []string{"client", "cmd/quotasvc"} {
+		files, err := filepath.Glob(filepath.Join(root, pkg, "*_test.go"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range files {
+			text, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, m := range regexp.MustCompile(`(?m)^func (Test\w+)\(`).FindAllSubmatch(text, -1) {
+				declared[pkg+"/"+string(m[1])] = true
+			}
+		}
+	}
+	for _, row := range rows {
+		feature, ok := f.Features[row.name]
+		if !ok {
+			t.Errorf("client/features.json has no %s", row.name)
+		}
+		for _, test := range feature.Tests {
+			if !declared[test] {
+				t.Errorf("%s names %s, which does not exist", row.name, test)
+			}
+		}
+	}
+}
+
+func TestTable_Repository_IsUpToDate(t *testing.T) {
+	t.Parallel()
+	want, err := tableOf(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := os.ReadFile(filepath.Join(root, "docs/sdks.md"))
+	if err != nil || string(got) != string(want) {
+		t.Errorf("docs/sdks.md is out of date (%v): make generate", err)
+	}
+}
+
+func TestComplete_UnknownOrUnshown_Refused(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		`{"features":{"magic":{"supported":true,"tests":["x"]}}}`: "has no row",
+		`{"features":{"retries":{"supported":true}}}`:             "names no test",
+		`{"features":{"retries":{"supported":false}}}`:            "",
+	} {
+		var f features
+		if err := json.Unmarshal([]byte(text), &f); err != nil {
+			t.Fatal(err)
+		}
+		if err := complete(&f); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", text, err, want)
+		}
+	}
+}
+
+// TestOperations_OfTheContract_EachHasAMethod: what the contract has is in the client, and its methods are those of the contract as it is now.
+func TestOperations_OfTheContract_EachHasAMethod(t *testing.T) {
+	t.Parallel()
+	contract, err := openapi3.NewLoader().LoadFromFile(filepath.Join(root, "internal/httpapi/wire/openapi.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := readOperations(contract)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := methodsOf(all, codesOf(contract))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := os.ReadFile(filepath.Join(root, "client/operations.gen.go"))
+	if err != nil || string(got) != string(want) {
+		t.Errorf("client/operations.gen.go is out of date (%v): make generate", err)
+	}
+	if len(all) < 70 {
+		t.Errorf("%d operations were found", len(all))
+	}
+}
+
+func TestTypeOf_Unknown_Refused(t *testing.T) {
+	t.Parallel()
+	if _, err := typeOf(openapi3.NewArraySchema()); err == nil {
+		t.Error("a list is a parameter")
+	}
+}

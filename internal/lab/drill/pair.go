@@ -1,0 +1,173 @@
+package drill
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/quotasvc/quotasvc/internal/lab/localstack"
+)
+
+const (
+	// settleTimeout is the time limit of each wait for servers: a promotion, a standby that follows, a restore.
+	settleTimeout = 5 * time.Minute
+
+	settlePoll = 20 * time.Millisecond
+)
+
+// pair is a primary and its synchronous standby. One goroutine uses it.
+type pair struct {
+	root    string // directory that the run user of PostgreSQL may enter
+	primary *localstack.Postgres
+	standby *localstack.Postgres
+	copies  int // number of copied clusters so far, for names of directories
+}
+
+// serverSettings are those of both servers. Only processes are killed, so what the kernel has is safe and fsync may be off.
+func (p *pair) serverSettings() map[string]string {
+	return map[string]string{
+		"max_connections": "200", "full_page_writes": "on", "wal_keep_size": "512MB", "max_wal_size": "1GB",
+		// A standby archives as well: what a killed primary had not archived would be a hole.
+		"archive_mode": "always",
+		"archive_command": fmt.Sprintf("test ! -e %[1]s/open || (cp %%p %[1]s/%%f.$$ && mv %[1]s/%%f.$$ %[1]s/%%f)",
+			p.archive()),
+		"wal_receiver_timeout": "5s", "wal_retrieve_retry_interval": "200ms",
+	}
+}
+
+// archive is the directory of archived WAL. Servers archive while it holds the file "open".
+func (p *pair) archive() string { return filepath.Join(p.root, "archive") }
+
+// startPair starts a primary and its standby in root.
+func startPair(ctx context.Context, root string) (_ *pair, err error) {
+	p := &pair{root: root}
+	if err := os.Mkdir(p.archive(), 0o755); err != nil {
+		return nil, fmt.Errorf("archive: %w", err)
+	}
+	if err := os.Chmod(p.archive(), 0o777); err != nil { // PostgreSQL's user writes into it; nobody else passes through root's directory
+		return nil, fmt.Errorf("archive: %w", err)
+	}
+	p.primary, err = localstack.StartPostgres(ctx, localstack.PostgresConfig{Dir: filepath.Join(root, "first"), Extra: p.serverSettings()})
+	if err != nil {
+		return nil, err
+	}
+	if err := p.addStandby(ctx, 0); err != nil {
+		return nil, errors.Join(err, p.stop())
+	}
+	return p, nil
+}
+
+// url returns the URL of whichever server is the primary.
+func (p *pair) url() string {
+	u, err := url.Parse(p.primary.URL())
+	if err != nil { // it has been made by url.URL
+		return ""
+	}
+	u.Host += "," + net.JoinHostPort("127.0.0.1", strconv.Itoa(p.standby.Port()))
+	u.RawQuery = url.Values{"sslmode": {"disable"}, "target_session_attrs": {"read-write"}, "connect_timeout": {"2"}}.Encode()
+	return u.String()
+}
+
+// addStandby gives the primary a synchronous standby, on the given port or any free one.
+func (p *pair) addStandby(ctx context.Context, port int) error {
+	p.copies++
+	name := "copy-" + strconv.Itoa(p.copies)
+	var err error
+	p.standby, err = p.primary.AddStandby(ctx, name, localstack.PostgresConfig{
+		Dir: filepath.Join(p.root, name), Port: port, Extra: p.serverSettings(),
+	})
+	return err
+}
+
+// failover kills the primary, promotes the standby and makes a new standby in the old primary's place. Commits of the new primary
+// wait for nobody until that standby follows. Away is how long the standby is away before, in the kinds where it is.
+func (p *pair) failover(ctx context.Context, kind Action, away time.Duration) error {
+	if err := p.prepareFailover(ctx, kind, away); err != nil {
+		return err
+	}
+	old := p.primary
+	if err := old.Kill(); err != nil {
+		return err
+	}
+	switch kind {
+	case FailoverPaused:
+		if err := p.standby.Resume(); err != nil {
+			return err
+		}
+	case FailoverDead:
+		if err := p.standby.Start(ctx); err != nil {
+			return err
+		}
+	default:
+	}
+	if err := p.standby.Promote(ctx); err != nil {
+		return err
+	}
+	p.primary, p.standby = p.standby, nil
+	if err := os.RemoveAll(old.Dir()); err != nil {
+		return fmt.Errorf("remove the old primary: %w", err)
+	}
+	return p.addStandby(ctx, old.Port())
+}
+
+func (p *pair) prepareFailover(ctx context.Context, kind Action, away time.Duration) error {
+	switch kind {
+	case FailoverPaused:
+		if err := p.standby.Pause(); err != nil {
+			return err
+		}
+		return sleep(ctx, away)
+	case FailoverDead:
+		if err := p.standby.Kill(); err != nil {
+			return err
+		}
+		return sleep(ctx, away)
+	case FailoverPrimaryUp:
+		if err := p.primary.Kill(); err != nil {
+			return err
+		}
+		return p.primary.Start(ctx)
+	default:
+		return nil
+	}
+}
+
+func (p *pair) stop() error {
+	var errs error
+	for _, s := range []*localstack.Postgres{p.primary, p.standby} {
+		if s != nil {
+			errs = errors.Join(errs, s.Kill())
+		}
+	}
+	return errs
+}
+
+// ask runs a query with one value on a connection of its own.
+func ask(ctx context.Context, url, sql string, value any) error {
+	db, err := pgx.Connect(ctx, url)
+	if err != nil {
+		return fmt.Errorf("connect: %w", err)
+	}
+	defer db.Close(ctx)
+	return db.QueryRow(ctx, sql).Scan(value)
+}
+
+// sleep waits for d or until ctx ends.
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

@@ -1,0 +1,136 @@
+package localstack
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// install creates a fake PostgreSQL that can only print its version.
+func install(t *testing.T, dir, version string) string {
+	t.Helper()
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	script := "#!/bin/sh\necho 'postgres (PostgreSQL) " + version + "'\n"
+	for _, name := range []string{"postgres", "initdb"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(script), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	resolved, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resolved
+}
+
+func TestSearch_Postgres_PathFirstThenNewest(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	install(t, filepath.Join(root, "9"), "9.6.24")
+	install(t, filepath.Join(root, "15"), "15.18 (Debian 15.18-0+deb12u1)")
+	newest := install(t, filepath.Join(root, "18"), "18beta1")
+	search := Search{PostgresDirs: []string{filepath.Join(root, "*")}}
+	b, err := search.Postgres(t.Context(), 0)
+	if err != nil || b.Dir != newest || b.Major != 18 || b.Version != "18beta1" {
+		t.Errorf("%+v, %v", b, err)
+	}
+	if b, err := search.Postgres(t.Context(), 15); err != nil || b.Version != "15.18 (Debian 15.18-0+deb12u1)" {
+		t.Errorf("the asked-for version: %+v, %v", b, err)
+	}
+	chosen := install(t, filepath.Join(root, "chosen"), "16.3")
+	search.Path = []string{t.TempDir(), chosen}
+	if b, err := search.Postgres(t.Context(), 0); err != nil || b.Dir != chosen {
+		t.Errorf("the one in PATH: %+v, %v", b, err)
+	}
+}
+
+func TestSearch_LinkInPath_FindsInstallation(t *testing.T) {
+	t.Parallel()
+	target := install(t, filepath.Join(t.TempDir(), "target"), "16.3")
+	links := t.TempDir()
+	for _, name := range []string{"postgres", "initdb"} {
+		if err := os.Symlink(filepath.Join(target, name), filepath.Join(links, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if b, err := (Search{Path: []string{links}}).Postgres(t.Context(), 0); err != nil || b.Dir != target {
+		t.Errorf("%+v, %v", b, err)
+	}
+}
+
+func TestSearch_UnusableInstallation_NamedInError(t *testing.T) {
+	t.Parallel()
+	old := install(t, filepath.Join(t.TempDir(), "old"), "12.1")
+	garbled := install(t, filepath.Join(t.TempDir(), "garbled"), "of unknown age")
+	clientOnly := install(t, filepath.Join(t.TempDir(), "client"), "17.1")
+	if err := os.Remove(filepath.Join(clientOnly, "initdb")); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		dir   string
+		major int
+		want  string
+	}{
+		{old, 0, "PostgreSQL 12, at least 14 is needed"},
+		{garbled, 0, "cannot read"},
+		{clientOnly, 0, "PostgreSQL is not installed: install it with `apt-get install postgresql`"},
+		{install(t, filepath.Join(t.TempDir(), "other"), "17.1"), 15, "PostgreSQL 15 is not installed"},
+		{t.TempDir(), 0, "docker compose up"},
+	} {
+		_, err := Search{Path: []string{c.dir}}.Postgres(t.Context(), c.major)
+		var missing *MissingError
+		if !errors.As(err, &missing) || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("want %q, got: %v", c.want, err)
+		}
+	}
+}
+
+func TestSearch_NoRedis_FindsValkey(t *testing.T) {
+	t.Parallel()
+	dir, other := t.TempDir(), t.TempDir()
+	search := Search{Path: []string{dir}, RedisDirs: []string{other}}
+	if _, err := search.Redis(); !IsMissing(err) || !strings.Contains(err.Error(), "apt-get install redis-server") {
+		t.Errorf("%v", err)
+	}
+	write := func(path string) {
+		if err := os.WriteFile(path, nil, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	valkey, redis := filepath.Join(dir, "valkey-server"), filepath.Join(other, "redis-server")
+	write(valkey)
+	if got, err := search.Redis(); err != nil || got != valkey {
+		t.Errorf("%s, %v", got, err)
+	}
+	write(redis)
+	if got, err := search.Redis(); err != nil || got != redis {
+		t.Errorf("%s, %v", got, err)
+	}
+}
+
+// The installer must search the same directories. Otherwise it would install a program
+// that exists, or not install one that the search does not find.
+func TestInstallScript_Directories_SameAsSearch(t *testing.T) {
+	t.Parallel()
+	script, err := os.ReadFile("../../../scripts/install-servers.sh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for variable, dirs := range map[string][]string{
+		"postgres_dirs": SystemSearch().PostgresDirs, "redis_dirs": SystemSearch().RedisDirs,
+	} {
+		_, rest, ok := strings.Cut(string(script), "\n"+variable+"='")
+		if !ok {
+			t.Fatalf("the script has no %s", variable)
+		}
+		list, _, _ := strings.Cut(rest, "'")
+		if got, want := strings.Fields(list), dirs; !slices.Equal(got, want) {
+			t.Errorf("%s: the script has %q, SystemSearch %q", variable, got, want)
+		}
+	}
+}

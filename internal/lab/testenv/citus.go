@@ -1,0 +1,166 @@
+package testenv
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/quotasvc/quotasvc/deploy/postgres"
+	"github.com/quotasvc/quotasvc/internal/lab/localstack"
+	"github.com/quotasvc/quotasvc/internal/store/citus"
+)
+
+const (
+	// EnvCitus is the variable that makes Postgres return databases of a private Citus cluster: `make test-citus` sets it.
+	EnvCitus = "QUOTASVC_TEST_CITUS"
+
+	// workers and shardGroups are those of a cluster for tests: two groups on each worker. Each group takes a tenth of a second whenever a database
+	// is made.
+	workers     = 2
+	shardGroups = 4
+)
+
+// OnCitus reports whether Postgres returns databases of a Citus cluster.
+func OnCitus() bool { return os.Getenv(EnvCitus) != "" }
+
+// Waiting returns the query that counts the sessions which wait for locks in this database, on all nodes of a cluster.
+func Waiting() string {
+	from := "pg_stat_activity"
+	if OnCitus() {
+		from = "citus_stat_activity"
+	}
+	return "SELECT count(*) FROM " + from + " WHERE datname = current_database() AND wait_event_type = 'Lock'"
+}
+
+// NotOnCitus skips a test that cannot apply to a Citus cluster. The reason is part of the test's output.
+func NotOnCitus(t testing.TB, reason string) {
+	t.Helper()
+	if OnCitus() {
+		t.Skip("not on Citus: ", reason)
+	}
+}
+
+// CitusServer is a Citus cluster of one test, with all migrations applied and the tables distributed. The test may kill its nodes.
+type CitusServer struct {
+	URL         string
+	Coordinator *PostgresServer
+	Workers     []*PostgresServer
+}
+
+// CitusPrivate starts a coordinator and two workers for this test from local binaries. Where PostgreSQL has no Citus, it says how to get it and
+// skips the test; under `make test-citus` that fails.
+func CitusPrivate(t testing.TB) *CitusServer {
+	t.Helper()
+	shared.requireMain(t)
+	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
+	defer cancel()
+	c, stop, err := shared.source.localCitus(ctx, workers)
+	switch {
+	case err != nil && localstack.IsMissing(err) && !OnCitus():
+		fmt.Fprintf(os.Stderr, "\nNOT TESTED: %s: %v\n\n", t.Name(), err)
+		t.Skip(err)
+	case err != nil:
+		t.Fatal("testenv: ", err)
+	}
+	cleanUp(t, stop)
+	u, err := url.Parse(c.Coordinator.URL())
+	if err != nil {
+		t.Fatal("testenv: ", err)
+	}
+	u.Path = "/citus"
+	if err := errors.Join(c.MakeDatabase(ctx, "citus"), prepareCitus(ctx, u.String())); err != nil {
+		t.Fatal("testenv: ", err)
+	}
+	server := func(name string, p *localstack.Postgres) *PostgresServer {
+		at, err := url.Parse(p.URL())
+		if err != nil {
+			t.Fatal("testenv: ", err)
+		}
+		at.Path = "/citus"
+		return &PostgresServer{control: control{t, name, &p.Server}, URL: at.String()}
+	}
+	s := &CitusServer{URL: u.String(), Coordinator: server("the coordinator", c.Coordinator)}
+	for _, w := range c.Workers {
+		s.Workers = append(s.Workers, server("a worker", w))
+	}
+	return s
+}
+
+// prepareCitus applies all migrations to a database with the extension, distributes its tables, and makes the roles.
+func prepareCitus(ctx context.Context, databaseURL string) error {
+	err := migrateThen(ctx, databaseURL, func() error {
+		conn, err := pgx.Connect(ctx, databaseURL)
+		if err != nil {
+			return fmt.Errorf("connect: %w", err)
+		}
+		defer conn.Close(ctx)
+		return citus.Distribute(ctx, conn, shardGroups, slog.New(slog.DiscardHandler))
+	})
+	return errors.Join(err, makeServiceLoginAt(ctx, databaseURL), letRolesLogIn(ctx, databaseURL))
+}
+
+// easeUpdates lets tests shift instants of distributed rows by hand. Citus refuses UPDATE .. SET at = at - interval, because the result depends
+// on the session's time zone; here it is UTC. The service has no such statement: CitusPrivate would refuse it.
+func easeUpdates(ctx context.Context, databaseURL string) error {
+	conn, err := pgx.Connect(ctx, databaseURL)
+	if err != nil {
+		return fmt.Errorf("connect: %w", err)
+	}
+	defer conn.Close(ctx)
+	for _, function := range []string{
+		"timestamptz_mi_interval(timestamptz, interval)", "timestamptz_pl_interval(timestamptz, interval)",
+		"timestamptz_in(cstring, oid, integer)", "jsonb_build_object(VARIADIC \"any\")", "to_jsonb(anyelement)",
+	} {
+		if _, err := conn.Exec(ctx, "ALTER FUNCTION pg_catalog."+function+" IMMUTABLE"); err != nil {
+			return fmt.Errorf("ease updates by hand: %w", err)
+		}
+	}
+	return nil
+}
+
+// letRolesLogIn gives roles the password of the nodes: a node copies shards from another one as the owner of the tables, and the coordinator
+// reads from nodes as the role of the session, which in tests may be the reader, or the service.
+func letRolesLogIn(ctx context.Context, databaseURL string) error {
+	conn, err := pgx.Connect(ctx, databaseURL)
+	if err != nil {
+		return fmt.Errorf("connect: %w", err)
+	}
+	defer conn.Close(ctx)
+	password := strings.ReplaceAll(conn.Config().Password, "'", "''")
+	for _, role := range []string{postgres.OwnerRole, postgres.ServiceRole, postgres.ReaderRole} {
+		if _, err := conn.Exec(ctx, "ALTER ROLE "+role+" LOGIN PASSWORD '"+password+"'"); err != nil {
+			return fmt.Errorf("let the role %s log in: %w", role, err)
+		}
+	}
+	return nil
+}
+
+// localCitus is localPostgres for a cluster.
+func (s source) localCitus(ctx context.Context, workers int) (*localstack.Citus, func(context.Context) error, error) {
+	dir, err := s.postgresDir(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	c, err := localstack.StartCitus(ctx, localstack.CitusConfig{
+		PostgresConfig: localstack.PostgresConfig{
+			Dir: dir, Extra: map[string]string{
+				"max_connections": maxConnections, "max_wal_size": maxWALSize,
+				"citus.enable_unsafe_triggers": "on", // tests make rows fail by triggers
+				"citus.recover_2pc_interval":   "1s", // a node that is killed between the two phases of a COMMIT keeps its locks until then
+			}, Cache: s.cache, Search: &s.search,
+		},
+		Workers: workers,
+	})
+	if err != nil {
+		return nil, nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	stop := func(ctx context.Context) error { return errors.Join(c.Stop(ctx), os.RemoveAll(dir)) }
+	return c, stop, nil
+}

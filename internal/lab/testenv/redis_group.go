@@ -1,0 +1,127 @@
+package testenv
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/quotasvc/quotasvc/internal/lab/localstack"
+)
+
+const (
+	// groupTimeout is the time limit for starting a cluster or a set of sentinels, and
+	// for each change in it. Gossip takes seconds on a busy machine.
+	groupTimeout = 90 * time.Second
+
+	// groupPoll is the interval for polling their state.
+	groupPoll = 20 * time.Millisecond
+
+	// failureTimeout is the time after which a silent node counts as failed. Production
+	// uses 15 or 30 s. With less than 3 s, a busy machine makes healthy nodes fail.
+	failureTimeout = 3 * time.Second
+
+	// calmTimeout is the same for tests in which no node should fail.
+	calmTimeout = 2 * time.Minute
+)
+
+// group is a set of Redis processes with the same password.
+type group struct {
+	t        testing.TB
+	dir      string
+	password string
+	started  int // processes
+}
+
+func newGroup(t testing.TB) *group {
+	t.Helper()
+	shared.requireMain(t)
+	return &group{t: t, dir: t.TempDir(), password: rand.Text()}
+}
+
+// start starts n processes. They stop when the test ends.
+func (g *group) start(n int, cfg localstack.RedisConfig) []*RedisServer {
+	g.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
+	defer cancel()
+	servers := make([]*RedisServer, n)
+	all, ctx := errgroup.WithContext(ctx)
+	for i := range servers {
+		cfg := cfg
+		cfg.Dir, cfg.Password = filepath.Join(g.dir, fmt.Sprintf("%d-%d", cfg.Mode, g.started)), g.password
+		g.started++
+		cfg.Search = &shared.source.search
+		all.Go(func() error {
+			r, err := localstack.StartRedis(ctx, cfg)
+			if err == nil {
+				servers[i] = newRedisServer(g.t, r)
+			}
+			return err
+		})
+	}
+	err := all.Wait()
+	for _, s := range servers {
+		if s != nil {
+			g.t.Cleanup(s.Kill)
+		}
+	}
+	if err != nil {
+		g.t.Fatal("testenv: private Redis servers need local binaries: ", err)
+	}
+	return servers
+}
+
+// await waits until done returns nil.
+func (g *group) await(what string, done func(ctx context.Context) error) {
+	g.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), groupTimeout)
+	defer cancel()
+	tick := time.NewTicker(groupPoll)
+	defer tick.Stop()
+	for {
+		err := done(ctx)
+		if err == nil {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			g.t.Fatalf("testenv: within %s this did not happen: %s (%v)", groupTimeout, what, err)
+		}
+	}
+}
+
+// client returns a plain client of one process. It closes when the test ends.
+func (s *RedisServer) client() *redis.Client {
+	c := redis.NewClient(s.Options())
+	s.t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// addresses returns the servers' addresses, separated by commas, as in a URL.
+func addresses(servers []*RedisServer) string {
+	all := make([]string, len(servers))
+	for i, s := range servers {
+		all[i] = s.Addr
+	}
+	return strings.Join(all, ",")
+}
+
+// do runs an administrative command, which must succeed.
+func (g *group) do(c *redis.Client, command ...any) any {
+	g.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), opTimeout)
+	defer cancel()
+	reply, err := c.Do(ctx, command...).Result()
+	if err != nil && !errors.Is(err, redis.Nil) {
+		g.t.Fatalf("testenv: %v: %v", command, err)
+	}
+	return reply
+}

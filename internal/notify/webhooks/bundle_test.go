@@ -1,0 +1,244 @@
+package webhooks
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/prometheus/client_golang/prometheus"
+	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+
+	"github.com/quotasvc/quotasvc/internal/catalog"
+	"github.com/quotasvc/quotasvc/internal/lab/testenv"
+	"github.com/quotasvc/quotasvc/internal/outbox/events"
+	"github.com/quotasvc/quotasvc/internal/store/namedsql"
+)
+
+func TestMain(m *testing.M) { testenv.Main(m) }
+
+// bundle is a service on a database of its own, with what lists events.
+type bundle struct {
+	*Service
+	t    testing.TB
+	pool *pgxpool.Pool // of the service's role
+	db   *pgxpool.Pool // of the test: it may do more
+}
+
+func newBundle(t testing.TB, change ...func(*pace)) *bundle {
+	t.Helper()
+	b := newQuietBundle(t, change...)
+	b.start()
+	return b
+}
+
+// newQuietBundle returns a bundle that lists and delivers nothing yet. No call of it ends by its deadline, unless change sets one.
+func newQuietBundle(t testing.TB, change ...func(*pace)) *bundle {
+	t.Helper()
+	p := pace{call: testenv.Patience, follow: 50 * time.Millisecond, sweep: time.Second, poll: 200 * time.Millisecond}
+	for _, f := range change {
+		f(&p)
+	}
+	url := testenv.Postgres(t)
+	b := &bundle{t: t, pool: connect(t, testenv.AsService(url)), db: connect(t, url)}
+	store, err := catalog.NewStore(b.pool, catalog.StoreConfig{Target: namedsql.Target(testenv.OnCitus()), Timeout: testenv.Patience})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.Service, err = New(Config{
+		Pool: b.pool, Catalog: store, AllowPrivate: true, Log: slog.New(slog.NewTextHandler(testLog{t}, nil)), Metrics: prometheus.NewRegistry(), pace: p,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func connect(t testing.TB, url string) *pgxpool.Pool {
+	t.Helper()
+	cfg, err := pgxpool.ParseConfig(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.MaxConns = 8
+	pool, err := pgxpool.NewWithConfig(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	return pool
+}
+
+func (b *bundle) start() {
+	b.t.Helper()
+	if err := b.Start(b.t.Context()); err != nil {
+		b.t.Fatal(err)
+	}
+	teller := events.NewTeller(events.TellerConfig{
+		Pool: b.pool, Sweep: func(context.Context) error { return nil }, Clock: systemClock{}, Each: b.Queue, Log: slog.New(slog.NewTextHandler(testLog{b.t}, nil)),
+		Metrics: prometheus.NewRegistry(),
+	})
+	teller.Start()
+	b.t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), testenv.Patience)
+		defer cancel()
+		if err := teller.Stop(ctx); err != nil {
+			b.t.Error(err)
+		}
+		if err := b.Stop(ctx); err != nil {
+			b.t.Error(err)
+		}
+	})
+}
+
+type testLog struct{ t testing.TB }
+
+func (w testLog) Write(p []byte) (int, error) {
+	w.t.Log(strings.TrimSpace(string(p)))
+	return len(p), nil
+}
+
+// tell records events about tenants, one transaction for all.
+func (b *bundle) tell(tenants ...string) {
+	b.t.Helper()
+	at := time.Now()
+	err := pgx.BeginFunc(b.t.Context(), b.db, func(tx pgx.Tx) error {
+		var all []events.Event
+		for i, tenant := range tenants {
+			all = append(all, events.Event{Type: events.TenantSuspended, At: at.Add(time.Duration(i) * time.Microsecond), Tenant: tenant, Data: events.Change{Plan: "p"}})
+		}
+		return events.Record(b.t.Context(), tx, all)
+	})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+func (b *bundle) webhook(url string, change ...func(*Change)) (Webhook, string) {
+	b.t.Helper()
+	c := Change{URL: &url, Types: []string{string(events.TenantSuspended)}}
+	for _, f := range change {
+		f(&c)
+	}
+	w, secret, err := b.Create(b.t.Context(), c)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return w, secret
+}
+
+func anybody(*Webhook) error { return nil }
+
+func (b *bundle) deliveries(id, status string) []Delivery {
+	b.t.Helper()
+	list, err := b.Deliveries(b.t.Context(), id, DeliveryQuery{Status: status, Limit: 500}, anybody)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return list.Items
+}
+
+func (b *bundle) eventually(what string, reached func() bool) {
+	b.t.Helper()
+	testenv.Eventually(b.t, reached, what)
+}
+
+// eventuallyAgain is eventually for what further attempts bring: it ends the pauses before them.
+func (b *bundle) eventuallyAgain(what string, reached func() bool) {
+	b.t.Helper()
+	testenv.Eventually(b.t, func() bool {
+		b.exec("UPDATE river_job SET state = 'available', scheduled_at = now() WHERE state = 'scheduled'")
+		return reached()
+	}, what)
+}
+
+func (b *bundle) exec(sql string, args ...any) {
+	b.t.Helper()
+	if _, err := b.db.Exec(b.t.Context(), sql, args...); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// received is a call of a receiver.
+type received struct {
+	header http.Header
+	body   []byte
+}
+
+// verified reports whether the library of the standard accepts the call with the secret.
+func (r *received) verified(t testing.TB, secret string) bool {
+	t.Helper()
+	v, err := standardwebhooks.NewWebhook(secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v.Verify(r.body, r.header) == nil
+}
+
+func (r *received) id() string { return r.header.Get("webhook-id") }
+
+// receiver is a server that keeps what it is told.
+type receiver struct {
+	*httptest.Server
+	mu    sync.Mutex
+	calls []received
+}
+
+// newReceiver returns a receiver that answers with answer; nil: 204.
+func newReceiver(t testing.TB, answer http.HandlerFunc) *receiver {
+	t.Helper()
+	r := &receiver{}
+	if answer == nil {
+		answer = func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }
+	}
+	r.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		body, err := io.ReadAll(q.Body)
+		if err != nil {
+			return
+		}
+		r.mu.Lock()
+		r.calls = append(r.calls, received{q.Header.Clone(), body})
+		r.mu.Unlock()
+		answer(w, q)
+	}))
+	t.Cleanup(r.Close)
+	t.Cleanup(r.CloseClientConnections)
+	return r
+}
+
+// hang answers nothing until its caller has left, or the test has ended.
+func hang(t testing.TB) http.HandlerFunc {
+	return func(_ http.ResponseWriter, q *http.Request) {
+		select {
+		case <-t.Context().Done():
+		case <-q.Context().Done():
+		}
+	}
+}
+
+func (r *receiver) got() []received {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return append([]received{}, r.calls...)
+}
+
+// ids returns the ids of the events that were told, in any order and each once.
+func (r *receiver) ids() map[string]int {
+	out := map[string]int{}
+	for _, c := range r.got() {
+		out[c.id()]++
+	}
+	return out
+}
+
+// systemClock is the time of this machine.
+type systemClock struct{}
+
+func (systemClock) Now() time.Time { return time.Now() }

@@ -1,0 +1,264 @@
+package webhooks
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/quotasvc/quotasvc/internal/catalog"
+	"github.com/quotasvc/quotasvc/internal/kit/body"
+	"github.com/quotasvc/quotasvc/internal/outbox/events"
+	"github.com/quotasvc/quotasvc/internal/outbox/trail"
+)
+
+// The states of a delivery.
+const (
+	StatusPending   = "pending"   // it waits for its next attempt
+	StatusDelivered = "delivered" // the receiver has accepted it
+	StatusDead      = "dead"      // it was tried for keepTrying, in vain
+	StatusSkipped   = "skipped"   // the webhook was paused or deleted
+)
+
+// Statuses returns the states of a delivery.
+func Statuses() []string { return []string{StatusPending, StatusDelivered, StatusDead, StatusSkipped} }
+
+// replayMax bounds the events of one replay: a transaction of some seconds.
+const replayMax = 10_000
+
+// Delivery is one event for one webhook.
+type Delivery struct {
+	Position    int64
+	Type        string
+	Tenant      string
+	Status      string
+	Attempts    int // of the newest round: a replay begins a new one
+	QueuedAt    time.Time
+	NextAt      time.Time // zero: there is no further attempt
+	AttemptedAt time.Time // zero: there was none
+	StatusCode  int       // of the newest answer; 0: there was none
+	Latency     time.Duration
+	Error       string // of the newest attempt; empty: it succeeded, or there was none
+}
+
+// EventID returns the id of the event.
+func (d *Delivery) EventID() string { return events.IDOf(d.Position) }
+
+// DeliveryQuery selects deliveries of a webhook.
+type DeliveryQuery struct {
+	Status string // empty: all
+	Limit  int    // at least 1
+	Cursor string // empty for the first page, then the NextCursor of the page before
+}
+
+// Deliveries returns a page of deliveries, the newest event first. It fails with catalog.CodeNotFound, and with catalog.CodeInvalidArgument
+// for an unknown cursor.
+func (s *Store) Deliveries(ctx context.Context, id string, q DeliveryQuery, may May) (list catalog.List[Delivery], err error) {
+	if _, err := s.Get(ctx, id, may); err != nil {
+		return list, err
+	}
+	before := int64(math.MaxInt64)
+	if q.Cursor != "" {
+		raw, err := base64.RawURLEncoding.DecodeString(q.Cursor)
+		position, ok := events.ParseID(string(raw))
+		if err != nil || !ok {
+			return list, refuse(body.Fault{Field: "cursor", Message: "is an unknown cursor; it must be the next_cursor of the page before"})
+		}
+		before = position
+	}
+	var status *string
+	if q.Status != "" {
+		status = &q.Status
+	}
+	err = s.catalog.View(ctx, "list deliveries", func(ctx context.Context, tx pgx.Tx) error {
+		rows, err := tx.Query(ctx, queries["SelectDeliveries"], id, status, before, q.Limit+1)
+		if err != nil {
+			return fmt.Errorf("list deliveries: %w", err)
+		}
+		items, err := pgx.CollectRows(rows, scanDelivery)
+		if err != nil {
+			return fmt.Errorf("list deliveries: %w", err)
+		}
+		list.Items = items
+		if len(items) > q.Limit {
+			list.Items = items[:q.Limit]
+			list.NextCursor = base64.RawURLEncoding.EncodeToString([]byte(list.Items[q.Limit-1].EventID()))
+		}
+		return nil
+	})
+	return list, err
+}
+
+func scanDelivery(row pgx.CollectableRow) (Delivery, error) {
+	var d Delivery
+	var next, attempted *time.Time
+	var latency int64
+	err := row.Scan(&d.Position, &d.Type, &d.Tenant, &d.Status, &d.Attempts, &d.QueuedAt, &next, &attempted, &d.StatusCode, &latency, &d.Error)
+	d.QueuedAt, d.Latency = d.QueuedAt.UTC(), time.Duration(latency)*time.Millisecond
+	if next != nil {
+		d.NextAt = next.UTC()
+	}
+	if attempted != nil {
+		d.AttemptedAt = attempted.UTC()
+	}
+	return d, err
+}
+
+// Replayed is what a replay has queued.
+type Replayed struct {
+	Events int // that are delivered again
+	// More says that there are further events, of which Next is the instant of the first.
+	More bool
+	Next time.Time
+}
+
+// Replay delivers the events from from to before to again, at most replayMax of them; to zero: until now. Those that are pending are left as they are.
+// It fails with catalog.CodeNotFound, and with catalog.CodeConflict if the webhook is paused.
+func (s *Store) Replay(ctx context.Context, id string, from, to time.Time, may May) (r Replayed, err error) {
+	err = s.catalog.Write(ctx, "replay", func(ctx context.Context, tx *catalog.Transaction) error {
+		w, err := lock(ctx, tx, id, may)
+		if err != nil {
+			return err
+		}
+		if w.Status == Paused {
+			return &catalog.Error{Code: catalog.CodeConflict, Detail: "the webhook is paused: a paused webhook gets nothing; make it active first"}
+		}
+		now, err := tx.Now(ctx)
+		if err != nil {
+			return err
+		}
+		if to.IsZero() || to.After(now) {
+			to = now
+		}
+		if oldest := now.Add(-events.Kept); from.Before(oldest) {
+			from = oldest
+		}
+		r = Replayed{}
+		found, err := w.eventsBetween(ctx, tx, from, to)
+		if err != nil {
+			return err
+		}
+		if len(found) > replayMax {
+			r.More, r.Next = true, found[replayMax].At
+			found = found[:replayMax]
+		}
+		queued, err := insertDeliveries(ctx, tx, "ReplayDeliveries", w.of(found))
+		if err != nil {
+			return err
+		}
+		r.Events = len(queued)
+		if err := s.jobs.insert(ctx, tx.Tx, queued); err != nil {
+			return err
+		}
+		return trail.Record(ctx, tx, []trail.Line{{
+			Actor: trail.From(ctx), Action: "webhook.replay", Object: trail.Object{Kind: "webhook", ID: w.ID, Tenant: w.Tenant},
+			After: map[string]any{"from": from.UTC(), "to": to.UTC(), "events": r.Events},
+		}})
+	})
+	return r, err
+}
+
+// eventsBetween returns events of the webhook, one more than a replay has at most.
+func (w *Webhook) eventsBetween(ctx context.Context, tx pgx.Tx, from, to time.Time) ([]events.Listed, error) {
+	var tenant *string
+	if w.Tenant != "" {
+		tenant = &w.Tenant
+	}
+	rows, err := tx.Query(ctx, queries["EventsOf"], from, to, w.Types, tenant, replayMax+1, 0)
+	if err != nil {
+		return nil, fmt.Errorf("read events: %w", err)
+	}
+	found, err := pgx.CollectRows(rows, events.Scan)
+	if err != nil {
+		return nil, fmt.Errorf("read events: %w", err)
+	}
+	return found, nil
+}
+
+// wants reports whether the webhook is told an event.
+func (w *Webhook) wants(e *events.Listed) bool {
+	if w.Tenant != "" && w.Tenant != e.Tenant {
+		return false
+	}
+	for _, t := range w.Types {
+		if t == string(e.Type) {
+			return true
+		}
+	}
+	return false
+}
+
+// of returns the deliveries of events to the webhook.
+func (w *Webhook) of(found []events.Listed) (out []queued) {
+	for i := range found {
+		if e := &found[i]; w.wants(e) {
+			out = append(out, queued{w.ID, e.Position, string(e.Type), e.Tenant})
+		}
+	}
+	return out
+}
+
+// queued is a delivery to be made.
+type queued struct {
+	webhook      string
+	position     int64
+	kind, tenant string
+}
+
+// insertDeliveries inserts deliveries by a statement, and returns those that need a job.
+func insertDeliveries(ctx context.Context, tx pgx.Tx, statement string, all []queued) ([]queued, error) {
+	if len(all) == 0 {
+		return nil, nil
+	}
+	webhooks, positions, kinds, tenants := make([]string, len(all)), make([]int64, len(all)), make([]string, len(all)), make([]string, len(all))
+	for i, q := range all {
+		webhooks[i], positions[i], kinds[i], tenants[i] = q.webhook, q.position, q.kind, q.tenant
+	}
+	rows, err := tx.Query(ctx, queries[statement], webhooks, positions, kinds, tenants)
+	if err != nil {
+		return nil, fmt.Errorf("insert deliveries: %w", err)
+	}
+	made, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (q queued, err error) {
+		err = row.Scan(&q.webhook, &q.position)
+		return q, err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("insert deliveries: %w", err)
+	}
+	return made, nil
+}
+
+// testID begins the webhook-id of a test call.
+const testID = "test_"
+
+// Test calls the webhook's receiver once, now, with an event of the type webhook.test. It works on a paused webhook as well. It returns how
+// it went. It fails with catalog.CodeNotFound.
+func (s *Service) Test(ctx context.Context, id string, may May) (messageID string, out Outcome, err error) {
+	w, err := s.Get(ctx, id, may)
+	if err != nil {
+		return "", Outcome{}, err
+	}
+	var keys [][]byte
+	err = s.catalog.View(ctx, "read secrets", func(ctx context.Context, tx pgx.Tx) error {
+		keys, err = secrets(ctx, tx, id)
+		return err
+	})
+	if err != nil {
+		return "", Outcome{}, err
+	}
+	m, err := newMessage(testID+strings.ToLower(rand.Text()), "webhook.test", time.Now(), map[string]string{"webhook_id": w.ID})
+	if err != nil {
+		return "", Outcome{}, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, testTimeout)
+	defer cancel()
+	return m.ID, s.sender.Send(ctx, w.URL, keys, m), nil
+}
+
+// testTimeout bounds a test call: no request to the API takes more than five seconds.
+const testTimeout = 4 * time.Second

@@ -1,0 +1,63 @@
+package webhooks
+
+import (
+	"errors"
+	"net/netip"
+	"syscall"
+
+	"github.com/quotasvc/quotasvc/internal/kit/address"
+)
+
+// errPrivate is the reason why an address is not called.
+var errPrivate = errors.New("must not be an address of a private, loopback, link-local or other special network (QUOTASVC_WEBHOOK_ALLOW_PRIVATE=true permits them)")
+
+// Guard says which addresses may be called.
+type Guard struct {
+	AllowPrivate bool // all of them
+}
+
+// special are networks that no receiver on the internet has, beside those that netip knows.
+var special = []netip.Prefix{
+	netip.MustParsePrefix("0.0.0.0/8"),      // this network
+	netip.MustParsePrefix("100.64.0.0/10"),  // behind a carrier's NAT
+	netip.MustParsePrefix("192.0.0.0/24"),   // protocols
+	netip.MustParsePrefix("198.18.0.0/15"),  // benchmarks
+	netip.MustParsePrefix("240.0.0.0/4"),    // reserved, with broadcast
+	netip.MustParsePrefix("64:ff9b:1::/48"), // NAT64 of a network's own: where it has the IPv4 address is decided there
+	netip.MustParsePrefix("2001::/32"),      // Teredo: the IPv4 address is hidden
+	netip.MustParsePrefix("fec0::/10"),      // site-local, deprecated
+	netip.MustParsePrefix("100::/64"),       // discarded
+}
+
+// sixToFour is 6to4: the IPv4 address follows.
+var sixToFour = netip.MustParsePrefix("2002::/16")
+
+// Permit returns an error if the address must not be called.
+func (g *Guard) Permit(ip netip.Addr) error {
+	if g.AllowPrivate {
+		return nil
+	}
+	ip = address.Embedded(ip) // of NAT64, IPv4-mapped and IPv4-compatible addresses
+	if sixToFour.Contains(ip) {
+		b := ip.As16()
+		ip = netip.AddrFrom4([4]byte(b[2:6]))
+	}
+	if !ip.IsGlobalUnicast() || ip.IsPrivate() { // multicast, loopback, link-local and unspecified addresses are no global unicast
+		return errPrivate
+	}
+	for _, p := range special {
+		if p.Contains(ip) {
+			return errPrivate
+		}
+	}
+	return nil
+}
+
+// control is called before a connection is made, with the address that a name has resolved to.
+func (g *Guard) control(_, target string, _ syscall.RawConn) error {
+	to, err := netip.ParseAddrPort(target)
+	if err != nil {
+		return err
+	}
+	return g.Permit(to.Addr())
+}

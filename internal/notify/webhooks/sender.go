@@ -1,0 +1,182 @@
+package webhooks
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+
+	"github.com/quotasvc/quotasvc/internal/outbox/events"
+)
+
+const (
+	// callTimeout bounds a call from its DNS query to its answer. A receiver has time to store the event and answer.
+	callTimeout = 8 * time.Second
+
+	// dialTimeout bounds the connection, with TLS.
+	dialTimeout = 4 * time.Second
+
+	// readMax bounds what is read of an answer, so that its connection can be used again; headersMax bounds its headers.
+	readMax    = 4 << 10
+	headersMax = 16 << 10
+
+	userAgent = "quotasvc-webhooks/1"
+)
+
+// Sender calls receivers.
+type Sender struct {
+	client  *http.Client
+	timeout time.Duration // of a call
+}
+
+// NewSender returns a sender. Close frees its connections.
+func NewSender(guard *Guard) *Sender { return newSender(guard, callTimeout) }
+
+func newSender(guard *Guard, timeout time.Duration) *Sender {
+	dialer := &net.Dialer{Timeout: dialTimeout, Control: guard.control}
+	return &Sender{timeout: timeout, client: &http.Client{
+		Transport: &http.Transport{
+			DialContext: dialer.DialContext, TLSHandshakeTimeout: dialTimeout, ResponseHeaderTimeout: timeout, MaxResponseHeaderBytes: headersMax,
+			MaxIdleConns: 100, MaxIdleConnsPerHost: workersPerWebhook, IdleConnTimeout: 30 * time.Second, DisableCompression: true,
+		}, // no proxy: it would be called instead of the address that was checked
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		Timeout:       timeout,
+	}}
+}
+
+// Close closes idle connections.
+func (s *Sender) Close() { s.client.CloseIdleConnections() }
+
+// Message is what a receiver is told.
+type Message struct {
+	ID   string // webhook-id
+	Body []byte
+}
+
+// NewMessage returns the message of an event.
+func NewMessage(e *events.Listed) (Message, error) {
+	data := map[string]jsontext.Value{}
+	if err := json.Unmarshal(e.Data, &data); err != nil {
+		return Message{}, fmt.Errorf("data of event %s: %w", e.ID(), err)
+	}
+	for name, value := range map[string]string{"tenant": e.Tenant, "meter": e.Meter, "subject": e.Subject} {
+		if value != "" {
+			text, err := jsontext.AppendQuote(nil, value)
+			if err != nil {
+				return Message{}, fmt.Errorf("%s of event %s: %w", name, e.ID(), err)
+			}
+			data[name] = text
+		}
+	}
+	return newMessage(e.ID(), string(e.Type), e.At, data)
+}
+
+func newMessage(id, eventType string, at time.Time, data any) (Message, error) {
+	text, err := json.Marshal(struct {
+		Type      string    `json:"type"`
+		Timestamp time.Time `json:"timestamp"`
+		Data      any       `json:"data"`
+	}{eventType, at.UTC(), data}, json.Deterministic(true))
+	if err != nil {
+		return Message{}, fmt.Errorf("encode event %s: %w", id, err)
+	}
+	return Message{ID: id, Body: text}, nil
+}
+
+// Outcome is how an attempt went.
+type Outcome struct {
+	Status  int // of the answer; 0: there was none
+	Latency time.Duration
+	Error   string // empty: the receiver has accepted it
+}
+
+// Send calls a receiver once. Each secret gives a signature; there is at least one.
+func (s *Sender) Send(ctx context.Context, url string, secrets [][]byte, m Message) Outcome {
+	began := time.Now()
+	out := Outcome{}
+	out.Status, out.Error = s.send(ctx, url, secrets, m)
+	out.Latency = time.Since(began)
+	return out
+}
+
+func (s *Sender) send(ctx context.Context, url string, secrets [][]byte, m Message) (status int, problem string) {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(m.Body))
+	if err != nil {
+		return 0, "the URL cannot be called"
+	}
+	if err := Sign(r.Header, secrets, m, time.Now()); err != nil {
+		return 0, "the message cannot be signed"
+	}
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("User-Agent", userAgent)
+	answer, err := s.client.Do(r)
+	if err != nil {
+		return 0, s.reason(err)
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode >= 200 && answer.StatusCode < 300 {
+		_, _ = io.CopyN(io.Discard, answer.Body, readMax) // so that the connection can be used again; what it says does not matter
+		return answer.StatusCode, ""
+	}
+	if answer.StatusCode >= 300 && answer.StatusCode < 400 {
+		return answer.StatusCode, fmt.Sprintf("status %d: redirects are not followed", answer.StatusCode)
+	}
+	return answer.StatusCode, fmt.Sprintf("status %d", answer.StatusCode)
+}
+
+// Sign sets the headers of Standard Webhooks.
+func Sign(h http.Header, secrets [][]byte, m Message, at time.Time) error {
+	var signatures []string
+	for _, secret := range secrets {
+		signer, err := standardwebhooks.NewWebhookRaw(secret)
+		if err != nil {
+			return err
+		}
+		signature, err := signer.Sign(m.ID, at, m.Body)
+		if err != nil {
+			return err
+		}
+		signatures = append(signatures, signature)
+	}
+	h.Set(standardwebhooks.HeaderWebhookID, m.ID)
+	h.Set(standardwebhooks.HeaderWebhookTimestamp, fmt.Sprint(at.Unix()))
+	h.Set(standardwebhooks.HeaderWebhookSignature, strings.Join(signatures, " "))
+	return nil
+}
+
+// errorMax bounds a stored reason in bytes.
+const errorMax = 200
+
+// reason says in few words why a call failed. It has no address: what a name resolves to inside is nobody's business.
+func (s *Sender) reason(err error) string {
+	var dns *net.DNSError
+	var timeout net.Error
+	switch {
+	case errors.Is(err, errPrivate):
+		return "the name resolves to an address that is not permitted"
+	case errors.Is(err, context.Canceled):
+		return "interrupted: this instance was stopped"
+	case errors.As(err, &dns):
+		return "the name cannot be resolved"
+	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
+		return fmt.Sprintf("no answer within %s", s.timeout)
+	}
+	text := err.Error()
+	for inner := errors.Unwrap(err); inner != nil; inner = errors.Unwrap(inner) {
+		text = inner.Error()
+	}
+	// A receiver writes part of the text, and the cut may fall within a character: PostgreSQL and JSON take neither that nor a zero byte.
+	text = strings.ReplaceAll(strings.ToValidUTF8(text[:min(len(text), errorMax)], ""), "\x00", "")
+	return "the call failed: " + text
+}

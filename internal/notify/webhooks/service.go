@@ -1,0 +1,310 @@
+package webhooks
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/riverqueue/river"
+	"github.com/riverqueue/river/riverdriver/riverpgxv5"
+
+	"github.com/quotasvc/quotasvc/internal/catalog"
+	"github.com/quotasvc/quotasvc/internal/outbox/events"
+)
+
+const (
+	// workersPerWebhook bounds the calls of one receiver at a time, on each instance.
+	workersPerWebhook = 4
+
+	// followEvery is the time between two looks for webhooks that were made or deleted by other instances.
+	followEvery = time.Second
+
+	// leavePatience bounds the wait for the calls of one queue that is left, and leaveTimeout that for all of them in one look: new webhooks wait meanwhile.
+	leavePatience = 50 * time.Millisecond
+	leaveTimeout  = 500 * time.Millisecond
+
+	// pollEvery is the time between two looks into a queue without a notification, which normally brings new jobs at once.
+	pollEvery = 15 * time.Second
+
+	// fetchPause is the least time between two fetches of jobs of one webhook. Each brings at most workersPerWebhook: 200 deliveries a second.
+	fetchPause = 20 * time.Millisecond
+
+	// sweepEvery is the time between two removals of jobs whose webhook is gone: those that ran when it was deleted.
+	sweepEvery = 10 * time.Minute
+
+	// measureEvery is the time between two counts of what is pending.
+	measureEvery = 15 * time.Second
+
+	// jobsKept is how long River keeps jobs that have ended: the deliveries say more about them.
+	jobsKept = 10 * time.Minute
+
+	// pendingMax bounds the count of pending deliveries: beyond it, more is not worse.
+	pendingMax = 100_000
+
+	// deliveriesAtOnce bounds the rows of one statement.
+	deliveriesAtOnce = 5000
+)
+
+// Config configures a Service.
+type Config struct {
+	Pool         *pgxpool.Pool         // of the database's writer; it is not closed. Required
+	Catalog      *catalog.Store        // required
+	AllowPrivate bool                  // receivers may have private addresses
+	Log          *slog.Logger          // required
+	Metrics      prometheus.Registerer // required
+
+	pace pace // of tests; zero: that of the constants
+}
+
+// pace are the intervals that a test changes, so that it need not wait for those of the service.
+type pace struct{ call, follow, sweep, poll time.Duration }
+
+// Service keeps webhooks and delivers events to them.
+type Service struct {
+	Store
+
+	cfg     Config
+	sender  *Sender
+	metrics *metrics
+	client  *river.Client[pgx.Tx]
+	queues  map[string]bool // of webhooks that this instance works on; for the goroutine that follows
+
+	cancel context.CancelFunc
+	done   sync.WaitGroup
+}
+
+// New returns a service that delivers nothing before Start. It panics if the registry has its metrics already.
+func New(cfg Config) (*Service, error) {
+	cfg.pace = pace{
+		call: cmp.Or(cfg.pace.call, callTimeout), follow: cmp.Or(cfg.pace.follow, followEvery), sweep: cmp.Or(cfg.pace.sweep, sweepEvery), poll: cmp.Or(cfg.pace.poll, pollEvery),
+	}
+	guard := &Guard{AllowPrivate: cfg.AllowPrivate}
+	s := &Service{cfg: cfg, sender: newSender(guard, cfg.pace.call), metrics: newMetrics(cfg.Metrics), queues: map[string]bool{}, cancel: func() {}}
+	workers := river.NewWorkers()
+	river.AddWorker(workers, &worker{pool: cfg.Pool, sender: s.sender, metrics: s.metrics})
+	never := []string{}
+	client, err := river.NewClient(riverpgxv5.New(cfg.Pool), &river.Config{
+		Queues:                      map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: 1, FetchPollInterval: time.Minute}}, // River wants one
+		Workers:                     workers,
+		JobTimeout:                  jobTimeout(cfg.pace.call),
+		RescueStuckJobsAfter:        jobTimeout(cfg.pace.call) + rescueSlack,
+		FetchPollInterval:           cfg.pace.poll,
+		FetchCooldown:               fetchPause,
+		CompletedJobRetentionPeriod: jobsKept,
+		CancelledJobRetentionPeriod: jobsKept,
+		DiscardedJobRetentionPeriod: jobsKept,
+		ReindexerIndexNames:         never, // needs the owner of the tables
+		Logger:                      slog.New(quiet{cfg.Log.Handler()}),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("webhooks: job queue: %w", err)
+	}
+	s.client = client
+	s.Store = Store{catalog: cfg.Catalog, guard: guard, jobs: jobs{client}}
+	return s, nil
+}
+
+// Start begins to deliver. ctx bounds the start alone.
+func (s *Service) Start(ctx context.Context) error {
+	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	s.cancel = cancel
+	if err := s.client.Start(running); err != nil {
+		cancel()
+		return fmt.Errorf("webhooks: start the job queue: %w", err)
+	}
+	s.done.Go(func() { s.follow(running) })
+	return nil
+}
+
+// stopPatience is how long a stop waits for calls under way. The queue tries for longer than any stop lasts to say that it leaves while
+// PostgreSQL is away, and others have to stop as well.
+const stopPatience = 2 * time.Second
+
+// Stop ends deliveries. Calls that are under way may end until ctx does, and for stopPatience at most; what is left then is tried by another instance, or by the next one.
+func (s *Service) Stop(ctx context.Context) error {
+	calm, cancel := context.WithTimeout(ctx, stopPatience)
+	defer cancel()
+	err := s.client.Stop(calm)
+	if err != nil && calm.Err() != nil {
+		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+		defer cancel()
+		err = s.client.StopAndCancel(last)
+	}
+	s.cancel()
+	s.done.Wait()
+	s.sender.Close()
+	if err != nil { // PostgreSQL is away: the job queue cannot say that it leaves
+		s.cfg.Log.Warn("the job queue of webhooks was not stopped in order; deliveries under way are tried again within a minute", "error", err)
+	}
+	return nil
+}
+
+// follow keeps a queue for each webhook until ctx ends.
+func (s *Service) follow(ctx context.Context) {
+	failing, again := false, false
+	measured, swept := time.Time{}, time.Time{}
+	for ctx.Err() == nil {
+		gone, err := s.followOnce(ctx)
+		if err == nil && (gone || again || time.Since(swept) >= s.cfg.pace.sweep) {
+			swept, again = time.Now(), gone // again: the job queue notes a little later that a job has ended
+			err = s.sweep(ctx)
+		}
+		if err == nil && time.Since(measured) >= measureEvery {
+			measured = time.Now()
+			err = s.measure(ctx)
+		}
+		if err != nil && ctx.Err() == nil && !failing {
+			s.cfg.Log.Warn("webhooks are not followed", "error", err)
+		}
+		failing = err != nil
+		timer := time.NewTimer(s.cfg.pace.follow)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+		}
+	}
+}
+
+// followOnce works on the queues of the webhooks that there are, and reports whether one has gone.
+func (s *Service) followOnce(ctx context.Context) (gone bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
+	defer cancel()
+	rows, err := s.cfg.Pool.Query(ctx, queries["WebhookIDs"])
+	if err != nil {
+		return false, err
+	}
+	ids, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return false, err
+	}
+	for _, id := range ids {
+		if s.queues[id] {
+			continue
+		}
+		if err := s.client.Queues().Add(id, river.QueueConfig{MaxWorkers: workersPerWebhook}); err != nil {
+			return false, fmt.Errorf("work on the queue of %s: %w", id, err)
+		}
+		s.queues[id] = true
+	}
+	if gone, err = s.leave(ctx, ids); err != nil {
+		return gone, err
+	}
+	s.metrics.webhooks.Set(float64(len(s.queues)))
+	return gone, nil
+}
+
+// leave leaves the queues of webhooks that are gone, and reports whether it has left one. A queue takes no new jobs at once; calls that are under way may
+// last, and it is left in a later look, when they have ended. New webhooks do not wait for that.
+func (s *Service) leave(ctx context.Context, ids []string) (gone bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, leaveTimeout)
+	defer cancel()
+	for id := range s.queues {
+		if slices.Contains(ids, id) {
+			continue
+		}
+		err := s.removeQueue(ctx, id)
+		switch {
+		case errors.Is(err, context.DeadlineExceeded):
+			if ctx.Err() != nil {
+				return gone, nil
+			}
+		case err != nil && !errors.As(err, new(*river.QueueNotFoundError)):
+			return gone, fmt.Errorf("leave the queue of %s: %w", id, err)
+		default:
+			delete(s.queues, id)
+			gone = true
+		}
+	}
+	return gone, nil
+}
+
+func (s *Service) removeQueue(ctx context.Context, id string) error {
+	ctx, cancel := context.WithTimeout(ctx, leavePatience)
+	defer cancel()
+	return s.client.Queues().Remove(ctx, id)
+}
+
+// sweep removes jobs whose webhook is gone.
+func (s *Service) sweep(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
+	defer cancel()
+	rows, err := s.cfg.Pool.Query(ctx, queries["QueuesOfNobody"], job{}.Kind())
+	if err != nil {
+		return err
+	}
+	gone, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return err
+	}
+	for _, queue := range gone {
+		if _, err := s.cfg.Pool.Exec(ctx, queries["DeleteJobs"], queue); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Service) measure(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
+	defer cancel()
+	var count int
+	var oldest float64
+	if err := s.cfg.Pool.QueryRow(ctx, queries["CountPending"], pendingMax).Scan(&count, &oldest); err != nil {
+		return err
+	}
+	s.metrics.pending.Set(float64(count))
+	s.metrics.oldest.Set(oldest)
+	return nil
+}
+
+// Queue makes the deliveries of new events, in the transaction that lists them.
+func (s *Service) Queue(ctx context.Context, tx pgx.Tx, found []events.Listed) error {
+	rows, err := tx.Query(ctx, queries["ActiveWebhooks"])
+	if err != nil {
+		return fmt.Errorf("read webhooks: %w", err)
+	}
+	active, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (w Webhook, err error) {
+		err = row.Scan(&w.ID, &w.Types, &w.Tenant)
+		return w, err
+	})
+	if err != nil {
+		return fmt.Errorf("read webhooks: %w", err)
+	}
+	var all []queued
+	for i := range active {
+		all = append(all, active[i].of(found)...)
+	}
+	for part := range slices.Chunk(all, deliveriesAtOnce) {
+		made, err := insertDeliveries(ctx, tx, "InsertDeliveries", part)
+		if err != nil {
+			return err
+		}
+		if err := s.jobs.insert(ctx, tx, made); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// quiet passes on warnings and errors: River's own lines about its start and stop are of no use to operators.
+type quiet struct{ slog.Handler }
+
+// Enabled implements slog.Handler.
+func (q quiet) Enabled(ctx context.Context, level slog.Level) bool {
+	return level >= slog.LevelWarn && q.Handler.Enabled(ctx, level)
+}
+
+// WithAttrs implements slog.Handler.
+func (q quiet) WithAttrs(attrs []slog.Attr) slog.Handler { return quiet{q.Handler.WithAttrs(attrs)} }
+
+// WithGroup implements slog.Handler.
+func (q quiet) WithGroup(name string) slog.Handler { return quiet{q.Handler.WithGroup(name)} }

@@ -1,0 +1,260 @@
+package webhooks
+
+import (
+	"context"
+	"embed"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/quotasvc/quotasvc/internal/catalog"
+	"github.com/quotasvc/quotasvc/internal/kit/body"
+	"github.com/quotasvc/quotasvc/internal/outbox/trail"
+	"github.com/quotasvc/quotasvc/internal/store/namedsql"
+)
+
+//go:embed sql/*.sql
+var sqlFiles embed.FS
+
+// queries are the statements of this package. Their files are embedded, so that loading them cannot fail at run time: a test loads them.
+var queries = load()
+
+func load() map[string]string {
+	all, err := namedsql.Load(sqlFiles)
+	if err != nil {
+		panic(err)
+	}
+	return all
+}
+
+// Store is the webhooks in PostgreSQL. It has no goroutines.
+type Store struct {
+	catalog *catalog.Store
+	guard   *Guard
+	jobs    jobs
+}
+
+// May says whether the caller may have a webhook: a key may be bound to a tenant.
+type May func(*Webhook) error
+
+// Create makes a webhook and returns its secret, which cannot be had again. It fails with catalog.CodeInvalidArgument, and with
+// catalog.CodeConflict for more than WebhooksMax.
+func (s *Store) Create(ctx context.Context, c Change) (w Webhook, secret string, err error) {
+	if faults := c.check(s.guard); faults != nil {
+		return Webhook{}, "", refuse(faults...)
+	}
+	key := newSecret()
+	w = Webhook{ID: newID(), URL: *c.URL, Types: c.Types, Tenant: c.Tenant, Status: Active}
+	if c.Status != nil {
+		w.Status = *c.Status
+	}
+	err = s.catalog.Write(ctx, "create webhook", func(ctx context.Context, tx *catalog.Transaction) error {
+		var count int
+		if err := tx.QueryRow(ctx, queries["CountWebhooks"]).Scan(&count); err != nil {
+			return fmt.Errorf("count webhooks: %w", err)
+		}
+		if count >= WebhooksMax {
+			return &catalog.Error{Code: catalog.CodeConflict, Detail: fmt.Sprintf("there are %d webhooks, at most %d are allowed; delete some", count, WebhooksMax)}
+		}
+		now, err := tx.Now(ctx)
+		if err != nil {
+			return err
+		}
+		w.CreatedAt, w.UpdatedAt = now.UTC(), now.UTC()
+		if _, err := tx.Exec(ctx, queries["InsertWebhook"], w.ID, w.URL, w.Types, w.Tenant, w.Status, now); err != nil {
+			return fmt.Errorf("insert webhook: %w", err)
+		}
+		if _, err := tx.Exec(ctx, queries["InsertSecret"], w.ID, key); err != nil {
+			return fmt.Errorf("insert secret: %w", err)
+		}
+		return record(ctx, tx, "webhook.create", nil, &w)
+	})
+	return w, shown(key), err
+}
+
+// Update changes a webhook. One that is paused is told nothing more: what is pending is skipped. It fails with catalog.CodeNotFound.
+func (s *Store) Update(ctx context.Context, id string, c Change, may May) (w Webhook, err error) {
+	if faults := c.check(s.guard); faults != nil {
+		return Webhook{}, refuse(faults...)
+	}
+	err = s.catalog.Write(ctx, "change webhook", func(ctx context.Context, tx *catalog.Transaction) error {
+		before, err := lock(ctx, tx, id, may)
+		if err != nil {
+			return err
+		}
+		if w, err = c.apply(ctx, tx, before); err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, queries["UpdateWebhook"], id, w.URL, w.Types, w.Status, w.UpdatedAt); err != nil {
+			return fmt.Errorf("update webhook: %w", err)
+		}
+		if w.Status == Paused && before.Status == Active {
+			if err := skip(ctx, tx, id, "the webhook was paused"); err != nil {
+				return err
+			}
+		}
+		return record(ctx, tx, "webhook.patch", &before, &w)
+	})
+	return w, err
+}
+
+// apply returns w with what is to change.
+func (c *Change) apply(ctx context.Context, tx *catalog.Transaction, w Webhook) (Webhook, error) {
+	now, err := tx.Now(ctx)
+	w.UpdatedAt = now.UTC()
+	if c.URL != nil {
+		w.URL = *c.URL
+	}
+	if c.Types != nil {
+		w.Types = c.Types
+	}
+	if c.Status != nil {
+		w.Status = *c.Status
+	}
+	return w, err
+}
+
+// Delete removes a webhook. What is pending is skipped. It fails with catalog.CodeNotFound.
+func (s *Store) Delete(ctx context.Context, id string, may May) error {
+	return s.catalog.Write(ctx, "delete webhook", func(ctx context.Context, tx *catalog.Transaction) error {
+		before, err := lock(ctx, tx, id, may)
+		if err != nil {
+			return err
+		}
+		if err := skip(ctx, tx, id, "the webhook was deleted"); err != nil {
+			return err
+		}
+		for _, statement := range []string{"DeleteSecrets", "DeleteWebhook"} {
+			if _, err := tx.Exec(ctx, queries[statement], id); err != nil {
+				return fmt.Errorf("delete webhook: %w", err)
+			}
+		}
+		return record(ctx, tx, "webhook.delete", &before, nil)
+	})
+}
+
+// Rotate gives a webhook a new secret. Deliveries are signed with the secrets so far as well, for overlap more. It fails with
+// catalog.CodeNotFound.
+func (s *Store) Rotate(ctx context.Context, id string, overlap time.Duration, may May) (w Webhook, secret string, err error) {
+	key := newSecret()
+	err = s.catalog.Write(ctx, "rotate the secret of a webhook", func(ctx context.Context, tx *catalog.Transaction) error {
+		if w, err = lock(ctx, tx, id, may); err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, queries["EndSecrets"], id, overlap.Seconds()); err != nil {
+			return fmt.Errorf("end the secrets: %w", err)
+		}
+		if _, err := tx.Exec(ctx, queries["InsertSecret"], id, key); err != nil {
+			return fmt.Errorf("insert secret: %w", err)
+		}
+		return record(ctx, tx, "webhook.rotate", &w, &w)
+	})
+	return w, shown(key), err
+}
+
+// Get returns a webhook. It fails with catalog.CodeNotFound.
+func (s *Store) Get(ctx context.Context, id string, may May) (w Webhook, err error) {
+	err = s.catalog.View(ctx, "read webhook", func(ctx context.Context, tx pgx.Tx) error {
+		found, err := collect(ctx, tx, queries["SelectWebhooks"], id, nil, "", 1)
+		if err != nil {
+			return err
+		}
+		if len(found) == 0 {
+			return notFound(id)
+		}
+		w = found[0]
+		return may(&w)
+	})
+	return w, err
+}
+
+// List returns a page of webhooks.
+func (s *Store) List(ctx context.Context, p catalog.Page) (list catalog.List[Webhook], err error) {
+	after, err := p.After()
+	if err != nil {
+		return list, err
+	}
+	var tenant *string
+	if p.Tenant != "" {
+		tenant = &p.Tenant
+	}
+	err = s.catalog.View(ctx, "list webhooks", func(ctx context.Context, tx pgx.Tx) error {
+		items, err := collect(ctx, tx, queries["SelectWebhooks"], nil, tenant, after, p.Limit+1)
+		list = catalog.Listed(items, p, func(w *Webhook) string { return w.ID })
+		return err
+	})
+	return list, err
+}
+
+// lock locks a webhook and returns it.
+func lock(ctx context.Context, tx pgx.Tx, id string, may May) (Webhook, error) {
+	found, err := collect(ctx, tx, queries["LockWebhook"], id)
+	if err != nil {
+		return Webhook{}, err
+	}
+	if len(found) == 0 {
+		return Webhook{}, notFound(id)
+	}
+	return found[0], may(&found[0])
+}
+
+func collect(ctx context.Context, tx pgx.Tx, sql string, args ...any) ([]Webhook, error) {
+	rows, err := tx.Query(ctx, sql, args...)
+	if err != nil {
+		return nil, fmt.Errorf("read webhooks: %w", err)
+	}
+	found, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (w Webhook, err error) {
+		err = row.Scan(&w.ID, &w.URL, &w.Types, &w.Tenant, &w.Status, &w.CreatedAt, &w.UpdatedAt)
+		w.CreatedAt, w.UpdatedAt = w.CreatedAt.UTC(), w.UpdatedAt.UTC()
+		return w, err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read webhooks: %w", err)
+	}
+	return found, nil
+}
+
+// skip ends what is pending of a webhook.
+func skip(ctx context.Context, tx pgx.Tx, id, why string) error {
+	_, err := tx.Exec(ctx, queries["SkipDeliveries"], id, why)
+	if err == nil {
+		_, err = tx.Exec(ctx, queries["DeleteJobs"], id)
+	}
+	if err != nil {
+		return fmt.Errorf("skip deliveries: %w", err)
+	}
+	return nil
+}
+
+// secrets returns the secrets of a webhook that work, the newest first.
+func secrets(ctx context.Context, tx interface {
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+}, id string,
+) ([][]byte, error) {
+	rows, err := tx.Query(ctx, queries["Secrets"], id)
+	if err != nil {
+		return nil, fmt.Errorf("read secrets: %w", err)
+	}
+	found, err := pgx.CollectRows(rows, pgx.RowTo[[]byte])
+	if err != nil {
+		return nil, fmt.Errorf("read secrets: %w", err)
+	}
+	if len(found) == 0 {
+		return nil, errors.New("the webhook has no secret")
+	}
+	return found, nil
+}
+
+func record(ctx context.Context, tx pgx.Tx, action string, before, after *Webhook) error {
+	return trail.Record(ctx, tx, []trail.Line{line(trail.From(ctx), action, before, after)})
+}
+
+func refuse(faults ...body.Fault) error {
+	return &catalog.Error{Code: catalog.CodeInvalidArgument, Fields: faults}
+}
+
+func notFound(id string) error {
+	return &catalog.Error{Code: catalog.CodeNotFound, Detail: fmt.Sprintf("the webhook %.128q does not exist", id)}
+}

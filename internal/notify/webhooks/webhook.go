@@ -1,0 +1,181 @@
+package webhooks
+
+import (
+	"crypto/rand"
+	"encoding/base64"
+	"fmt"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/quotasvc/quotasvc/internal/kit/body"
+	"github.com/quotasvc/quotasvc/internal/kit/bound"
+	"github.com/quotasvc/quotasvc/internal/outbox/events"
+	"github.com/quotasvc/quotasvc/internal/outbox/trail"
+)
+
+const (
+	// WebhooksMax bounds the webhooks: each has a queue that every instance looks at.
+	WebhooksMax = 500
+
+	// URLMax bounds a URL in bytes.
+	URLMax = 2048
+
+	// OverlapMax bounds the overlap of a rotation.
+	OverlapMax = 7 * 24 * time.Hour
+
+	secretPrefix = "whsec_"
+	secretBytes  = 32 // the standard allows 24 to 64
+	idPrefix     = "wh_"
+)
+
+// The states of a webhook. A paused one is told nothing, and what happens meanwhile is not kept for it: a replay catches up.
+const (
+	Active = "active"
+	Paused = "paused"
+)
+
+// Webhook is a receiver.
+type Webhook struct {
+	ID        string
+	URL       string
+	Types     []string
+	Tenant    string // empty: events of all tenants, and those about none
+	Status    string
+	CreatedAt time.Time
+	UpdatedAt time.Time
+}
+
+// Change is a new webhook, or what is to change of one.
+type Change struct {
+	URL    *string
+	Types  []string // nil: as they are
+	Tenant string   // only of a new one
+	Status *string
+}
+
+// newID returns an id, which is also the name of a queue of River: small letters and digits.
+func newID() string { return idPrefix + strings.ToLower(rand.Text()) }
+
+func newSecret() []byte {
+	secret := make([]byte, secretBytes)
+	_, _ = rand.Read(secret) // never fails: it ends the process instead
+	return secret
+}
+
+// shown returns a secret as receivers configure it.
+func shown(secret []byte) string { return secretPrefix + base64.StdEncoding.EncodeToString(secret) }
+
+// Members returns the members of the body that makes a webhook.
+func Members() []body.Member[Change] {
+	return []body.Member[Change]{
+		body.Required("url", readURL),
+		body.Required("types", readTypes),
+		body.Optional("tenant", func(d *body.Document, c *Change) { c.Tenant = d.ID() }),
+		body.Optional("status", readStatus),
+	}
+}
+
+// PatchMembers returns the members of the body that changes a webhook.
+func PatchMembers() []body.Member[Change] {
+	return []body.Member[Change]{
+		body.Optional("url", readURL),
+		body.Optional("types", readTypes),
+		body.Optional("status", readStatus),
+	}
+}
+
+// Replay says which events are delivered again.
+type Replay struct{ From, To time.Time }
+
+// ReplayMembers returns the members of the body that asks for a replay.
+func ReplayMembers() []body.Member[Replay] {
+	return []body.Member[Replay]{
+		body.Required("from", func(d *body.Document, r *Replay) { r.From = d.Instant() }),
+		body.Optional("to", func(d *body.Document, r *Replay) { r.To = d.Instant() }),
+	}
+}
+
+func readURL(d *body.Document, c *Change) {
+	text := d.Characters(1, URLMax)
+	c.URL = &text
+}
+
+func readTypes(d *body.Document, c *Change) {
+	c.Types = []string{}
+	body.ReadList(d, &c.Types, 1, len(events.Types()), func(d *body.Document, t *string) { *t = d.Word(events.Types()...) })
+}
+
+func readStatus(d *body.Document, c *Change) {
+	status := d.Word(Active, Paused)
+	c.Status = &status
+}
+
+// check returns the faults of a change.
+func (c *Change) check(guard *Guard) (faults body.Faults) {
+	if c.URL != nil {
+		if problem := checkURL(*c.URL, guard); problem != "" {
+			faults.Add("url", problem)
+		}
+	}
+	if c.Types != nil {
+		for i, t := range c.Types {
+			if slices.Contains(c.Types[:i], t) {
+				faults.Add(fmt.Sprintf("types[%d]", i), "must appear once")
+			}
+		}
+	}
+	if c.Tenant != "" && !bound.ID(c.Tenant) {
+		faults.Add("tenant", bound.MustBeID)
+	}
+	return faults
+}
+
+// checkURL returns what is wrong with a URL; empty: nothing. Names are resolved when the receiver is called.
+func checkURL(text string, guard *Guard) string {
+	const must = "must be an absolute URL with http or https and a host, without user, password and fragment"
+	u, err := url.Parse(text)
+	switch {
+	case err != nil, u.Scheme != "https" && u.Scheme != "http", u.Hostname() == "", u.User != nil, u.Fragment != "", u.Opaque != "":
+		return must
+	case len(text) > URLMax:
+		return fmt.Sprintf("must have at most %d bytes", URLMax)
+	case strings.ContainsAny(text, " \t\r\n"):
+		return must
+	}
+	if ip, err := netip.ParseAddr(u.Hostname()); err == nil {
+		if err := guard.Permit(ip); err != nil {
+			return err.Error()
+		}
+	}
+	if host := strings.ToLower(strings.TrimSuffix(u.Hostname(), ".")); (host == "localhost" || strings.HasSuffix(host, ".localhost")) && !guard.AllowPrivate {
+		return errPrivate.Error()
+	}
+	return ""
+}
+
+// facts is a webhook as the audit log shows it.
+type facts struct {
+	ID     string   `json:"webhook_id"`
+	URL    string   `json:"url"`
+	Types  []string `json:"types"`
+	Tenant string   `json:"tenant,omitzero"`
+	Status string   `json:"status"`
+}
+
+// line returns the line of the audit log for a change.
+func line(actor *trail.Actor, action string, before, after *Webhook) trail.Line {
+	l := trail.Line{Actor: actor, Action: action}
+	for _, side := range []struct {
+		w  *Webhook
+		to *any
+	}{{before, &l.Before}, {after, &l.After}} {
+		if w := side.w; w != nil {
+			*side.to = facts{w.ID, w.URL, w.Types, w.Tenant, w.Status}
+			l.Object = trail.Object{Kind: "webhook", ID: w.ID, Tenant: w.Tenant}
+		}
+	}
+	return l
+}

@@ -1,0 +1,198 @@
+package webhooks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/riverqueue/river"
+
+	"github.com/quotasvc/quotasvc/internal/outbox/events"
+)
+
+const (
+	// keepTrying is how long a delivery is tried.
+	keepTrying = 3 * 24 * time.Hour
+
+	// rescueSlack is how long after its timeout a job counts as that of a process that died. It is looked for every 30 s, so that it is tried again within
+	// a minute.
+	rescueSlack = 3 * time.Second
+
+	// storeTimeout bounds a statement of a job.
+	storeTimeout = 3 * time.Second
+
+	// faultPause is the pause after a job that could not be carried out, because PostgreSQL was away or its process died.
+	faultPause = 2 * time.Second
+
+	// jobAttemptsMax bounds such attempts. Attempts that a receiver has failed do not count here.
+	jobAttemptsMax = 10_000
+)
+
+// pauses returns the pauses after failed attempts; further ones are as long as the last.
+func pauses() []time.Duration {
+	return []time.Duration{5 * time.Second, 15 * time.Second, time.Minute, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 6 * time.Hour}
+}
+
+// pauseAfter returns the pause after so many failed attempts: that of the table, and up to a tenth more, so that what has failed together does not
+// return together.
+func pauseAfter(attempts int) time.Duration {
+	all := pauses()
+	d := all[min(max(attempts, 1), len(all))-1]
+	return d + rand.N(d/10)
+}
+
+// jobTimeout bounds a job: a call, and what is stored around it.
+func jobTimeout(call time.Duration) time.Duration { return call + 4*time.Second }
+
+// job is a delivery as River keeps it.
+type job struct {
+	Webhook  string `json:"webhook"`
+	Position int64  `json:"position"`
+}
+
+// Kind implements river.JobArgs.
+func (job) Kind() string { return "webhook_delivery" }
+
+// jobs makes jobs.
+type jobs struct{ client *river.Client[pgx.Tx] }
+
+// insert makes the jobs of deliveries in a transaction, each in the queue of its webhook.
+func (j jobs) insert(ctx context.Context, tx pgx.Tx, all []queued) error {
+	if len(all) == 0 {
+		return nil
+	}
+	params := make([]river.InsertManyParams, len(all))
+	for i, q := range all {
+		params[i] = river.InsertManyParams{Args: job{q.webhook, q.position}, InsertOpts: &river.InsertOpts{Queue: q.webhook, MaxAttempts: jobAttemptsMax}}
+	}
+	if _, err := j.client.InsertManyFastTx(ctx, tx, params); err != nil {
+		return fmt.Errorf("queue deliveries: %w", err)
+	}
+	return nil
+}
+
+// worker carries out deliveries.
+type worker struct {
+	river.WorkerDefaults[job]
+
+	pool    *pgxpool.Pool
+	sender  *Sender
+	metrics *metrics
+}
+
+// Timeout implements river.Worker.
+func (w *worker) Timeout(*river.Job[job]) time.Duration { return jobTimeout(w.sender.timeout) }
+
+// NextRetry implements river.Worker: for jobs that could not be carried out. Those whose receiver has failed are snoozed.
+func (w *worker) NextRetry(*river.Job[job]) time.Time { return time.Now().Add(faultPause) }
+
+// Work implements river.Worker: it makes one attempt.
+func (w *worker) Work(ctx context.Context, j *river.Job[job]) error {
+	d, err := w.read(ctx, j.Args)
+	if err != nil || d == nil {
+		return err
+	}
+	switch {
+	case d.url == nil:
+		return w.end(ctx, j.Args, StatusSkipped, "the webhook was deleted")
+	case *d.state == Paused:
+		return w.end(ctx, j.Args, StatusSkipped, "the webhook was paused")
+	case d.event == nil && !d.old && time.Since(time.UnixMicro(j.Args.Position)) < events.Kept:
+		return river.JobSnooze(faultPause) // on Citus its node may commit after the coordinator, which has the job
+	case d.event == nil:
+		return w.end(ctx, j.Args, StatusDead, "the event is older than 90 days")
+	}
+	m, err := NewMessage(d.event)
+	if err != nil {
+		return err
+	}
+	out := w.sender.Send(ctx, *d.url, d.secrets, m)
+	if ctx.Err() != nil && errors.Is(context.Cause(ctx), context.Canceled) {
+		return river.JobSnooze(0) // this instance stops; another one tries it
+	}
+	return w.record(ctx, j.Args, d, out)
+}
+
+// attempt is what an attempt needs.
+type attempt struct {
+	attempts   int
+	old        bool // it was tried for long enough: this attempt is the last
+	url, state *string
+	secrets    [][]byte
+	event      *events.Listed
+}
+
+// read returns what an attempt needs; nil: the delivery is not pending any more.
+func (w *worker) read(ctx context.Context, a job) (*attempt, error) {
+	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
+	defer cancel()
+	var d attempt
+	var status, tenant string
+	err := w.pool.QueryRow(ctx, queries["SelectDelivery"], a.Webhook, a.Position, keepTrying.Seconds()).Scan(&status, &d.attempts, &tenant, &d.old, &d.url, &d.state)
+	if errors.Is(err, pgx.ErrNoRows) || err == nil && status != StatusPending {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read delivery: %w", err)
+	}
+	if d.url == nil {
+		return &d, nil
+	}
+	rows, err := w.pool.Query(ctx, queries["EventAt"], tenant, a.Position)
+	if err != nil {
+		return nil, fmt.Errorf("read event: %w", err)
+	}
+	found, err := pgx.CollectRows(rows, events.Scan)
+	if err != nil {
+		return nil, fmt.Errorf("read event: %w", err)
+	}
+	if len(found) > 0 {
+		d.event = &found[0]
+	}
+	if d.secrets, err = secrets(ctx, w.pool, a.Webhook); err != nil {
+		return nil, err
+	}
+	return &d, nil
+}
+
+// record stores how an attempt went, and snoozes the job if there is another one.
+func (w *worker) record(ctx context.Context, a job, d *attempt, out Outcome) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout) // the call was made: its outcome is worth more than the deadline
+	defer cancel()
+	status, pause := StatusDelivered, time.Duration(0)
+	switch {
+	case out.Error == "":
+	case d.old:
+		status = StatusDead
+	default:
+		status, pause = StatusPending, pauseAfter(d.attempts+1)
+	}
+	var next *float64
+	if pause > 0 {
+		seconds := pause.Seconds()
+		next = &seconds
+	}
+	_, err := w.pool.Exec(ctx, queries["RecordAttempt"], a.Webhook, a.Position, status, out.Status, out.Latency.Milliseconds(), out.Error, next)
+	if err != nil {
+		return fmt.Errorf("store the outcome of a delivery: %w", err)
+	}
+	w.metrics.attempted(status, out)
+	if pause > 0 {
+		return river.JobSnooze(pause)
+	}
+	return nil
+}
+
+func (w *worker) end(ctx context.Context, a job, status, why string) error {
+	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
+	defer cancel()
+	if _, err := w.pool.Exec(ctx, queries["EndDelivery"], a.Webhook, a.Position, status, why); err != nil {
+		return fmt.Errorf("end a delivery: %w", err)
+	}
+	w.metrics.ended(status)
+	return nil
+}

@@ -1,0 +1,338 @@
+package events
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/quotasvc/quotasvc/internal/lab/testenv"
+)
+
+func TestMain(m *testing.M) { testenv.Main(m) }
+
+func open(t *testing.T) *pgxpool.Pool {
+	t.Helper()
+	pool, err := pgxpool.New(t.Context(), testenv.PostgresService(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	return pool
+}
+
+func record(t *testing.T, tx pgx.Tx, tenant, reason string, at time.Time) {
+	t.Helper()
+	if err := Record(t.Context(), tx, []Event{{Type: TenantSuspended, At: at, Tenant: tenant, Data: Change{Plan: "p", Reason: reason}}}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func nobody(context.Context, pgx.Tx, []Listed) error { return nil }
+
+// listed returns what a reader reads who goes on after an event.
+func listed(t *testing.T, pool *pgxpool.Pool, q Query) (reasons []string, last string, page Page) {
+	t.Helper()
+	err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) (err error) {
+		page, err = List(t.Context(), tx, time.Now(), q)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	last = q.After
+	for i := range page.Items {
+		reasons, last = append(reasons, string(page.Items[i].Data)), page.Items[i].ID()
+	}
+	return reasons, last, page
+}
+
+func data(reasons ...string) (out []string) {
+	for _, r := range reasons {
+		out = append(out, fmt.Sprintf(`{"plan": "p", "reason": %q}`, r))
+	}
+	return out
+}
+
+// A transaction that began first and commits last must not hide its event from a reader who went on meanwhile.
+func TestNumber_LateCommit_NotMissedByAReader(t *testing.T) {
+	t.Parallel()
+	pool := open(t)
+	slow, err := pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	record(t, slow, "acme", "first", time.Now())
+	fast, err := pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	record(t, fast, "acme", "second", time.Now())
+	if err := fast.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got, _, _ := listed(t, pool, Query{Limit: 10}); got != nil {
+		t.Errorf("listed before it has a position: %v", got)
+	}
+	if n, err := Number(t.Context(), pool, nobody); n != 1 || err != nil {
+		t.Fatal(n, err)
+	}
+	got, after, _ := listed(t, pool, Query{Limit: 10})
+	if diff := cmp.Diff(data("second"), got); diff != "" {
+		t.Error(diff)
+	}
+	if err := slow.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := Number(t.Context(), pool, nobody); n != 1 || err != nil {
+		t.Fatal(n, err)
+	}
+	if got, _, _ = listed(t, pool, Query{After: after, Limit: 10}); !cmp.Equal(data("first"), got) {
+		t.Errorf("%v", got)
+	}
+}
+
+// On Citus a transaction becomes visible node by node, and a node may be lost in the midst of COMMIT. Who has read past its events would never see them.
+func TestNumber_PositionNotVisibleYet_ListEndsBeforeIt(t *testing.T) {
+	t.Parallel()
+	pool := open(t)
+	number := func(want int) {
+		t.Helper()
+		if n, err := Number(t.Context(), pool, nobody); n != want || err != nil {
+			t.Fatalf("%d events, want %d (%v)", n, want, err)
+		}
+	}
+	wantListed := func(q Query, want ...string) (last string) {
+		t.Helper()
+		got, last, _ := listed(t, pool, q)
+		if diff := cmp.Diff(data(want...), got); diff != "" {
+			t.Error(diff)
+		}
+		return last
+	}
+	add := func(tenant, reason string, at time.Time) {
+		t.Helper()
+		if err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error { record(t, tx, tenant, reason, at); return nil }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	at := time.Now()
+	add("acme", "read", at)
+	number(1)
+	after := wantListed(Query{Limit: 10}, "read")
+
+	add("acme", "lost", at.Add(time.Millisecond))
+	add("globex", "there", at.Add(2*time.Millisecond))
+	number(2)
+	exec := func(sql string, args ...any) {
+		t.Helper()
+		if _, err := pool.Exec(t.Context(), sql, args...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var lost int64
+	if err := pool.QueryRow(t.Context(), "SELECT position FROM events WHERE tenant_id = 'acme' ORDER BY position DESC LIMIT 1").Scan(&lost); err != nil {
+		t.Fatal(err)
+	}
+	before, _ := ParseID(after)
+	exec("UPDATE event_listing SET listed_to = $1", before)
+	exec("UPDATE events SET position = NULL WHERE tenant_id = 'acme' AND position = $1", lost)
+	add("globex", "later", at.Add(3*time.Millisecond))
+	number(0)
+	wantListed(Query{After: after, Limit: 10})
+
+	exec("UPDATE events SET position = $1 WHERE tenant_id = 'acme' AND position IS NULL", lost)
+	number(1)
+	wantListed(Query{After: after, Limit: 10}, "lost", "there", "later")
+}
+
+// Positions that were dropped with their month must not hold up the list for ever.
+func TestNumber_PositionsGone_GoesOnAfterADay(t *testing.T) {
+	t.Parallel()
+	pool := open(t)
+	day := time.Now().Add(-settledAfter)
+	for age, want := range map[time.Time]int{day.Add(time.Hour): 0, day.Add(-time.Hour): 1} {
+		if _, err := pool.Exec(t.Context(), "UPDATE event_listing SET listed_to = 0, given_from = $1, given_to = $1", age.UnixMicro()); err != nil {
+			t.Fatal(err)
+		}
+		if err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error { record(t, tx, "acme", "new", time.Now()); return nil }); err != nil {
+			t.Fatal(err)
+		}
+		if n, err := Number(t.Context(), pool, nobody); min(n, 1) != want || err != nil {
+			t.Errorf("%s: %d events, want %d (%v)", age, n, want, err)
+		}
+	}
+}
+
+func TestNumber_Each_InTheSameTransaction_AloneAndInOrder(t *testing.T) {
+	t.Parallel()
+	pool := open(t)
+	at := time.Now()
+	if err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
+		for i := range numberMax + 10 {
+			record(t, tx, "acme", fmt.Sprintf("%04d", i), at.Add(time.Duration(i)*time.Millisecond))
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Number(t.Context(), pool, func(context.Context, pgx.Tx, []Listed) error { return errors.New("refused") }); err == nil {
+		t.Fatal("no error")
+	}
+	if n, _, err := Waiting(t.Context(), pool); n != numberMax+10 || err != nil {
+		t.Errorf("%d events wait after a failure (%v)", n, err)
+	}
+	var seen []string
+	for _, want := range []int{numberMax, 10, 0} {
+		n, err := Number(t.Context(), pool, func(ctx context.Context, _ pgx.Tx, l []Listed) error {
+			if other, err := Number(ctx, pool, nobody); other != 0 || err != nil {
+				t.Errorf("another instance lists %d events at the same time (%v)", other, err)
+			}
+			for i := range l {
+				seen = append(seen, string(l[i].Data))
+			}
+			return nil
+		})
+		if n != want || err != nil {
+			t.Fatalf("%d events, want %d (%v)", n, want, err)
+		}
+	}
+	var pages []string
+	for q := (Query{Limit: 300}); ; {
+		got, _, page := listed(t, pool, q)
+		pages = append(pages, got...)
+		if q.Cursor = page.NextCursor; q.Cursor == "" {
+			break
+		}
+	}
+	if len(pages) != numberMax+10 || !cmp.Equal(seen, pages) || pages[0] != data("0000")[0] || pages[numberMax+9] != data(fmt.Sprintf("%04d", numberMax+9))[0] {
+		t.Errorf("%d events in pages, %d were given to each", len(pages), len(seen))
+	}
+}
+
+func TestList_Filters_AndAge(t *testing.T) {
+	t.Parallel()
+	pool := open(t)
+	if err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
+		record(t, tx, "acme", "a", time.Now())
+		record(t, tx, "globex", "g", time.Now().Add(time.Millisecond))
+		return Record(t.Context(), tx, []Event{{Type: VerifyDrift, At: time.Now().Add(time.Second), Data: map[string]int{"n": 1}}})
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := Number(t.Context(), pool, nobody); n != 3 || err != nil {
+		t.Fatal(n, err)
+	}
+	for name, c := range map[string]struct {
+		q    Query
+		want []string
+	}{
+		"all":    {Query{}, append(data("a", "g"), `{"n": 1}`)},
+		"tenant": {Query{Tenant: "globex"}, data("g")},
+		"type":   {Query{Type: string(VerifyDrift)}, []string{`{"n": 1}`}},
+		"none":   {Query{Tenant: "acme", Type: string(VerifyDrift)}, nil},
+	} {
+		c.q.Limit = 10
+		if got, _, _ := listed(t, pool, c.q); !cmp.Equal(c.want, got) {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+	err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
+		page, err := List(t.Context(), tx, time.Now().Add(Kept+time.Hour), Query{Limit: 10})
+		if len(page.Items) > 0 {
+			t.Errorf("%d events that are too old", len(page.Items))
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+func TestParseID_RoundTrip(t *testing.T) {
+	t.Parallel()
+	for _, position := range []int64{0, 1, 1795640703123456} {
+		if got, ok := ParseID(IDOf(position)); got != position || !ok {
+			t.Errorf("%d: %d %v", position, got, ok)
+		}
+	}
+	for _, id := range []string{"", "evt_", "evt_1", "evt_-000000000000001", "evt_00000000000000001", "EVT_0000000000000001", "evt_000000000000000x"} {
+		if _, ok := ParseID(id); ok {
+			t.Errorf("%q is an id", id)
+		}
+	}
+}
+
+func TestForget_MarksOfEndedPeriods_Alone(t *testing.T) {
+	t.Parallel()
+	pool := open(t)
+	now := time.Now()
+	tell := func(end time.Time) {
+		err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
+			var b pgx.Batch
+			err := Tell(t.Context(), tx, &b, Told{Events: []Event{{
+				Type: Exhausted, At: now, Tenant: "acme", Meter: "m", Data: Level{}, Once: &Once{Start: end.Add(-time.Hour), End: end, Mark: "x"},
+			}}}, &Wishes{})
+			if err != nil {
+				return err
+			}
+			return tx.SendBatch(t.Context(), &b).Close()
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	tell(now.Add(-marksKept - time.Hour))
+	tell(now.Add(time.Hour))
+	tell(now.Add(time.Hour)) // told already
+	if more, err := Forget(t.Context(), pool, now); more || err != nil {
+		t.Fatal(more, err)
+	}
+	var marks, events int
+	if err := pool.QueryRow(t.Context(), "SELECT (SELECT count(*) FROM event_marks), (SELECT count(*) FROM events)").Scan(&marks, &events); err != nil {
+		t.Fatal(err)
+	}
+	if marks != 1 || events != 2 {
+		t.Errorf("%d marks and %d events, want 1 and 2", marks, events)
+	}
+}
+
+// Several instances find the same at the same time, each in a transaction that others do not see yet. One tells it.
+func TestRecordOnce_ManyAtOnce_ToldOnce_RolledBackOnesCountForNothing(t *testing.T) {
+	t.Parallel()
+	pool := open(t)
+	hour := time.Now().Truncate(time.Hour)
+	told := func(mark string) []Event {
+		return []Event{{Type: RejectionsHigh, At: hour, Tenant: "acme", Data: Rejections{Rule: mark}, Once: &Once{Start: hour, End: hour.Add(time.Hour), Mark: mark}}}
+	}
+	given := errors.New("given up")
+	if err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
+		return errors.Join(RecordOnce(t.Context(), tx, told("a")), given)
+	}); !errors.Is(err, given) {
+		t.Fatal(err)
+	}
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			if err := pgx.BeginFunc(context.Background(), pool, func(tx pgx.Tx) error {
+				return RecordOnce(context.Background(), tx, append(told("a"), told("b")...))
+			}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	var marks, events int
+	if err := pool.QueryRow(t.Context(), "SELECT (SELECT count(*) FROM event_marks), (SELECT count(*) FROM events)").Scan(&marks, &events); err != nil {
+		t.Fatal(err)
+	}
+	if marks != 2 || events != 2 {
+		t.Errorf("%d marks and %d events, want 2 and 2", marks, events)
+	}
+}

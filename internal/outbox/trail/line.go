@@ -1,0 +1,113 @@
+package trail
+
+import (
+	"context"
+	"embed"
+	"fmt"
+
+	"github.com/go-json-experiment/json"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/quotasvc/quotasvc/internal/store/namedsql"
+)
+
+// Object is what a change is about.
+type Object struct {
+	Kind   string // such as limit or grant
+	ID     string
+	Tenant string // empty: not about one tenant
+}
+
+// Line is a change to be recorded.
+type Line struct {
+	Actor  *Actor
+	Action string // kind of the object and what was done, such as limit.put
+	Object Object
+	Before any // encoded as JSON; nil: it did not exist
+	After  any // nil: it does not exist any more
+	Reason string
+}
+
+// Queue adds a statement to a batch that inserts the lines, if there are any. It fails only for a Before or After that is not JSON.
+func Queue(batch *pgx.Batch, lines []Line) error {
+	if len(lines) == 0 {
+		return nil
+	}
+	c, err := columnsOf(lines)
+	if err != nil {
+		return err
+	}
+	batch.Queue(insertLines, c...)
+	return nil
+}
+
+// Record inserts the lines in a transaction.
+func Record(ctx context.Context, tx pgx.Tx, lines []Line) error {
+	if len(lines) == 0 {
+		return nil
+	}
+	c, err := columnsOf(lines)
+	if err != nil {
+		return err
+	}
+	if _, err := tx.Exec(ctx, insertLines, c...); err != nil {
+		return fmt.Errorf("record in the audit log: %w", err)
+	}
+	return nil
+}
+
+// columnsOf returns the arguments of InsertLines.
+func columnsOf(lines []Line) ([]any, error) {
+	texts := make([][]string, 9)
+	documents := make([][]*string, 2)
+	for i := range lines {
+		l := &lines[i]
+		for at, text := range []string{
+			l.Actor.KeyID, l.Actor.Name, l.Action, l.Object.Kind, l.Object.ID, l.Object.Tenant, l.Reason, l.Actor.RequestID, l.Actor.IP,
+		} {
+			texts[at] = append(texts[at], text)
+		}
+		for at, value := range []any{l.Before, l.After} {
+			document, err := encode(value)
+			if err != nil {
+				return nil, fmt.Errorf("record %s: %w", l.Action, err)
+			}
+			documents[at] = append(documents[at], document)
+		}
+	}
+	var args []any
+	for _, column := range texts {
+		args = append(args, column)
+	}
+	return append(args, documents[0], documents[1]), nil
+}
+
+// encode returns a value as JSON, and nil for nil.
+func encode(value any) (*string, error) {
+	if value == nil {
+		return nil, nil
+	}
+	text, err := json.Marshal(value, json.Deterministic(true))
+	if err != nil {
+		return nil, fmt.Errorf("encode %T: %w", value, err)
+	}
+	document := string(text)
+	return &document, nil
+}
+
+//go:embed sql/*.sql
+var sqlFiles embed.FS
+
+// queries are the statements of this package. Their files are embedded, so that loading them cannot fail at run time: a test loads them.
+var (
+	queries     = load()
+	insertLines = queries["InsertLines"]
+)
+
+func load() map[string]string {
+	all, err := namedsql.Load(sqlFiles)
+	if err != nil {
+		panic(err)
+	}
+	return all
+}

@@ -1,0 +1,295 @@
+package console
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"log/slog"
+	"net/http"
+	"net/netip"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/a-h/templ"
+
+	"github.com/quotasvc/quotasvc/client"
+	"github.com/quotasvc/quotasvc/internal/access"
+	"github.com/quotasvc/quotasvc/internal/access/session"
+	"github.com/quotasvc/quotasvc/internal/kit/asset"
+	"github.com/quotasvc/quotasvc/internal/pages/console/oidc"
+	"github.com/quotasvc/quotasvc/internal/store/once"
+)
+
+// Prefix is the path below which everything is.
+const Prefix = "/console/"
+
+const (
+	// formMax bounds the body of a form: the longest field is a reason of 500 bytes. catalogueMax is for the text of editMax bytes, as a form encodes it.
+	formMax      = 64 << 10
+	catalogueMax = 3*editMax + formMax
+
+	// policy lets a page load what this program serves, and send its forms here.
+	policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; form-action 'self'; base-uri 'none'; "
+)
+
+// Config configures a Console. Every field is required that says nothing else.
+type Config struct {
+	// API answers the calls of the pages.
+	API http.Handler
+
+	// Keys authenticates those who sign in, as the API does.
+	Keys *access.Directory
+
+	// Sessions keeps who is signed in.
+	Sessions *session.Store
+
+	// Client returns the address of a request's sender.
+	Client func(*http.Request) netip.Addr
+
+	// Provider lets people sign in without a key; nil: only keys do. ProviderName is what the sign-in page calls it.
+	Provider     *oidc.Provider
+	ProviderName string
+
+	// Base is the scheme and host at which browsers find the console; empty: as their requests say.
+	Base string
+
+	// Ancestors is the directive frame-ancestors: who may show pages in a frame.
+	Ancestors string
+
+	// Once remembers the forms that were sent, with all instances.
+	Once *once.Names
+
+	// Log gets one line per page.
+	Log *slog.Logger
+}
+
+// Console serves the pages.
+type Console struct {
+	cfg     Config
+	streams *streams
+	assets  *asset.Set
+	handler http.Handler
+	now     func() time.Time
+}
+
+// New returns a console. It starts nothing.
+func New(cfg Config) *Console {
+	c := &Console{cfg: cfg, streams: newStreams(), assets: newAssets(), now: time.Now}
+	mux := http.NewServeMux()
+	for pattern, page := range c.pages() {
+		mux.HandleFunc(pattern, c.serve(page))
+	}
+	mux.HandleFunc("GET "+Prefix+"assets/{name}", c.assets.Serve)
+	var origin http.CrossOriginProtection
+	origin.SetDenyHandler(c.serve(page{public: true, show: func(*call) error {
+		return &failure{status: http.StatusForbidden, title: "The form came from another site", detail: "Nothing was changed. Open the console in a window of its own and send the form there."}
+	}}))
+	c.handler = origin.Handler(mux)
+	return c
+}
+
+// Drain ends the streams, and begins no further ones. Pages are served as before.
+func (c *Console) Drain() { c.streams.stop() }
+
+// Has reports whether a path is the console's.
+func (c *Console) Has(path string) bool {
+	return strings.HasPrefix(path, Prefix) || path == strings.TrimSuffix(Prefix, "/")
+}
+
+// ServeHTTP serves a request for a page.
+func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	h.Set("Content-Security-Policy", policy+c.cfg.Ancestors)
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Referrer-Policy", "same-origin")
+	h.Set("Cross-Origin-Opener-Policy", "same-origin")
+	h.Set("Permissions-Policy", "camera=(), geolocation=(), microphone=()")
+	h.Set("Cache-Control", "no-store")
+	if !strings.HasPrefix(r.URL.Path, Prefix) {
+		http.Redirect(w, r, Prefix, http.StatusSeeOther)
+		return
+	}
+	c.handler.ServeHTTP(w, r)
+}
+
+// page is what is shown at a path.
+type page struct {
+	show   func(*call) error
+	public bool // needs no session
+	admin  bool // needs a key with the scope admin
+
+	formMax int64 // of the body in bytes; 0: formMax
+}
+
+// pages returns the pages by their patterns.
+func (c *Console) pages() map[string]page {
+	const tenant = Prefix + "tenants/{tenant}"
+	return map[string]page{
+		"GET " + Prefix + "login":  {show: showLogin, public: true},
+		"POST " + Prefix + "login": {show: signIn, public: true, formMax: catalogueMax}, // it may keep any form
+
+		"POST " + Prefix + "logout":                          {show: signOut},
+		"POST " + Prefix + "oidc/start":                      {show: beginSignIn, public: true},
+		"GET " + Prefix + "oidc/callback":                    {show: finishSignIn, public: true},
+		"GET " + Prefix + "{$}":                              {show: showStart},
+		"GET " + Prefix + "overview/stream":                  {show: streamStart},
+		"GET " + Prefix + "overview/near":                    {show: showNear},
+		"GET " + Prefix + "tenants":                          {show: showTenants},
+		"GET " + tenant:                                      {show: showTenant},
+		"GET " + tenant + "/balances":                        {show: showBalances},
+		"GET " + tenant + "/journal":                         {show: showJournal},
+		"GET " + tenant + "/journal.csv":                     {show: sendJournal},
+		"GET " + tenant + "/usage.csv":                       {show: sendUsage},
+		"GET " + tenant + "/lists/{list}":                    {show: sendList},
+		"GET " + Prefix + "tenants.csv":                      {show: sendTenants},
+		"GET " + tenant + "/statements":                      {show: showStatements},
+		"GET " + tenant + "/statements/{meter}":              {show: showStatements},
+		"GET " + tenant + "/statements/{meter}/{period}":     {show: showStatement},
+		"GET " + tenant + "/statements/{meter}/{period}/csv": {show: sendStatement},
+		"GET " + tenant + "/correct/{what}":                  {show: showCorrection, admin: true},
+		"POST " + tenant + "/correct/{what}":                 {show: sendCorrection, admin: true},
+		"GET " + tenant + "/refusals":                        {show: showRefusals},
+		"GET " + Prefix + "catalogue":                        {show: showCatalogue},
+		"GET " + Prefix + "catalogue/shadow":                 {show: showShadows},
+		"GET " + Prefix + "catalogue.yaml":                   {show: sendCatalogue, admin: true},
+		"GET " + Prefix + "catalogue/edit":                   {show: showCatalogueForm, admin: true},
+		"POST " + Prefix + "catalogue/edit":                  {show: sendCatalogueForm, admin: true, formMax: catalogueMax},
+		"GET " + Prefix + "events":                           {show: showEvents},
+		"GET " + Prefix + "webhooks":                         {show: showWebhooks, admin: true},
+		"POST " + Prefix + "webhooks":                        {show: makeWebhook, admin: true},
+		"GET " + Prefix + "webhooks/{webhook}":               {show: showWebhook, admin: true},
+		"POST " + Prefix + "webhooks/{webhook}/{what}":       {show: changeWebhook, admin: true},
+		"GET " + Prefix + "webhooks/{webhook}/{what}":        {show: showWebhook, admin: true}, // a kept form, or a page that was loaded again
+		"GET " + Prefix + "keys":                             {show: showKeys},
+		"GET " + Prefix + "audit":                            {show: showAudit},
+		"GET " + Prefix + "proof":                            {show: showProof},
+		"POST " + Prefix + "proof":                           {show: startVerification, admin: true},
+		"GET " + Prefix + "explain":                          {show: showExplain},
+		Prefix:                                               {show: showNowhere},
+	}
+}
+
+// call is one request for a page.
+type call struct {
+	*client.API // with the session's key; nil without a session
+
+	console *Console
+	w       http.ResponseWriter
+	r       *http.Request
+	ctx     context.Context //nolint:containedctx // the request's: a call is its request
+	session *session.Session
+	key     *access.Key // of the session
+	kept    form        // the fields of a kept form, on the page that shows them again
+	status  int
+}
+
+// serve returns the handler of a page.
+func (c *Console) serve(p page) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		started := c.now()
+		call := &call{console: c, w: w, r: r, ctx: r.Context(), status: http.StatusOK}
+		c.answer(call, p)
+		attrs := []slog.Attr{
+			slog.String("method", r.Method), slog.String("route", r.Pattern), slog.Int("status", call.status),
+			slog.Int64("duration_us", c.now().Sub(started).Microseconds()), slog.String("remote_addr", r.RemoteAddr),
+		}
+		if call.key != nil {
+			attrs = append(attrs, slog.String("key", call.key.ID))
+		}
+		if tenant := r.PathValue("tenant"); tenant != "" {
+			attrs = append(attrs, slog.String("tenant", tenant))
+		}
+		c.cfg.Log.LogAttrs(call.ctx, slog.LevelInfo, "console page", attrs...)
+	}
+}
+
+// answer runs a page, and shows its error.
+func (c *Console) answer(call *call, p page) {
+	r := call.r
+	defer func() {
+		if cause := recover(); cause != nil {
+			if cause == http.ErrAbortHandler { //nolint:errorlint // net/http compares the same way: it is a panic value
+				panic(cause)
+			}
+			c.cfg.Log.LogAttrs(call.ctx, slog.LevelError, "console page failed", slog.Any("error", cause), slog.String("stack", string(debug.Stack())))
+			call.fail(&failure{
+				status: http.StatusInternalServerError, title: "The page failed", unknown: r.Method == http.MethodPost,
+				detail: "The log says why. A form that is sent again takes effect once.",
+			})
+		}
+	}()
+	if err := call.run(p); err != nil {
+		call.fail(err)
+	}
+}
+
+// run opens the session, and shows the page if the session may see it.
+func (c *call) run(p page) error {
+	c.r.Body = http.MaxBytesReader(c.w, c.r.Body, cmp.Or(p.formMax, formMax))
+	if p.public {
+		return p.show(c)
+	}
+	if err := c.enter(); err != nil {
+		return err
+	}
+	if c.session == nil {
+		return c.askToSignIn()
+	}
+	if c.r.Method == http.MethodPost {
+		if err := c.r.ParseForm(); err != nil {
+			return badForm(err)
+		}
+	}
+	if c.r.Method == http.MethodPost && !c.session.IsToken(c.r.PostFormValue("token")) {
+		return &failure{status: http.StatusForbidden, title: "The form is not from this session", detail: "Nothing was changed. Open the page again and send its form."}
+	}
+	if p.admin && !c.mayChange() {
+		return &failure{status: http.StatusForbidden, title: "This key may not change anything", detail: "Nothing was changed. Corrections need a key with the scope admin; this one has " + c.key.Scopes.String() + "."}
+	}
+	return p.show(c)
+}
+
+// mayChange reports whether the key may make corrections.
+func (c *call) mayChange() bool { return c.key != nil && c.key.Scopes.Has(access.Admin) }
+
+// render sends a page. Nothing is sent if it cannot be made.
+func (c *call) render(status int, content templ.Component) error {
+	var out bytes.Buffer
+	if err := content.Render(c.ctx, &out); err != nil {
+		return err
+	}
+	h := c.w.Header()
+	h.Set("Content-Type", "text/html; charset=utf-8")
+	c.status = status
+	c.w.WriteHeader(status)
+	_, _ = c.w.Write(out.Bytes()) // who left does not read it
+	return nil
+}
+
+// redirect sends the browser to a path of the console.
+func (c *call) redirect(path string) error {
+	c.status = http.StatusSeeOther
+	if c.partial() {
+		c.w.Header().Set("Hx-Redirect", path)
+		c.status = http.StatusOK
+		c.w.WriteHeader(c.status)
+		return nil
+	}
+	http.Redirect(c.w, c.r, path, c.status)
+	return nil
+}
+
+// partial reports whether htmx asks for a part of a page.
+func (c *call) partial() bool { return c.r.Header.Get("Hx-Request") == "true" }
+
+// token is what a form of this session carries.
+func (c *call) token() string {
+	if c.session == nil {
+		return ""
+	}
+	return c.session.Token()
+}
+
+// asset returns the path of an asset.
+func (c *call) asset(name string) string { return c.console.assets.Path(name) }

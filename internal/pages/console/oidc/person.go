@@ -1,0 +1,154 @@
+package oidc
+
+import (
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/hkdf"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"strings"
+	"time"
+
+	"golang.org/x/oauth2"
+
+	"github.com/quotasvc/quotasvc/internal/access"
+	"github.com/quotasvc/quotasvc/internal/kit/bound"
+)
+
+const (
+	// AttemptMax is how long a sign-in may take.
+	AttemptMax = 10 * time.Minute
+
+	// attemptBytes bounds a sealed attempt: browsers take cookies of 4 kB with their names.
+	attemptBytes = 3500
+
+	nameMax      = 100
+	personPrefix = "oidc:"
+	subjectMax   = 255 // as OpenID Connect has it
+	textMax      = 950 // a session keeps about a kilobyte
+)
+
+// Person is somebody who signed in. A session keeps it, sealed.
+type Person struct {
+	Subject string   `json:"s"`
+	Name    string   `json:"n"`
+	Scopes  []string `json:"r"`
+	Tenant  string   `json:"t,omitempty"`
+	Rules   string   `json:"v"` // by which the rights were given
+	EndsAt  int64    `json:"e"` // Unix seconds
+}
+
+// ID returns what the audit log and the journal call the person: oidc: and the subject, or its hash if it is no id.
+func (p *Person) ID() string {
+	if id := personPrefix + p.Subject; bound.ID(id) {
+		return id
+	}
+	sum := sha256.Sum256([]byte(p.Subject))
+	return personPrefix + hex.EncodeToString(sum[:16])
+}
+
+// Text returns the person as a session keeps it, in place of the secret of a key.
+func (p *Person) Text() (string, error) {
+	if len(p.Subject) > subjectMax {
+		return "", refuse("The identity provider's name for your account has more than %d bytes.", subjectMax)
+	}
+	text, err := json.Marshal(p)
+	if err == nil && len(text) > textMax {
+		return "", refuse("The identity provider's names for your account are too long.")
+	}
+	return personPrefix + string(text), err
+}
+
+// IsPerson reports whether a session keeps a person.
+func IsPerson(kept string) bool { return strings.HasPrefix(kept, personPrefix) }
+
+// Key returns the rights of a person that a session kept; nil: they have ended.
+func (p *Provider) Key(kept string) *access.Key {
+	if p == nil {
+		return nil
+	}
+	var who Person
+	if json.Unmarshal([]byte(strings.TrimPrefix(kept, personPrefix)), &who) != nil || who.Rules != p.cfg.Rules.id || p.now().Unix() >= who.EndsAt {
+		return nil
+	}
+	scopes, ok := access.ParseScopes(who.Scopes)
+	if !ok {
+		return nil
+	}
+	return &access.Key{ID: who.ID(), Name: who.Name, Scopes: scopes, Tenant: who.Tenant, ExpiresAt: time.Unix(who.EndsAt, 0).UTC()}
+}
+
+// Attempt is a sign-in on its way.
+type Attempt struct {
+	State    string              `json:"s"`
+	Nonce    string              `json:"n"`
+	Verifier string              `json:"v"`
+	EndsAt   int64               `json:"e"`
+	Target   string              `json:"t"`           // where to go afterwards
+	Kept     map[string][]string `json:"k,omitempty"` // the form that waits
+}
+
+func newAttempt(now time.Time) Attempt {
+	return Attempt{State: rand.Text(), Nonce: rand.Text(), Verifier: oauth2.GenerateVerifier(), EndsAt: now.Add(AttemptMax).Unix()}
+}
+
+// IsOf reports whether the provider sent back the state of this attempt.
+func (a *Attempt) IsOf(state string) bool {
+	return subtle.ConstantTimeCompare([]byte(a.State), []byte(state)) == 1
+}
+
+// Seal returns an attempt for its cookie, and whether the kept form fits. If not, it is left out.
+func (p *Provider) Seal(a Attempt) (text string, whole bool, err error) {
+	whole = true
+	for {
+		raw, err := json.Marshal(a)
+		if err != nil {
+			return "", false, err
+		}
+		if text = base64.RawURLEncoding.EncodeToString(p.seal.Seal(nil, nil, raw, nil)); len(text) <= attemptBytes {
+			return text, whole, nil
+		}
+		if a.Kept == nil {
+			a.Target = "" // a very long one
+		}
+		a.Kept, whole = nil, false
+	}
+}
+
+// Open returns the attempt of a cookie. It fails for one that has ended, or that this service has not sealed.
+func (p *Provider) Open(text string) (*Attempt, error) {
+	ended := &Error{Status: 400, Detail: "This sign-in took more than 10 minutes, or began in another browser. Begin again."}
+	sealed, err := base64.RawURLEncoding.DecodeString(text)
+	if err != nil || len(text) > attemptBytes {
+		return nil, ended
+	}
+	raw, err := p.seal.Open(nil, nil, sealed, nil)
+	var a Attempt
+	if err != nil || json.Unmarshal(raw, &a) != nil || p.now().Unix() >= a.EndsAt {
+		return nil, ended
+	}
+	return &a, nil
+}
+
+// seal hides attempts. Its key is derived from the client's secret, which all instances have.
+type seal = cipher.AEAD
+
+func newSeal(secret string) (seal, error) {
+	if secret == "" {
+		return nil, errors.New("the client has no secret")
+	}
+	key, err := hkdf.Key(sha256.New, []byte(secret), nil, "quotasvc console: attempts of sign-ins", 32)
+	if err != nil {
+		return nil, err
+	}
+	block, err := aes.NewCipher(key)
+	if err != nil {
+		return nil, err
+	}
+	return cipher.NewGCMWithRandomNonce(block)
+}

@@ -1,0 +1,183 @@
+package console
+
+import (
+	"errors"
+	"log/slog"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/quotasvc/quotasvc/internal/access/session"
+	"github.com/quotasvc/quotasvc/internal/pages/console/oidc"
+	"github.com/quotasvc/quotasvc/internal/pages/inprocess"
+)
+
+const (
+	attemptPlain  = "quotasvc_signin"
+	attemptSecure = "__Secure-quotasvc_signin"
+
+	// codeMax bounds what a provider may send back in a URL.
+	codeMax = 4096
+)
+
+// enterPerson is enter for the session of a person: pages call the API with a key that is made up from it.
+func (c *call) enterPerson(found *session.Session) error {
+	key := c.console.cfg.Provider.Key(found.Secret)
+	if key == nil {
+		return c.console.cfg.Sessions.End(c.ctx, found.ID)
+	}
+	var err error
+	c.session, c.key = found, key
+	c.API, err = inprocess.As(c.console.cfg.API, c.r, key)
+	return err
+}
+
+// attemptCookie returns the cookie of a sign-in on its way, without a value. The provider leads back from another site, so it cannot be strict.
+func attemptCookie(r *http.Request) *http.Cookie {
+	c := &http.Cookie{Name: attemptPlain, Path: Prefix + "oidc/", HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: inprocess.Secure(r)}
+	if c.Secure {
+		c.Name = attemptSecure
+	}
+	return c
+}
+
+// callback returns where the provider sends people back to.
+func (c *call) callback() string {
+	base := c.console.cfg.Base
+	if base == "" {
+		base = "http://" + c.r.Host
+		if inprocess.Secure(c.r) {
+			base = "https://" + c.r.Host
+		}
+	}
+	return base + Prefix + "oidc/callback"
+}
+
+// errNoProvider is for those who ask for a provider where there is none.
+var errNoProvider = &failure{status: http.StatusNotFound, title: "There is no identity provider", detail: "This console takes keys of the API only."}
+
+// beginSignIn leads to the identity provider.
+func beginSignIn(c *call) error {
+	p := c.console.cfg.Provider
+	if p == nil {
+		return errNoProvider
+	}
+	if err := c.r.ParseForm(); err != nil {
+		return badForm(err)
+	}
+	l := login{target: target(c.r.PostForm.Get("target")), kept: form{}}
+	for name, values := range c.r.PostForm {
+		if field, kept := strings.CutPrefix(name, keptPrefix); kept {
+			l.kept[field] = values
+		}
+	}
+	attempt, to, err := p.Begin(c.ctx, c.callback())
+	if err != nil {
+		return c.signInFailed(l, err)
+	}
+	attempt.Target, attempt.Kept = l.target, l.kept
+	if len(l.kept) == 0 {
+		attempt.Kept = nil
+	}
+	sealed, whole, err := p.Seal(attempt)
+	if err != nil {
+		return err
+	}
+	if !whole {
+		l.problem = "What you entered is too long to be kept on the way to the identity provider. Sign in with a key, or copy it first."
+		return c.render(http.StatusRequestEntityTooLarge, loginPage(c, l))
+	}
+	sent := attemptCookie(c.r)
+	sent.Value, sent.MaxAge = sealed, int(oidc.AttemptMax/time.Second)
+	http.SetCookie(c.w, sent)
+	return c.render(http.StatusOK, onwardPage("Signing in with "+c.console.cfg.ProviderName, to))
+}
+
+// finishSignIn makes a session of what the provider sent back.
+func finishSignIn(c *call) error {
+	p := c.console.cfg.Provider
+	if p == nil {
+		return errNoProvider
+	}
+	l := login{target: Prefix}
+	sent, err := c.r.Cookie(attemptCookie(c.r).Name)
+	if err != nil {
+		sent = &http.Cookie{}
+	}
+	gone := attemptCookie(c.r)
+	gone.MaxAge = -1
+	http.SetCookie(c.w, gone) // an attempt is used once
+	attempt, err := p.Open(sent.Value)
+	if err != nil {
+		return c.signInFailed(l, err)
+	}
+	l.target, l.kept = target(attempt.Target), form(attempt.Kept)
+	q := c.r.URL.Query()
+	if !attempt.IsOf(q.Get("state")) {
+		return c.signInFailed(l, &oidc.Error{Status: http.StatusBadRequest, Detail: "The identity provider sent back another sign-in than the one that began here. Begin again."})
+	}
+	if code := q.Get("error"); code != "" || q.Get("code") == "" || len(c.r.URL.RawQuery) > codeMax {
+		return c.signInFailed(l, &oidc.Error{Status: http.StatusUnauthorized, Detail: "The identity provider did not let you in" + reason(code) + ". Begin again, or ask whoever runs it."})
+	}
+	person, err := p.Finish(c.ctx, attempt, q.Get("code"), c.callback())
+	if err != nil {
+		return c.signInFailed(l, err)
+	}
+	return c.welcome(person, l)
+}
+
+// reason writes the code of an error of the provider, if it is one of those that OAuth has: small letters.
+func reason(code string) string {
+	if code == "" || len(code) > 64 || strings.Trim(code, "abcdefghijklmnopqrstuvwxyz_") != "" {
+		return ""
+	}
+	return " (" + strings.ReplaceAll(code, "_", " ") + ")"
+}
+
+// welcome makes the session of a person, and goes to the target, with the kept form if there is one.
+func (c *call) welcome(person *oidc.Person, l login) error {
+	text, err := person.Text()
+	if err != nil {
+		return c.signInFailed(l, err)
+	}
+	made, err := c.console.cfg.Sessions.Create(c.ctx, person.ID(), text)
+	if err != nil {
+		return err
+	}
+	sent := cookie(c.r)
+	sent.Value, sent.MaxAge = made.ID, int(session.Lifetime/time.Second)
+	http.SetCookie(c.w, sent)
+	c.console.cfg.Log.LogAttrs(c.ctx, slog.LevelInfo, "a person signed in", slog.String("key", person.ID()), slog.String("name", person.Name))
+	if len(l.kept) == 0 {
+		return c.render(http.StatusOK, onwardPage("Signed in", l.target))
+	}
+	if err := c.enterPerson(made); err != nil {
+		return err
+	}
+	if c.session == nil {
+		return c.signInFailed(l, &oidc.Error{Status: http.StatusUnauthorized, Detail: "The session has ended already. Begin again."})
+	}
+	c.kept = l.kept
+	return c.showKept(l.target)
+}
+
+// signInFailed shows the sign-in page with what went wrong. Nothing that waits is lost.
+func (c *call) signInFailed(l login, err error) error {
+	e, ok := errors.AsType[*oidc.Error](err)
+	if !ok {
+		return err
+	}
+	c.console.cfg.Log.LogAttrs(c.ctx, slog.LevelWarn, "a person could not sign in", slog.String("error", e.Error()), slog.String("remote_addr", c.r.RemoteAddr))
+	l.problem = e.Detail
+	return c.render(e.Status, loginPage(c, l))
+}
+
+// leaveProvider ends the session at the provider too, if it has a place for that.
+func (c *call) leaveProvider() error {
+	if p := c.console.cfg.Provider; p != nil {
+		if to := p.Logout(); to != "" {
+			return c.render(http.StatusOK, onwardPage("Signed out", to))
+		}
+	}
+	return c.redirect(Prefix + "login")
+}

@@ -1,0 +1,158 @@
+package console
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/quotasvc/quotasvc/internal/lab/testenv"
+)
+
+// streamed is a server of one stream that counts.
+type streamed struct {
+	*streams
+	t   *testing.T
+	url string
+
+	hurried bool // the server may cut off a request before its first event
+}
+
+func newStreamed(t *testing.T, last int, limit ...time.Duration) *streamed {
+	t.Helper()
+	s := &streamed{streams: newStreams(), t: t}
+	s.every = 20 * time.Millisecond
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		n := 0
+		s.send(w, r, r.URL.Query().Get("session"), func(context.Context) (event, bool) {
+			n++
+			return event{"now", "<p>" + strconv.Itoa(n) + "</p>\r\n<b>x</b>"}, n == last
+		})
+	}))
+	for _, l := range limit {
+		server.Config.ReadTimeout, server.Config.WriteTimeout = l, l
+	}
+	server.Start()
+	t.Cleanup(server.Close)
+	s.url = server.URL
+	return s
+}
+
+// opened is an open stream.
+type opened struct {
+	http.Header
+
+	body io.ReadCloser
+}
+
+// open opens a stream of a session, which ends with the test.
+func (s *streamed) open(session string) opened {
+	s.t.Helper()
+	ctx, cancel := context.WithTimeout(s.t.Context(), testenv.Patience)
+	s.t.Cleanup(cancel)
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url+"?session="+session, nil)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	got, err := http.DefaultClient.Do(r)
+	if err != nil && s.hurried {
+		return opened{http.Header{}, http.NoBody}
+	}
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() { _ = got.Body.Close() })
+	return opened{got.Header, got.Body}
+}
+
+// events reads the names of n events; fewer if the stream ends.
+func events(got opened, n int) (names []string) {
+	for lines := bufio.NewScanner(got.body); len(names) < n && lines.Scan(); {
+		if name, ok := strings.CutPrefix(lines.Text(), "event: "); ok {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// count waits until so many streams are open.
+func (s *streamed) count(want int) {
+	s.t.Helper()
+	testenv.Eventually(s.t, func() bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return s.all == want && (want > 0 || len(s.streams.open) == 0)
+	}, "there are ", want, " streams")
+}
+
+// A stream lasts longer than the server's time limits for a request, and ends with its last event. On a busy machine a request may not even be read
+// within them: it is sent again then.
+func TestStream_OutlastsTheServersLimits(t *testing.T) {
+	t.Parallel()
+	const all = 30
+	s := newStreamed(t, all, 300*time.Millisecond)
+	s.hurried, s.every = true, 50*time.Millisecond
+	testenv.Eventually(t, func() bool {
+		got := s.open("a")
+		if kind := got.Get("Content-Type"); kind != "" && (kind != "text/event-stream" || got.Get("X-Accel-Buffering") != "no") {
+			t.Errorf("%v", got.Header)
+		}
+		return len(events(got, all+1)) == all
+	}, "all events of a stream")
+	s.count(0)
+}
+
+func TestStream_Bounded(t *testing.T) {
+	t.Parallel()
+	s := newStreamed(t, 0)
+	s.each, s.max = 2, 3
+	for _, session := range []string{"a", "a", "b"} {
+		if names := events(s.open(session), 1); len(names) != 1 || names[0] != "now" {
+			t.Fatalf("%s: %v", session, names)
+		}
+	}
+	for _, session := range []string{"a", "c"} {
+		if names := events(s.open(session), 9); len(names) != 1 || names[0] != "full" {
+			t.Errorf("%s: %v", session, names)
+		}
+	}
+	s.count(3)
+}
+
+func TestStream_EndsWhenTheBrowserLeavesAndWhenTheInstanceStops(t *testing.T) {
+	t.Parallel()
+	s := newStreamed(t, 0)
+	left, stays := s.open("a"), s.open("b")
+	events(left, 2)
+	s.count(2)
+	_ = left.body.Close()
+	s.count(1)
+	s.stop()
+	s.stop()
+	events(stays, 1_000_000) // until it ends
+	s.count(0)
+}
+
+func TestStream_LastsABoundedTime(t *testing.T) {
+	t.Parallel()
+	s := newStreamed(t, 0)
+	s.last = 100 * time.Millisecond
+	events(s.open("a"), 1_000_000)
+	s.count(0)
+}
+
+func TestWrite_LinesOfAnEvent(t *testing.T) {
+	t.Parallel()
+	w := httptest.NewRecorder()
+	if err := write(http.NewResponseController(w), w, event{"now", "<p>1</p>\r\n\n<b>x</b>"}); err != nil {
+		t.Fatal(err)
+	}
+	if want := "retry: 2000\nevent: now\ndata: <p>1</p>\ndata: \ndata: <b>x</b>\n\n"; w.Body.String() != want {
+		t.Errorf("%q, want %q", w.Body, want)
+	}
+}

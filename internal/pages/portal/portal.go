@@ -1,0 +1,263 @@
+package portal
+
+import (
+	"bytes"
+	"embed"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/a-h/templ"
+
+	"github.com/quotasvc/quotasvc/client"
+	"github.com/quotasvc/quotasvc/internal/access"
+	"github.com/quotasvc/quotasvc/internal/access/link"
+	"github.com/quotasvc/quotasvc/internal/kit/asset"
+	"github.com/quotasvc/quotasvc/internal/pages/inprocess"
+	"github.com/quotasvc/quotasvc/internal/pages/portal/look"
+	"github.com/quotasvc/quotasvc/internal/pages/portal/words"
+)
+
+const (
+	assetPrefix = link.Prefix + "_/assets/" // no link has the id _
+
+	cookiePlain  = "quotasvc_portal"
+	cookieSecure = "__Secure-quotasvc_portal" // browsers take it over TLS only
+
+	policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; form-action 'none'; base-uri 'none'; "
+)
+
+//go:embed assets/*.js assets/*.css
+var assetFiles embed.FS
+
+// Config configures a Portal. Every field is required.
+type Config struct {
+	// API answers the questions of the pages.
+	API http.Handler
+
+	// Links keeps the links.
+	Links *link.Store
+
+	// Look is the operator's.
+	Look *look.Look
+
+	// Ancestors is the directive frame-ancestors. Embedded says that it lets somebody show the pages in a frame.
+	Ancestors string
+	Embedded  bool
+
+	// Log gets one line per page.
+	Log *slog.Logger
+}
+
+// Portal serves the pages.
+type Portal struct {
+	cfg     Config
+	assets  *asset.Set
+	book    *words.Book
+	handler http.Handler
+	now     func() time.Time
+}
+
+// New returns a portal. It starts nothing.
+func New(cfg Config) (*Portal, error) {
+	assets, err := asset.New(assetPrefix, assetFiles, "assets")
+	if err != nil {
+		return nil, err
+	}
+	book, err := words.Open()
+	if err != nil {
+		return nil, err
+	}
+	assets.Add("theme.css", "text/css; charset=utf-8", cfg.Look.Style)
+	if cfg.Look.Logo != nil {
+		ext := ".png"
+		if cfg.Look.LogoType != "image/png" {
+			ext = ".svg"
+		}
+		assets.Add("logo"+ext, cfg.Look.LogoType, cfg.Look.Logo)
+	}
+	p := &Portal{cfg: cfg, assets: assets, book: book, now: time.Now}
+	mux := http.NewServeMux()
+	const at = "GET " + link.Prefix + "{link}/"
+	mux.HandleFunc(at+"open/{secret}", p.serve(enter))
+	mux.HandleFunc(at+"{$}", p.serve(inside(showOverview)))
+	mux.HandleFunc(at+"meters", p.serve(inside(showMeters)))
+	mux.HandleFunc(at+"statements/{meter}", p.serve(inside(showStatements)))
+	mux.HandleFunc(at+"statements/{meter}/{period}", p.serve(inside(showStatement)))
+	mux.HandleFunc("GET "+assetPrefix+"{name}", assets.Serve)
+	mux.HandleFunc(link.Prefix, p.serve(func(*visit) error { return errNowhere }))
+	p.handler = mux
+	return p, nil
+}
+
+// Has reports whether a path is the portal's.
+func (p *Portal) Has(path string) bool { return strings.HasPrefix(path, link.Prefix) }
+
+// ServeHTTP serves a request for a page.
+func (p *Portal) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	h.Set("Content-Security-Policy", policy+p.cfg.Ancestors)
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Permissions-Policy", "camera=(), geolocation=(), microphone=()")
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Robots-Tag", "noindex")
+	p.handler.ServeHTTP(w, r)
+}
+
+// visit is one request for a page.
+type visit struct {
+	*client.API // may read the tenant of the link; nil without a link
+
+	portal *Portal
+	w      http.ResponseWriter
+	r      *http.Request
+	link   *link.Link // nil: none
+	lang   *words.Language
+	status int
+}
+
+var (
+	errNowhere = errors.New("there is no such page")
+	errEnded   = errors.New("the link has ended")
+)
+
+// serve returns the handler of a page.
+func (p *Portal) serve(show func(*visit) error) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		started := p.now()
+		v := &visit{portal: p, w: w, r: r, lang: p.book.For(r.Header.Get("Accept-Language")), status: http.StatusOK}
+		p.answer(v, show)
+		attrs := []slog.Attr{ // the path may have a secret; the route has none
+			slog.String("route", r.Pattern), slog.Int("status", v.status), slog.Int64("duration_us", p.now().Sub(started).Microseconds()), slog.String("remote_addr", r.RemoteAddr),
+		}
+		if v.link != nil {
+			attrs = append(attrs, slog.String("portal_session", v.link.ID), slog.String("tenant", v.link.Tenant))
+		}
+		p.cfg.Log.LogAttrs(r.Context(), slog.LevelInfo, "portal page", attrs...)
+	}
+}
+
+// answer shows a page, or its error.
+func (p *Portal) answer(v *visit, show func(*visit) error) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			if cause == http.ErrAbortHandler { //nolint:errorlint // net/http compares the same way: it is a panic value
+				panic(cause)
+			}
+			p.cfg.Log.LogAttrs(v.r.Context(), slog.LevelError, "portal page failed", slog.Any("error", cause), slog.String("stack", string(debug.Stack())))
+			v.fail(fmt.Errorf("panic: %v", cause))
+		}
+	}()
+	if err := show(v); err != nil {
+		v.fail(err)
+	}
+}
+
+// fail shows an error, without what is the operator's.
+func (v *visit) fail(err error) {
+	status, key := http.StatusServiceUnavailable, "problem"
+	switch e := client.AsError(err); {
+	case errors.Is(err, errEnded), errors.Is(err, link.ErrNone):
+		status, key = http.StatusGone, "ended"
+	case errors.Is(err, errNowhere), e != nil && (e.Status == http.StatusNotFound || e.Status == http.StatusBadRequest || e.Status == http.StatusForbidden):
+		status, key = http.StatusNotFound, "none"
+	default:
+		v.portal.cfg.Log.LogAttrs(v.r.Context(), slog.LevelWarn, "portal page not shown", slog.String("error", err.Error()), slog.String("route", v.r.Pattern))
+	}
+	if failed := v.render(status, failurePage(v, key)); failed != nil {
+		v.status = http.StatusInternalServerError
+		http.Error(v.w, v.say("problem"), v.status)
+	}
+}
+
+// render sends a page. Nothing is sent if it cannot be made.
+func (v *visit) render(status int, content templ.Component) error {
+	var out bytes.Buffer
+	if err := content.Render(v.r.Context(), &out); err != nil {
+		return err
+	}
+	h := v.w.Header()
+	h.Set("Content-Type", "text/html; charset=utf-8")
+	h.Set("Content-Language", v.lang.Tag)
+	h.Set("Vary", "Accept-Language, Cookie")
+	v.status = status
+	v.w.WriteHeader(status)
+	_, _ = v.w.Write(out.Bytes()) // who left does not read it
+	return nil
+}
+
+// say returns a message in the visitor's language.
+func (v *visit) say(key string, places ...string) string { return v.lang.Say(key, places...) }
+
+// asset returns the path of an asset.
+func (v *visit) asset(name string) string { return v.portal.assets.Path(name) }
+
+// logo returns the path of the logo; empty: there is none.
+func (v *visit) logo() string {
+	if path := v.asset("logo.svg"); path != "" {
+		return path
+	}
+	return v.asset("logo.png")
+}
+
+// inside shows a page to those whose cookie has the secret of the link.
+func inside(show func(*visit) error) func(*visit) error {
+	return func(v *visit) error {
+		sent, err := v.r.Cookie(v.cookie().Name)
+		if err != nil {
+			return errEnded
+		}
+		if err := v.open(sent.Value); err != nil {
+			return err
+		}
+		v.API, err = inprocess.As(v.portal.cfg.API, v.r, &access.Key{ID: "portal-" + v.link.ID, Name: "portal", Scopes: access.Read, Tenant: v.link.Tenant})
+		if err != nil {
+			return err
+		}
+		return show(v)
+	}
+}
+
+// open opens the link of the path.
+func (v *visit) open(secret string) error {
+	found, err := v.portal.cfg.Links.Open(v.r.Context(), v.r.PathValue("link"), secret)
+	v.link = found
+	return err
+}
+
+// cookie returns the cookie of the link, without a value. In a frame of another site a browser sends only those without SameSite, which need TLS; they
+// are partitioned, so that no other site can use them.
+func (v *visit) cookie() *http.Cookie {
+	c := &http.Cookie{Name: cookiePlain, Path: v.path(), HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: inprocess.Secure(v.r)}
+	if c.Secure {
+		c.Name = cookieSecure
+		if v.portal.cfg.Embedded {
+			c.SameSite, c.Partitioned = http.SameSiteNoneMode, true
+		}
+	}
+	return c
+}
+
+// enter exchanges the secret of a link for a cookie.
+func enter(v *visit) error {
+	secret := v.r.PathValue("secret")
+	if err := v.open(secret); err != nil {
+		return err
+	}
+	c := v.cookie()
+	c.Value, c.MaxAge = secret, max(1, int(v.link.ExpiresAt.Sub(v.portal.now())/time.Second))
+	http.SetCookie(v.w, c)
+	if c.SameSite == http.SameSiteStrictMode && v.r.Header.Get("Sec-Fetch-Site") == "cross-site" {
+		// A redirect would be part of the other site's navigation, in which the browser keeps the cookie back. This page begins one of its own, which
+		// takes the place of the link in the history.
+		return v.render(http.StatusOK, enterPage(v))
+	}
+	v.status = http.StatusSeeOther
+	http.Redirect(v.w, v.r, v.path(), v.status)
+	return nil
+}

@@ -1,0 +1,303 @@
+package portal
+
+import (
+	"cmp"
+	"math"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/quotasvc/quotasvc/client"
+	"github.com/quotasvc/quotasvc/internal/access/link"
+)
+
+const (
+	chartDays = 31 // a month of use
+
+	// atOnce bounds the questions that one page asks at a time: reports have three connections.
+	atOnce = 3
+)
+
+// overview is the first page.
+type overview struct {
+	*client.Tenant
+
+	zone     *time.Location
+	units    map[string]string // of meters
+	meter    string            // whose chart is shown; empty: there is none
+	from, to time.Time         // of the chart
+	balances []client.Balance
+	failed   struct{ balances, usage, limits bool }
+	usage    []client.Usage
+	limits   []limitRow
+}
+
+// path returns the path of a page of the link.
+func (v *visit) path(segments ...string) string {
+	for i, s := range segments {
+		segments[i] = url.PathEscape(s)
+	}
+	return link.Prefix + url.PathEscape(v.r.PathValue("link")) + "/" + strings.Join(segments, "/")
+}
+
+// of returns the path of the overview with a meter's chart.
+func (v *visit) of(meter string) string { return v.path() + "?meter=" + url.QueryEscape(meter) }
+
+// read reads the tenant, the units of meters, and the balances.
+func (v *visit) read() (*overview, error) {
+	t, err := v.GetTenant(v.r.Context(), v.link.Tenant)
+	if err != nil {
+		return nil, err
+	}
+	zone, err := time.LoadLocation(t.Timezone)
+	if err != nil {
+		zone = time.UTC
+	}
+	o := &overview{Tenant: t, zone: zone, units: map[string]string{}, to: v.portal.now().In(zone)}
+	for m, err := range v.AllMeters(v.r.Context(), client.ListMetersQuery{Limit: 500}) {
+		if err != nil {
+			break // amounts are then shown without a unit
+		}
+		o.units[m.Meter] = m.Unit
+	}
+	return o, nil
+}
+
+// readBalances reads the balances, and chooses the meter of the chart.
+func (o *overview) readBalances(v *visit) {
+	list, err := v.ListBalances(v.r.Context(), v.link.Tenant, client.ListBalancesQuery{})
+	if err != nil {
+		o.failed.balances = true
+		return
+	}
+	o.balances = list.Items
+	wanted := v.r.URL.Query().Get("meter")
+	if at := slices.IndexFunc(o.balances, func(b client.Balance) bool { return b.Meter == wanted }); at >= 0 {
+		o.meter = wanted
+	} else if len(o.balances) > 0 {
+		o.meter = o.balances[0].Meter
+	}
+	if len(o.balances) > 0 {
+		o.to = o.balances[0].AsOf.In(o.zone) // the ledger's time
+	}
+	o.from = time.Date(o.to.Year(), o.to.Month(), o.to.Day()-chartDays+1, 0, 0, 0, 0, o.zone)
+}
+
+// showOverview shows what the tenant has.
+func showOverview(v *visit) error {
+	o, err := v.read()
+	if err != nil {
+		return err
+	}
+	o.readBalances(v)
+	var g errgroup.Group
+	g.SetLimit(atOnce)
+	if o.meter != "" {
+		g.Go(func() error {
+			list, err := v.ListUsage(v.r.Context(), v.link.Tenant, client.ListUsageQuery{Meter: o.meter, From: o.from, To: o.to, By: "day", Timezone: o.Timezone})
+			if o.failed.usage = err != nil; err == nil {
+				o.usage = list.Items
+			}
+			return nil
+		})
+	}
+	g.Go(func() error { o.readLimits(v); return nil })
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	return v.render(http.StatusOK, overviewPage(v, o))
+}
+
+// showMeters sends the bars, which an open page exchanges.
+func showMeters(v *visit) error {
+	o, err := v.read()
+	if err != nil {
+		return err
+	}
+	o.readBalances(v)
+	return v.render(http.StatusOK, meters(v, o))
+}
+
+// unit returns the unit of a meter.
+func (o *overview) unit(meter string) string { return o.units[meter] }
+
+// stripe is a part of a bar.
+type stripe struct{ class, from, width string }
+
+// stripes divides a bar: what was used, what is reserved, what is left, and beyond it what was used although nothing was left.
+func stripes(b *client.Balance) []stripe {
+	whole := float64(b.Used) + float64(b.Held) + float64(b.Remaining) + float64(b.Overage)
+	if whole <= 0 {
+		return nil
+	}
+	var out []stripe
+	at := 0.0
+	for _, s := range []struct {
+		class  string
+		amount int64
+	}{{"used", b.Used}, {"held", b.Held}, {"left", b.Remaining}, {"over", b.Overage}} {
+		if s.amount > 0 {
+			width := float64(s.amount) / whole * 100
+			out = append(out, stripe{s.class, percent(at), percent(width)})
+			at += width
+		}
+	}
+	return out
+}
+
+// percent writes a share of a width.
+func percent(p float64) string {
+	return strconv.FormatFloat(math.Round(p*100)/100, 'f', -1, 64) + "%"
+}
+
+// share says how much is used, in percent, rounded down so that 100 means all; empty: there was nothing.
+func (v *visit) share(b *client.Balance) string {
+	whole := b.Used + b.Held + b.Remaining
+	if whole <= 0 {
+		return ""
+	}
+	return v.say("share", "share", strconv.Itoa(int(math.Floor(float64(b.Used)/float64(whole)*100))))
+}
+
+// barText says what a bar shows.
+func (v *visit) barText(o *overview, b *client.Balance) string {
+	key := "bar"
+	if b.Overage > 0 {
+		key = "bar.over"
+	}
+	n := v.lang.Number
+	return v.say(key, "meter", b.Meter, "unit", o.unit(b.Meter), "used", n(b.Used), "held", n(b.Held), "left", n(b.Remaining), "over", n(b.Overage))
+}
+
+// resetText says when new units come.
+func (v *visit) resetText(o *overview, b *client.Balance) string {
+	if b.Period.End == nil {
+		return v.say("reset.none")
+	}
+	wait := b.Period.End.Sub(b.AsOf)
+	until := v.lang.Count("reset.days", int64(math.Round(wait.Hours()/24)))
+	if wait < 24*time.Hour {
+		until = v.lang.Count("reset.hours", max(1, int64(wait.Hours())))
+	}
+	return v.say("reset", "at", v.lang.Moment(b.Period.End.In(o.zone))) + " (" + until + ")"
+}
+
+// source is where units left come from.
+type source struct {
+	name string
+	left int64
+	ends *time.Time
+}
+
+// sources returns what is left by where it comes from and when it ends, in burn order. Grants of the same are one line: their ids are the operator's.
+func sources(b *client.Balance) []source {
+	var out []source
+	for i := range b.Grants {
+		g := &b.Grants[i]
+		if g.Remaining <= 0 {
+			continue
+		}
+		same := func(s source) bool {
+			return s.name == string(g.Source) && (s.ends == nil) == (g.ExpiresAt == nil) && (s.ends == nil || s.ends.Equal(*g.ExpiresAt))
+		}
+		if at := slices.IndexFunc(out, same); at >= 0 {
+			out[at].left += g.Remaining
+			continue
+		}
+		out = append(out, source{string(g.Source), g.Remaining, g.ExpiresAt})
+	}
+	return out
+}
+
+// sourceText says where units come from.
+func (v *visit) sourceText(name string) string {
+	switch client.Source(name) {
+	case client.SourceAllowance, client.SourceTopup, client.SourcePromo, client.SourceRollover, client.SourceAdjustment, client.SourceRefund:
+		return v.say("source." + name)
+	default:
+		return v.say("source.other")
+	}
+}
+
+// day is the use of one day.
+type day struct {
+	at         time.Time
+	used, over int64
+}
+
+// days returns the use of each day of the chart, also of those without any.
+func (o *overview) days() []day {
+	found := map[int64]client.Usage{}
+	for _, u := range o.usage {
+		found[u.Start.Unix()] = u
+	}
+	var out []day
+	for at := o.from; at.Before(o.to); at = time.Date(at.Year(), at.Month(), at.Day()+1, 0, 0, 0, 0, o.zone) {
+		u := found[at.Unix()]
+		out = append(out, day{at, u.Used, u.Overage})
+	}
+	return out
+}
+
+// The chart's size in its own units. It is as wide as its place.
+const (
+	chartWidth  = 620.0
+	chartHeight = 160.0
+)
+
+// column is a bar of the chart.
+type column struct {
+	class               string
+	x, y, width, height string
+	title               string
+}
+
+// columns returns the bars of the chart, and the most on one day.
+func (o *overview) columns(v *visit) (list []column, most int64) {
+	days := o.days()
+	for _, d := range days {
+		most = max(most, d.used+d.over)
+	}
+	if most == 0 {
+		return nil, 0
+	}
+	number := func(f float64) string { return strconv.FormatFloat(math.Round(f*100)/100, 'f', -1, 64) }
+	slot := chartWidth / float64(len(days))
+	for i, d := range days {
+		title := v.lang.Day(d.at) + ": " + v.lang.Number(d.used+d.over) + " " + o.unit(o.meter)
+		top := chartHeight
+		for _, s := range []struct {
+			class  string
+			amount int64
+		}{{"used", d.used}, {"over", d.over}} {
+			if s.amount <= 0 {
+				continue
+			}
+			height := max(1, float64(s.amount)/float64(most)*chartHeight)
+			top -= height
+			list = append(list, column{s.class, number(float64(i)*slot + slot*0.15), number(top), number(slot * 0.7), number(height), title})
+		}
+	}
+	return list, most
+}
+
+// mostText says what the chart shows to those who do not see it.
+func (v *visit) mostText(o *overview, most int64) string {
+	return v.say("use.chart", "meter", o.meter, "n", strconv.Itoa(len(o.days())), "most", v.lang.Number(most), "unit", o.unit(o.meter))
+}
+
+// endText says until when something can be used.
+func (v *visit) endText(o *overview, at *time.Time) string {
+	if at == nil {
+		return v.say("grant.never")
+	}
+	return v.lang.Moment(at.In(o.zone))
+}
+
+// heading is the name of the page's owner, or the tenant's.
+func (v *visit) heading() string { return cmp.Or(v.portal.cfg.Look.Name, v.say("title")) }

@@ -1,0 +1,181 @@
+package denial
+
+import (
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/quotasvc/quotasvc/internal/lab/testenv"
+)
+
+// told returns the events so far.
+func (b *bench) told() []string {
+	b.t.Helper()
+	rows, err := b.pool.Query(b.t.Context(), `SELECT concat_ws(' ', type, tenant_id, data->>'rule', data->>'minute', data->>'rejections', data->>'threshold') FROM events`)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	slices.Sort(lines)
+	return lines
+}
+
+func (b *bench) wantTold(want ...string) {
+	b.t.Helper()
+	slices.Sort(want)
+	if diff := cmp.Diff(append([]string{}, want...), b.told()); diff != "" {
+		b.t.Errorf("events (-want +got):\n%s", diff)
+	}
+}
+
+// stopped is a clock that stands still.
+type stopped struct{ time.Time }
+
+func (s stopped) Now() time.Time { return s.Time }
+
+// watching returns a further recorder that tells of a limit from threshold refusals a minute on.
+func (b *bench) watching(threshold int64) *Recorder {
+	b.t.Helper()
+	r := b.open()
+	r.cfg.RejectionsHigh = threshold
+	return r
+}
+
+func (r *Recorder) refuse(n int, tenant, rule, meter string, at time.Time) {
+	for i := range n {
+		r.Note(&Denial{At: at, Tenant: tenant, Code: "rate_limited", Meter: meter, Rule: rule, RequestID: fmt.Sprint("r", i)})
+	}
+}
+
+func TestRecorder_LimitRefusesMany_ToldOnceAnHour(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, "acme", "globex")
+	r := b.watching(100)
+	hour := time.Now().UTC().Truncate(time.Hour)
+	minute := func(n int) time.Time { return hour.Add(time.Duration(n) * time.Minute) }
+	text := func(tenant, rule string, m, n int) string {
+		return fmt.Sprintf("limit.rejections_high %s %s %s %d 100", tenant, rule, minute(m).Format(time.RFC3339), n)
+	}
+	r.refuse(99, "acme", "per-tenant", "calls", minute(1))
+	r.refuse(99, "acme", "other-rule", "calls", minute(1))
+	r.refuse(500, "acme", "", "calls", minute(1)) // no limit refuses them
+	b.flush(r)
+	r.refuse(99, "acme", "per-tenant", "calls", minute(2))
+	b.flush(r)
+	b.wantTold()
+	r.refuse(1, "acme", "per-tenant", "tokens", minute(1)) // the hundredth of that minute, for another meter
+	b.flush(r)
+	want := []string{text("acme", "per-tenant", 1, 100)}
+	b.wantTold(want...)
+	for m := range 60 { // an attack: it is one event
+		r.refuse(100, "acme", "per-tenant", "calls", minute(m))
+		b.flush(r)
+	}
+	b.wantTold(want...)
+	r.refuse(100, "globex", "per-tenant", "calls", minute(3))
+	r.refuse(101, "acme", "other-rule", "calls", minute(4))
+	r.refuse(200, "acme", "per-tenant", "calls", minute(60)) // the next hour
+	b.flush(r)
+	b.wantTold(append(want, text("globex", "per-tenant", 3, 100), text("acme", "other-rule", 4, 101), text("acme", "per-tenant", 60, 200))...)
+}
+
+// What no single instance has refused often enough is told all the same, and once: each of them adds to the same count.
+func TestRecorder_LimitRefusesMany_OnSeveralInstances_ToldOnce(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, "acme")
+	minute := time.Now().UTC().Truncate(time.Minute)
+	for round := range 5 {
+		rule := fmt.Sprint("rule-", round)
+		var all sync.WaitGroup
+		for i := range 4 {
+			r := b.watching(100)
+			r.refuse(30, "acme", rule, fmt.Sprint("meter-", i), minute)
+			all.Go(func() { b.flush(r) })
+		}
+		all.Wait()
+		if got := b.number("SELECT count(*) FROM events WHERE data->>'rule' = $1 AND (data->>'rejections')::bigint >= 100", rule); got != 1 {
+			t.Errorf("%d events of %s, want 1: %q", got, rule, b.told())
+		}
+	}
+}
+
+// A million refusals with hostile names make one event for each limit that exists, and none for what is counted as others.
+func TestRecorder_Flood_OneEvent(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, "acme")
+	r := b.watching(100)
+	minute := time.Now().UTC().Truncate(time.Minute)
+	for flush := range 10 {
+		for i := range 20_000 {
+			r.Note(&Denial{At: minute, Tenant: "acme", Code: "rate_limited", Meter: fmt.Sprint("m", flush, i), Rule: "per-tenant"})
+			r.Note(&Denial{At: minute, Tenant: fmt.Sprint("nobody-", i%50), Code: "rate_limited", Rule: "per-tenant"})
+		}
+		r.refuse(200, "acme", "per-tenant", "calls", minute)
+		b.flush(r)
+	}
+	if got := b.told(); len(got) != 1 {
+		t.Errorf("%d events: %q", len(got), got)
+	}
+	if n := b.number("SELECT count(*) FROM event_marks"); n != 1 {
+		t.Errorf("%d marks", n)
+	}
+}
+
+// Who cannot tell still counts: nothing that is counted depends on events.
+func TestRecorder_EventsCannotBeWritten_DenialsAreCounted(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, "acme")
+	r := b.watching(10)
+	minute := time.Now().UTC().Truncate(time.Minute)
+	r.cfg.Clock = stopped{minute}
+	month := minute.Format("2006_01")
+	b.exec("ALTER TABLE events DETACH PARTITION events_" + month)
+	r.refuse(20, "acme", "per-tenant", "calls", minute)
+	b.flush(r)
+	if n := b.number("SELECT sum(n) FROM denial_counts"); n != 20 {
+		t.Errorf("%d denials are counted", n)
+	}
+	if n := testutil.ToFloat64(r.metrics.counts); n != 0 {
+		t.Errorf("%v are lost", n)
+	}
+	if n := b.number("SELECT count(*) FROM event_marks"); n != 0 {
+		t.Errorf("%d marks of what was not told", n)
+	}
+	first := minute.AddDate(0, 0, 1-minute.Day())
+	b.exec(fmt.Sprintf("ALTER TABLE events ATTACH PARTITION events_%s FOR VALUES FROM ('%s') TO ('%s')", month,
+		first.Format(time.DateOnly), first.AddDate(0, 1, 0).Format(time.DateOnly)))
+	r.refuse(1, "acme", "per-tenant", "calls", minute)
+	b.flush(r)
+	if got := b.told(); len(got) != 1 { // with the next refusal
+		t.Errorf("%q", got)
+	}
+}
+
+func TestRecorder_ThresholdZero_NothingTold(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, "acme")
+	r, err := Open(t.Context(), Config{DatabaseURL: testenv.AsService(b.url), Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry(), Clock: systemClock{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.refuse(5000, "acme", "per-tenant", "calls", time.Now())
+	if err := r.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	b.wantTold()
+	w := &write{tenant: []string{"a", "a", "a", "b", "c"}, minute: make([]time.Time, 5), rule: []string{"", "r", "s", Other, "r"}, n: []int64{900, 1, 1, 900, 1}}
+	if tenants, _ := w.limited(); !cmp.Equal(tenants, []string{"a", "c"}) {
+		t.Errorf("looked at: %v", tenants)
+	}
+}

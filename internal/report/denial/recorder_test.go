@@ -1,0 +1,431 @@
+package denial
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/quotasvc/quotasvc/internal/lab/testenv"
+	"github.com/quotasvc/quotasvc/internal/ledger/history"
+	"github.com/quotasvc/quotasvc/internal/ledger/pg"
+)
+
+// bench is a recorder that is not started, on a database with some tenants.
+type bench struct {
+	*Recorder
+	t      *testing.T
+	pool   *pgxpool.Pool // of the superuser
+	reader *history.Reader
+	url    string
+}
+
+func newBench(t *testing.T, tenants ...string) *bench {
+	t.Helper()
+	url := testenv.Postgres(t)
+	b := &bench{t: t, url: url}
+	var err error
+	if b.pool, err = pgxpool.New(t.Context(), url); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(b.pool.Close)
+	for _, tenant := range tenants {
+		b.exec("INSERT INTO tenants (tenant_id, plan, anchor) VALUES ($1, 'p', now())", tenant)
+	}
+	b.Recorder = b.open()
+	log := slog.New(slog.DiscardHandler)
+	l, err := pg.Open(t.Context(), pg.Config{DatabaseURL: testenv.AsService(url), Log: log, Metrics: prometheus.NewRegistry(), Clock: pg.NewClock(0, log)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Stop(context.Background()) })
+	if b.reader, err = history.Open(t.Context(), l, history.Config{DatabaseURL: testenv.AsService(url), Metrics: prometheus.NewRegistry()}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = b.reader.Stop(context.Background()) })
+	return b
+}
+
+// open returns a further recorder, as of another instance.
+func (b *bench) open() *Recorder {
+	b.t.Helper()
+	r, err := Open(b.t.Context(), Config{DatabaseURL: testenv.AsService(b.url), Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry(), Clock: systemClock{}})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	b.t.Cleanup(func() {
+		if err := r.Stop(context.Background()); err != nil {
+			b.t.Error(err)
+		}
+	})
+	return r
+}
+
+func (b *bench) exec(sql string, args ...any) {
+	b.t.Helper()
+	if _, err := b.pool.Exec(b.t.Context(), sql, args...); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+func (b *bench) number(sql string, args ...any) (n int64) {
+	b.t.Helper()
+	if err := b.pool.QueryRow(b.t.Context(), sql, args...).Scan(&n); err != nil {
+		b.t.Fatal(err)
+	}
+	return n
+}
+
+func (b *bench) flush(r *Recorder) {
+	b.t.Helper()
+	if err := r.Flush(b.t.Context()); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+func (b *bench) read(q Query) List {
+	b.t.Helper()
+	if q.Limit == 0 {
+		q.Limit = 500
+	}
+	list, err := Read(b.t.Context(), b.reader, time.Now(), q)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return list
+}
+
+func refusal(tenant string, at time.Time, i int) *Denial {
+	return &Denial{At: at, Tenant: tenant, Code: "quota_exceeded", Meter: "calls", Required: 5, Available: 2, RequestID: fmt.Sprint("r", i)}
+}
+
+// Two instances have refused 300 requests each. The last 100 are kept, and all are counted.
+func TestRecorder_TwoInstances_CountsAddUp_Last100Kept(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, "acme")
+	other := b.open()
+	minute := time.Now().UTC().Truncate(time.Minute)
+	for i := range 300 {
+		at := minute.Add(time.Duration(i) * 200 * time.Millisecond)
+		b.Note(refusal("acme", at, 2*i))
+		other.Note(refusal("acme", at.Add(time.Millisecond), 2*i+1))
+		if i%40 == 39 {
+			b.flush(b.Recorder)
+			b.flush(other)
+		}
+	}
+	b.flush(b.Recorder)
+	b.flush(other)
+	list := b.read(Query{Tenant: "acme", To: minute.Add(time.Hour)})
+	if len(list.Counts) != 1 || list.Counts[0] != (Count{minute, "quota_exceeded", "calls", "", 600}) {
+		t.Errorf("%+v", list.Counts)
+	}
+	if len(list.Denials) != Kept {
+		t.Fatalf("%d are kept", len(list.Denials))
+	}
+	// What one instance has is newer than what the other has; each has had room for the other's last ones.
+	if !slices.IsSortedFunc(list.Denials, func(a, b Denial) int { return b.At.Compare(a.At) }) {
+		t.Error("not newest first")
+	}
+	if d := list.Denials[0]; d.RequestID != "r599" || d.Required != 5 || d.Available != 2 || d.Meter != "calls" || d.Tenant != "acme" {
+		t.Errorf("%+v", d)
+	}
+	if n := b.number("SELECT jsonb_array_length(items) FROM denials_recent"); n != Kept {
+		t.Errorf("%d are stored", n)
+	}
+}
+
+func TestRecorder_OneInstance_ExactlyTheLast100(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, "acme")
+	start := time.Now().UTC().Truncate(time.Minute)
+	for i := range 250 {
+		b.Note(refusal("acme", start.Add(time.Duration(i)*time.Second), i))
+		if rand.IntN(30) == 0 {
+			b.flush(b.Recorder)
+		}
+	}
+	b.flush(b.Recorder)
+	list := b.read(Query{Tenant: "acme", To: start.Add(time.Hour)})
+	for i, d := range list.Denials {
+		if want := fmt.Sprint("r", 249-i); d.RequestID != want {
+			t.Fatalf("place %d has %s, want %s", i, d.RequestID, want)
+		}
+	}
+	if len(list.Denials) != Kept || len(list.Counts) != 5 {
+		t.Errorf("%d kept, %d minutes", len(list.Denials), len(list.Counts))
+	}
+	if few := b.read(Query{Tenant: "acme", From: start.Add(200 * time.Second), To: start.Add(210 * time.Second), Limit: 3}); len(few.Denials) != 3 || few.Denials[0].RequestID != "r209" ||
+		len(few.Counts) != 1 || few.Counts[0].N != 60 {
+		t.Errorf("%+v", few)
+	}
+}
+
+// A client may name any meter, and any tenant.
+func TestRecorder_HostileNames_RowsAreBounded(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, "acme", "quiet")
+	now := time.Now().UTC().Truncate(time.Minute)
+	long := strings.Repeat("x", 128)
+	for i := range 5000 {
+		b.Note(&Denial{At: now, Tenant: "acme", Code: "meter_not_in_plan", Meter: fmt.Sprint("m", i), Subject: long, Route: long + long, RequestID: long})
+		b.Note(&Denial{At: now, Tenant: fmt.Sprint("t", i), Code: "forbidden"})
+	}
+	b.Note(refusal("quiet", now, 0))
+	b.flush(b.Recorder)
+	if n := b.number("SELECT count(*) FROM denial_counts WHERE tenant_id = 'acme'"); n != keysOfTenant+1 {
+		t.Errorf("%d rows", n)
+	}
+	if n := b.number("SELECT sum(n) FROM denial_counts WHERE tenant_id = 'acme'"); n != 5000 {
+		t.Errorf("%d are counted", n)
+	}
+	if n := b.number("SELECT n FROM denial_counts WHERE tenant_id = 'acme' AND meter = '(other)' AND rule = '(other)'"); n != 5000-keysOfTenant {
+		t.Errorf("%d others", n)
+	}
+	if n := testutil.ToFloat64(b.metrics.named); n != 5000-keysOfTenant {
+		t.Errorf("the metric has %v", n)
+	}
+	if n := b.number("SELECT count(*) FROM denial_counts WHERE tenant_id NOT IN ('acme', 'quiet')") + b.number("SELECT count(*) FROM denials_recent WHERE tenant_id NOT IN ('acme', 'quiet')"); n != 0 {
+		t.Errorf("%d rows of tenants that do not exist", n)
+	}
+	if n := b.number("SELECT n FROM denial_counts WHERE tenant_id = 'quiet'"); n != 1 {
+		t.Errorf("quiet has %d", n)
+	}
+	if n := b.number("SELECT octet_length(items::text) FROM denials_recent WHERE tenant_id = 'acme'"); n > 100*1000 {
+		t.Errorf("%d bytes", n)
+	}
+}
+
+// Whatever is noted, memory has its bounds.
+func TestMemory_Flood_Bounded(t *testing.T) {
+	t.Parallel()
+	m := newMemory()
+	now := time.Now()
+	var lost missed
+	for i := range 100_000 {
+		more := m.note(&Denial{At: now.Add(time.Duration(i%7) * time.Minute), Tenant: fmt.Sprint("t", i%40_000), Code: "rate_limited", Rule: fmt.Sprint("r", i)})
+		lost.counts += more.counts
+		lost.explanations += more.explanations
+	}
+	all := m.take()
+	counted, kept, keys := int64(0), int64(0), 0
+	for _, n := range all {
+		keys += len(n.counts)
+		kept += int64(len(n.recent))
+		for _, by := range n.counts {
+			counted += by
+		}
+	}
+	if len(all) > shards*tenantsMax || keys > 2*shards*keysMax || kept > shards*recentMax {
+		t.Errorf("%d tenants, %d keys, %d explanations", len(all), keys, kept)
+	}
+	if counted+lost.counts != 100_000 || lost.explanations == 0 {
+		t.Errorf("%d counted, %d lost; %d explanations lost", counted, lost.counts, lost.explanations)
+	}
+	if again := m.take(); len(again) != 0 {
+		t.Errorf("%d tenants are left", len(again))
+	}
+}
+
+// While PostgreSQL is away nothing is lost as far as there is room, and nothing is counted twice.
+func TestRecorder_PostgresAway_KeptInMemory(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, "acme")
+	b.exec("ALTER TABLE tenants RENAME TO gone") // statements fail
+	now := time.Now().UTC().Truncate(time.Minute)
+	for i := range 130 {
+		b.Note(refusal("acme", now.Add(time.Duration(i)*time.Millisecond), i))
+		if i%50 == 0 {
+			if err := b.Flush(t.Context()); err == nil {
+				t.Fatal("stored")
+			}
+		}
+	}
+	b.exec("ALTER TABLE gone RENAME TO tenants")
+	b.flush(b.Recorder)
+	list := b.read(Query{Tenant: "acme", To: now.Add(time.Hour)})
+	if len(list.Counts) != 1 || list.Counts[0].N != 130 || len(list.Denials) != Kept || list.Denials[0].RequestID != "r129" || list.Denials[99].RequestID != "r30" {
+		t.Errorf("%+v, %d kept", list.Counts, len(list.Denials))
+	}
+	if n := testutil.ToFloat64(b.metrics.counts); n != 0 {
+		t.Errorf("%v are lost", n)
+	}
+}
+
+// The owner makes the coming weeks and drops old ones. Without a partition a role that may not make one keeps the explanations.
+func TestMaintain_Weeks_MadeAndDropped(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, "acme")
+	conn, err := b.pool.Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Release()
+	weeks := func() []string {
+		all, err := countsTable.partitions(t.Context(), conn.Conn())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var names []string
+		for _, p := range all {
+			names = append(names, p.name)
+		}
+		return names
+	}
+	later := time.Now().Add(300 * 24 * time.Hour).UTC()
+	b.Note(refusal("acme", later, 1))
+	b.flush(b.Recorder)
+	if n := b.number("SELECT count(*) FROM denial_counts"); n != 0 || testutil.ToFloat64(b.metrics.counts) != 1 {
+		t.Errorf("%d counts", n)
+	}
+	if list := b.read(Query{Tenant: "acme", To: later.Add(time.Second)}); len(list.Denials) != 1 {
+		t.Errorf("%+v", list)
+	}
+	log := slog.New(slog.DiscardHandler)
+	if err := Maintain(t.Context(), conn.Conn(), later, log); err != nil {
+		t.Fatal(err)
+	}
+	first := countsTable.partitionName(weekOf(later).Add(-week))
+	if got := weeks(); len(got) != weeksAhead+2 || got[0] != first || ahead(mustPartitions(t, conn), later) != weeksAhead {
+		t.Errorf("%v, want %s first", got, first)
+	}
+	b.Note(refusal("acme", later, 2))
+	b.flush(b.Recorder)
+	if n := b.number("SELECT count(*) FROM denial_counts"); n != 1 {
+		t.Errorf("%d counts", n)
+	}
+	// KeptFor after the end of its week it is there, and not any more a little later.
+	end := weekOf(later).Add(week)
+	for _, step := range []struct {
+		at   time.Time
+		kept bool
+	}{{end.Add(KeptFor - time.Second), true}, {end.Add(KeptFor), false}} {
+		if err := Maintain(t.Context(), conn.Conn(), step.at, log); err != nil {
+			t.Fatal(err)
+		}
+		if kept := slices.Contains(weeks(), countsTable.partitionName(weekOf(later))); kept != step.kept {
+			t.Errorf("%s: kept is %v", step.at, kept)
+		}
+	}
+}
+
+// Explanations stay as long as counts do. Then the row of a tenant that was not refused since leaves, by the service's own role.
+func TestMaintain_OldExplanations_Forgotten(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, "acme", "globex")
+	b.Note(refusal("acme", time.Now().Add(-KeptFor-time.Hour), 1))
+	b.Note(refusal("globex", time.Now().Add(-KeptFor-time.Hour), 1))
+	b.Note(refusal("globex", time.Now().Add(-KeptFor+time.Hour), 2))
+	b.flush(b.Recorder)
+	if n := b.number("SELECT count(*) FROM denials_recent"); n != 2 {
+		t.Fatalf("%d rows", n)
+	}
+	b.maintain(t.Context())
+	if n := b.number("SELECT sum(jsonb_array_length(items)) FROM denials_recent"); n != 2 || b.number("SELECT count(*) FROM denials_recent WHERE tenant_id = 'globex'") != 1 {
+		t.Errorf("%d explanations are left, want the two of globex", n)
+	}
+}
+
+func mustPartitions(t *testing.T, conn *pgxpool.Conn) []partition {
+	t.Helper()
+	all, err := countsTable.partitions(t.Context(), conn.Conn())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// A list has a bounded number of counts, and says from where on they are complete.
+func TestRead_ManyCounts_SaysFromWhereTheyAreComplete(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, "acme")
+	end := time.Now().UTC().Truncate(time.Minute)
+	b.exec(`INSERT INTO denial_counts SELECT 'acme', $1::timestamptz - i * interval '1 minute', 'rate_limited', 'calls', 'r' || j, 1
+		FROM generate_series(1, 1440) AS i, generate_series(1, 2) AS j`, end)
+	list := b.read(Query{Tenant: "acme", To: end})
+	if len(list.Counts) != CountsMax || !list.CountsFrom.Equal(end.Add(-CountsMax/2*time.Minute)) {
+		t.Errorf("%d counts from %s", len(list.Counts), list.CountsFrom)
+	}
+	if before := b.read(Query{Tenant: "acme", To: list.CountsFrom, From: end.Add(-24 * time.Hour)}); len(before.Counts) != 880 || !before.CountsFrom.IsZero() {
+		t.Errorf("%d counts before", len(before.Counts))
+	}
+}
+
+func TestStatements_MigratedSchema_Prepare(t *testing.T) {
+	t.Parallel()
+	conn, err := pgxpool.New(t.Context(), testenv.PostgresService(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	c, err := conn.Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Release()
+	for _, name := range slices.Sorted(maps.Keys(queries)) {
+		if _, err := c.Conn().Prepare(t.Context(), name, queries[name]); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func BenchmarkNote(b *testing.B) {
+	m := newMemory()
+	d := refusal("acme", time.Now(), 1)
+	d.Subject, d.Route = "ann", "/v1/search"
+	b.ReportAllocs()
+	for b.Loop() {
+		m.note(d)
+	}
+}
+
+// systemClock is the time of this machine.
+type systemClock struct{}
+
+func (systemClock) Now() time.Time { return time.Now() }
+
+// The shards that have nothing to take go on being written; the race detector sees it if they are read without their lock.
+func TestMemory_TakenWhileNoted_NothingIsLost(t *testing.T) {
+	t.Parallel()
+	const callers, each = 4, 500
+	m := newMemory()
+	var noting sync.WaitGroup
+	for i := range callers {
+		noting.Go(func() {
+			for j := range each {
+				d := refusal(fmt.Sprint("t", i, "-", j%7), time.Now(), j)
+				m.note(d)
+			}
+		})
+	}
+	done := make(chan struct{})
+	go func() { noting.Wait(); close(done) }()
+	var counted int64
+	for last := false; !last; {
+		select {
+		case <-done:
+			last = true
+		default:
+		}
+		for _, n := range m.take() {
+			counted += n.all().counts
+		}
+	}
+	if counted != callers*each {
+		t.Errorf("%d counted, want %d", counted, callers*each)
+	}
+}

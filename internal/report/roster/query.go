@@ -1,0 +1,171 @@
+package roster
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/quotasvc/quotasvc/internal/catalog"
+	"github.com/quotasvc/quotasvc/internal/kit/bound"
+	"github.com/quotasvc/quotasvc/internal/ledger"
+)
+
+const (
+	// MetadataMax bounds the members of metadata that a question names.
+	MetadataMax = 3
+
+	// MetadataValueMax bounds a value in bytes.
+	MetadataValueMax = 256
+
+	// MetadataNameMax bounds a name in bytes.
+	MetadataNameMax = 64
+)
+
+// Query asks for tenants. Zero values select all.
+type Query struct {
+	Plan     string
+	Status   string
+	Metadata map[string]string // values of members of the metadata, numbers and true and false as they are written
+
+	Near        *int   // percent: only tenants of which a balance is at least so near its end; nil: see Stands
+	Meter       string // only balances of this meter; empty: the one that is nearest its end, by remaining the one with the least
+	ByRemaining bool   // the order: least remaining first, not by tenant
+
+	Tenant string // only this one
+	Limit  int    // 1..catalog.MaxPage
+	Cursor string // empty for the first page, then the NextCursor of the page before, with the same question
+}
+
+// Stands reports whether q is about balances. Without Near it is about those of which something was used or remains in the open period.
+func (q *Query) Stands() bool { return q.Near != nil || q.Meter != "" || q.ByRemaining }
+
+// Filters reports whether q is more than a list of all tenants.
+func (q *Query) Filters() bool {
+	return q.Stands() || q.ofSome()
+}
+
+// ofSome reports whether q is about tenants of a plan, of a status or with some metadata.
+func (q *Query) ofSome() bool { return q.Plan != "" || q.Status != "" || len(q.Metadata) > 0 }
+
+func (q *Query) percent() int {
+	if q.Near == nil {
+		return 0
+	}
+	return *q.Near
+}
+
+// members returns names and values of the metadata.
+func (q *Query) members() (names, values []string) {
+	names, values = []string{}, []string{}
+	for _, name := range slices.Sorted(maps.Keys(q.Metadata)) {
+		names, values = append(names, name), append(values, q.Metadata[name])
+	}
+	return names, values
+}
+
+// matches reports whether a tenant is of the plan, the status and the metadata.
+func (q *Query) matches(t *catalog.Tenant) bool {
+	if q.Plan != "" && t.Plan != q.Plan || q.Status != "" && t.Status != q.Status {
+		return false
+	}
+	var has map[string]json.RawMessage
+	if len(q.Metadata) > 0 && json.Unmarshal(t.Metadata, &has) != nil {
+		return false
+	}
+	for name, value := range q.Metadata {
+		var text string
+		if raw, ok := has[name]; !ok || json.Unmarshal(raw, &text) != nil && string(raw) != value || text != "" && text != value {
+			return false
+		}
+	}
+	return true
+}
+
+// Standing is where a balance stands.
+type Standing struct {
+	Meter           string
+	Used, Remaining int64 // Used is net of refunds
+	Percent         int   // used of used and remaining, rounded down
+}
+
+// standingOf returns the standing of a balance. ok is false if nothing is used and nothing remains.
+func standingOf(b *ledger.Balance) (s Standing, ok bool) {
+	s = Standing{Meter: b.Meter, Used: max(b.Used-b.Refunded, 0), Remaining: b.Remaining}
+	if s.Used+s.Remaining == 0 {
+		return s, false
+	}
+	s.Percent = int(s.Used * 100 / (s.Used + s.Remaining)) // of amounts up to 2^53: no overflow
+	return s, true
+}
+
+// position is where a page begins: after balance (tenant, meter, subject), or after all of tenant if meter is empty. By remaining units it is after
+// (remaining, tenant).
+type position struct {
+	tenant, meter, subject string
+	listed                 bool // tenant is on the page before, and not all of its balances have been read
+	remaining              int64
+}
+
+const separator = " " // in no id
+
+func (p position) cursor(byRemaining bool) string {
+	text := p.tenant
+	switch {
+	case byRemaining:
+		text = strconv.FormatInt(p.remaining, 10) + separator + p.tenant
+	case p.meter != "":
+		text += separator + p.meter + separator + p.subject + separator + strconv.FormatBool(p.listed)
+	}
+	return base64.RawURLEncoding.EncodeToString([]byte(text))
+}
+
+// begin returns the position of the cursor.
+func (q *Query) begin() (p position, err error) {
+	if p.remaining = -1; q.Cursor == "" {
+		return p, nil
+	}
+	wrong := ledger.Errorf(ledger.CodeInvalidArgument, "cursor", "is an unknown cursor; it must be the next_cursor of the page before")
+	raw, err := base64.RawURLEncoding.DecodeString(q.Cursor)
+	if err != nil {
+		return p, wrong
+	}
+	parts := strings.Split(string(raw), separator)
+	if q.ByRemaining {
+		if len(parts) != 2 || !bound.ID(parts[1]) {
+			return p, wrong
+		}
+		if p.remaining, err = strconv.ParseInt(parts[0], 10, 64); err != nil {
+			return p, wrong
+		}
+		p.tenant = parts[1]
+		return p, nil
+	}
+	switch {
+	case !bound.ID(parts[0]), len(parts) != 1 && len(parts) != 4, len(parts) == 4 && (!q.Stands() || !bound.ID(parts[1]) || parts[2] != "" && !bound.ID(parts[2])):
+		return p, wrong
+	case len(parts) == 4:
+		p.meter, p.subject, p.listed = parts[1], parts[2], parts[3] == "true"
+	}
+	p.tenant = parts[0]
+	return p, nil
+}
+
+// validate returns the first fault of q that a caller can make.
+func (q *Query) validate() error {
+	if q.Near != nil && (*q.Near < 0 || *q.Near > 100) {
+		return ledger.Errorf(ledger.CodeInvalidArgument, "near", "%s", bound.MustBeInteger(0, 100))
+	}
+	if len(q.Metadata) > MetadataMax {
+		return ledger.Errorf(ledger.CodeInvalidArgument, "metadata", "at most %d members can be named", MetadataMax)
+	}
+	for name, value := range q.Metadata {
+		if len(name) < 1 || len(name) > MetadataNameMax || len(value) > MetadataValueMax || !bound.Text(name+value, 1, MetadataNameMax+MetadataValueMax) {
+			return ledger.Errorf(ledger.CodeInvalidArgument, "metadata."+fmt.Sprintf("%.64s", name), "must be a name of 1 to %d bytes and a value of at most %d, of text", MetadataNameMax, MetadataValueMax)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,368 @@
+package roster
+
+import (
+	"cmp"
+	"context"
+	"embed"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/quotasvc/quotasvc/internal/catalog"
+	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/ledger/history"
+	"github.com/quotasvc/quotasvc/internal/ledger/pg"
+	"github.com/quotasvc/quotasvc/internal/store/namedsql"
+)
+
+const (
+	// tenantsStep and balancesStep are the rows that a statement reads at most: some 20 ms. Larger steps would not stop in time.
+	tenantsStep  = 5000
+	balancesStep = 20_000
+
+	// pageTime bounds the steps of a page. What follows the last step, and the step itself, fits into the time limit of reports.
+	pageTime = 1200 * time.Millisecond
+
+	// fewTenants bounds the tenants whose balances are looked up one by one to sort them: some 100 ms.
+	fewTenants = 20_000
+
+	// walkStep is what the first step of a walk keeps, of which walkGrowth times as many are kept in the next: if more than fewTenants of a million match,
+	// the first page of a hundred needs one step, seldom two. No step keeps more than walkMax.
+	walkStep   = 5000
+	walkGrowth = 4
+	walkMax    = 80_000
+
+	// sortedMax is the number of balances that an idle machine reads in the time of a report: 1.2 million take half a second to one (docs/decisions/near.md).
+	sortedMax = 2_500_000
+
+	// viewsMax bounds the balances that are computed together.
+	viewsMax = 500
+
+	// behindAll comes after every meter. No id has a tilde.
+	behindAll = "~"
+)
+
+//go:embed sql/*.sql
+var sqlFiles embed.FS
+
+// Reader answers questions. It has no goroutines and no connections of its own.
+type Reader struct {
+	reports *history.Reader
+	ledger  *pg.Ledger
+	store   *catalog.Store
+	sql     map[string]string
+
+	tenantsStep, balancesStep, fewTenants, walkStep int
+	sortedMax                                       int64
+	pageTime                                        time.Duration
+}
+
+// New returns a reader that asks as the reports of h do.
+func New(h *history.Reader, l *pg.Ledger, store *catalog.Store) (*Reader, error) {
+	sql, err := namedsql.Load(sqlFiles)
+	if err != nil {
+		return nil, err
+	}
+	return &Reader{
+		reports: h, ledger: l, store: store, sql: sql, pageTime: pageTime,
+		tenantsStep: tenantsStep, balancesStep: balancesStep, fewTenants: fewTenants, walkStep: walkStep, sortedMax: sortedMax,
+	}, nil
+}
+
+// Item is a tenant of a list.
+type Item struct {
+	Tenant   catalog.Tenant
+	Standing *Standing // if the question is about balances
+}
+
+// Page is a part of a list. It may have fewer items than asked for, or none, although there are more pages.
+type Page struct {
+	Items      []Item
+	NextCursor string // empty on the last page
+}
+
+// found are ids in their order, with standings if the question is about balances.
+type found struct {
+	ids       []string
+	standings map[string]*Standing
+	next      string
+}
+
+// List returns a page of tenants. Errors: see the package.
+func (r *Reader) List(ctx context.Context, q Query) (Page, error) {
+	if err := q.validate(); err != nil {
+		return Page{}, err
+	}
+	from, err := q.begin()
+	if err != nil {
+		return Page{}, err
+	}
+	if q.Tenant != "" {
+		return r.one(ctx, &q)
+	}
+	f, err := history.Report(ctx, r.reports, "", func(ctx context.Context, pool *pgxpool.Pool) (found, error) {
+		switch {
+		case q.ByRemaining:
+			return r.byRemaining(ctx, pool, &q, from)
+		case q.Stands():
+			return r.standing(ctx, pool, &q, from)
+		}
+		return r.matching(ctx, pool, &q, from)
+	})
+	if q.ByRemaining && ledger.CodeOf(err) == ledger.CodeReportTooSlow {
+		err = r.tooMany(ctx, err)
+	}
+	if err != nil {
+		return Page{}, err
+	}
+	tenants, err := r.store.TenantsNamed(ctx, f.ids)
+	if err != nil {
+		return Page{}, err
+	}
+	page := Page{NextCursor: f.next}
+	for _, id := range f.ids {
+		if i, ok := slices.BinarySearchFunc(tenants, id, func(t catalog.Tenant, id string) int { return cmp.Compare(t.ID, id) }); ok {
+			page.Items = append(page.Items, Item{Tenant: tenants[i], Standing: f.standings[id]})
+		}
+	}
+	return page, nil
+}
+
+// one answers q about one tenant.
+func (r *Reader) one(ctx context.Context, q *Query) (Page, error) {
+	tenants, err := r.store.TenantsNamed(ctx, []string{q.Tenant})
+	if err != nil || len(tenants) == 0 || !q.matches(&tenants[0]) {
+		return Page{}, err
+	}
+	item := Item{Tenant: tenants[0]}
+	if q.Stands() {
+		all, err := r.ledger.Balances(ctx, q.Tenant, "")
+		if err != nil {
+			return Page{}, err
+		}
+		for i := range all {
+			q.offer(&item.Standing, &all[i])
+		}
+		if item.Standing == nil {
+			return Page{}, nil
+		}
+	}
+	return Page{Items: []Item{item}}, nil
+}
+
+// offer makes best the standing of b if that is one that q asks for, and more so than best.
+func (q *Query) offer(best **Standing, b *ledger.Balance) {
+	s, ok := standingOf(b)
+	if !ok || s.Percent < q.percent() || q.Meter != "" && s.Meter != q.Meter {
+		return
+	}
+	if *best == nil || q.ByRemaining && s.Remaining < (*best).Remaining || !q.ByRemaining && s.Percent > (*best).Percent {
+		*best = &s
+	}
+}
+
+// matching lists tenants by what they are.
+func (r *Reader) matching(ctx context.Context, pool *pgxpool.Pool, q *Query, from position) (f found, err error) {
+	names, values := q.members()
+	statement, more := "ScanTenants", []any{q.Status, names, values}
+	if q.Plan != "" {
+		statement, more = "ScanTenantsOfPlan", append(more, q.Plan)
+	}
+	after := from.tenant
+	for began := time.Now(); ; {
+		var ids []string
+		var last string
+		var read int
+		if err := pool.QueryRow(ctx, r.sql[statement], append([]any{after, r.tenantsStep}, more...)...).Scan(&ids, &last, &read); err != nil {
+			return f, history.Failed("list tenants", err)
+		}
+		f.ids = append(f.ids, ids...)
+		switch {
+		case len(f.ids) > q.Limit:
+			f.ids = f.ids[:q.Limit]
+			f.next = position{tenant: f.ids[q.Limit-1]}.cursor(false)
+			return f, nil
+		case read < r.tenantsStep:
+			return f, nil
+		case len(f.ids) == q.Limit || time.Since(began) >= r.pageTime:
+			f.next = position{tenant: last}.cursor(false)
+			return f, nil
+		}
+		after = last
+	}
+}
+
+// standing lists tenants by where they stand, in the order of their ids.
+func (r *Reader) standing(ctx context.Context, pool *pgxpool.Pool, q *Query, from position) (f found, err error) {
+	f.standings = map[string]*Standing{}
+	names, values := q.members()
+	listed := "" // a tenant in whose balances the page before has ended, and which is on it
+	if from.listed {
+		listed = from.tenant
+	}
+	if from.tenant != "" && from.meter == "" {
+		from.meter = behindAll
+	}
+	for began := time.Now(); ; {
+		var tenants, meters []string
+		var last position
+		var read int
+		err := pool.QueryRow(ctx, r.sql["ScanBalances"], from.tenant, from.meter, from.subject, r.balancesStep, q.Meter, r.ledger.Now(), q.percent(), q.Status, names, values, q.Plan).
+			Scan(&tenants, &meters, &last.tenant, &last.meter, &last.subject, &read)
+		if err != nil {
+			return f, history.Failed("list tenants by their balances", err)
+		}
+		var keys []ledger.BalanceKey
+		for i := range tenants {
+			if tenants[i] != listed {
+				keys = append(keys, ledger.BalanceKey{Tenant: tenants[i], Meter: meters[i]})
+			}
+		}
+		full, err := r.addStanding(ctx, q, &f, keys)
+		switch {
+		case err != nil:
+			return f, err
+		case full:
+			f.next = position{tenant: f.ids[q.Limit-1]}.cursor(false)
+			return f, nil
+		case read < r.balancesStep:
+			return f, nil
+		case time.Since(began) >= r.pageTime:
+			last.listed = f.standings[last.tenant] != nil || last.tenant == listed
+			f.next = last.cursor(false)
+			return f, nil
+		}
+		from = last
+	}
+}
+
+// addStanding adds the tenants of candidates to f. It reports whether there is one more than the page has room for.
+func (r *Reader) addStanding(ctx context.Context, q *Query, f *found, candidates []ledger.BalanceKey) (full bool, err error) {
+	for keys := range slices.Chunk(candidates, viewsMax) {
+		all, err := r.ledger.BalancesOf(ctx, keys)
+		if err != nil {
+			return false, err
+		}
+		for i := range all {
+			tenant := all[i].Tenant
+			best := f.standings[tenant]
+			if q.offer(&best, &all[i]); best == nil {
+				continue
+			}
+			if f.standings[tenant] == nil {
+				if len(f.ids) == q.Limit {
+					return true, nil
+				}
+				f.ids = append(f.ids, tenant)
+			}
+			f.standings[tenant] = best
+		}
+	}
+	return false, nil
+}
+
+// byRemaining lists tenants by what remains, the least first. If the tenants that match are few, it reads their balances. Otherwise it walks all
+// balances in their order: each step reads all of them, keeps the next ones, and looks up the tenants of those alone.
+func (r *Reader) byRemaining(ctx context.Context, pool *pgxpool.Pool, q *Query, from position) (f found, err error) {
+	f.standings = map[string]*Standing{}
+	var all []ledger.BalanceKey
+	err = pgx.BeginTxFunc(ctx, pool, pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
+		// Reports look things up; this one reads all balances.
+		if _, err := tx.Exec(ctx, "SET LOCAL enable_seqscan = on; SET LOCAL enable_hashjoin = on; SET LOCAL enable_sort = on; SET LOCAL work_mem = '64MB'; SET LOCAL plan_cache_mode = force_custom_plan"); err != nil {
+			return err
+		}
+		if q.ofSome() {
+			keys, few, err := r.leastOfFew(ctx, tx, q, from, &f)
+			if all = keys; err != nil || few {
+				return err
+			}
+		}
+		all, err = r.walk(ctx, tx, q, from, &f)
+		return err
+	})
+	if err != nil {
+		return f, history.Failed("list tenants by what remains", err)
+	}
+	if _, err := r.addStanding(ctx, q, &f, all); err != nil {
+		return f, err
+	}
+	slices.SortStableFunc(f.ids, func(a, b string) int {
+		return cmp.Or(cmp.Compare(f.standings[a].Remaining, f.standings[b].Remaining), cmp.Compare(a, b))
+	})
+	return f, nil
+}
+
+// least are tenants in the order of what remains, with the meters of which it does.
+type least struct {
+	tenants, meters []string
+	remaining       []int64
+}
+
+// page returns the balances of at most limit tenants. It sets f.next to the position after them if there are more.
+func (l *least) page(limit int, f *found) []ledger.BalanceKey {
+	if n := len(l.tenants); n > limit {
+		f.next = position{tenant: l.tenants[limit-1], remaining: l.remaining[limit-1]}.cursor(true)
+	}
+	keys := make([]ledger.BalanceKey, min(len(l.tenants), limit))
+	for i := range keys {
+		keys[i] = ledger.BalanceKey{Tenant: l.tenants[i], Meter: l.meters[i]}
+	}
+	return keys
+}
+
+// leastOfFew returns a page of the tenants that match, if they are few.
+func (r *Reader) leastOfFew(ctx context.Context, tx pgx.Tx, q *Query, from position, f *found) (keys []ledger.BalanceKey, few bool, err error) {
+	names, values := q.members()
+	var l least
+	var match int
+	err = tx.QueryRow(ctx, r.sql["LeastRemainingOfFew"], from.remaining, from.tenant, q.Limit+1, q.Meter, r.ledger.Now(), q.percent(), q.Status, names, values, q.Plan, r.fewTenants).
+		Scan(&l.tenants, &l.meters, &l.remaining, &match)
+	if err != nil || match > r.fewTenants {
+		return nil, false, err
+	}
+	return l.page(q.Limit, f), true, nil
+}
+
+// walk returns a page, which is short if its time was over.
+func (r *Reader) walk(ctx context.Context, tx pgx.Tx, q *Query, from position, f *found) ([]ledger.BalanceKey, error) {
+	names, values := q.members()
+	var all least
+	began := time.Now()
+	for step := r.walkStep; ; step = min(walkGrowth*step, walkMax) {
+		var l least
+		var last position
+		var walked, match int
+		stepBegan := time.Now()
+		err := tx.QueryRow(ctx, r.sql["LeastRemaining"], from.remaining, from.tenant, step, q.Meter, r.ledger.Now(), q.percent(), q.Status, names, values, q.Plan, q.Limit+1-len(all.tenants)).
+			Scan(&l.tenants, &l.meters, &l.remaining, &last.remaining, &last.tenant, &walked, &match)
+		if err != nil {
+			return nil, err
+		}
+		all.tenants, all.meters, all.remaining = append(all.tenants, l.tenants...), append(all.meters, l.meters...), append(all.remaining, l.remaining...)
+		full := match == q.Limit+1-(len(all.tenants)-len(l.tenants)) // there may be more among those that were walked
+		switch {
+		case len(all.tenants) > q.Limit, walked < step && !full:
+			return all.page(q.Limit, f), nil
+		case time.Since(began)+time.Since(stepBegan) >= r.pageTime: // another step would take as long as this one
+			keys := all.page(q.Limit, f)
+			f.next = last.cursor(true)
+			return keys, nil
+		}
+		from = last
+	}
+}
+
+// tooMany returns err of a report that was too slow, or what a caller can do about it if that is because of the number of balances.
+func (r *Reader) tooMany(ctx context.Context, err error) error {
+	var n int64
+	ask := r.store.View(ctx, "count balances", func(ctx context.Context, tx pgx.Tx) error {
+		return tx.QueryRow(ctx, r.sql["BalancesAbout"]).Scan(&n)
+	})
+	if ask != nil || n <= r.sortedMax {
+		return err
+	}
+	return ledger.Errorf(ledger.CodeInvalidArgument, "sort", "must be tenant here: for remaining all balances are read, and these are about %d, more than the %d for which "+
+		"the time of a report suffices; near, plan or metadata narrow a list by tenant", n, r.sortedMax)
+}

@@ -1,0 +1,245 @@
+package roster
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/quotasvc/quotasvc/internal/catalog"
+	"github.com/quotasvc/quotasvc/internal/lab/testenv"
+	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/ledger/history"
+	"github.com/quotasvc/quotasvc/internal/ledger/pg"
+	"github.com/quotasvc/quotasvc/internal/store/namedsql"
+)
+
+// bench is a reader with what it reads.
+type bench struct {
+	*Reader
+	t     *testing.T
+	pool  *pgxpool.Pool
+	store *catalog.Store
+}
+
+func newBench(t *testing.T) *bench {
+	t.Helper()
+	url := testenv.Postgres(t)
+	log, clock := slog.New(slog.DiscardHandler), pg.NewClock(0, slog.New(slog.DiscardHandler))
+	b := &bench{t: t}
+	var err error
+	b.pool, err = pgxpool.New(t.Context(), url)
+	b.check(err)
+	t.Cleanup(b.pool.Close)
+	l, err := pg.Open(t.Context(), pg.Config{DatabaseURL: testenv.AsService(url), Log: log, Metrics: prometheus.NewRegistry(), Clock: clock})
+	b.check(err)
+	b.check(l.Start(t.Context()))
+	t.Cleanup(func() { _ = l.Stop(context.Background()) })
+	h, err := history.Open(t.Context(), l, history.Config{DatabaseURL: testenv.AsService(url), Metrics: prometheus.NewRegistry()})
+	b.check(err)
+	t.Cleanup(func() { _ = h.Stop(context.Background()) })
+	b.store, err = catalog.NewStore(b.pool, catalog.StoreConfig{Target: namedsql.Target(testenv.OnCitus()), Clock: clock, Timeout: testenv.Patience})
+	b.check(err)
+	b.Reader, err = New(h, l, b.store)
+	b.check(err)
+	return b
+}
+
+func (b *bench) check(err error) {
+	b.t.Helper()
+	if err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// all returns the ids of all pages, and how many pages there were.
+func (b *bench) all(q Query) (ids []string, pages int) {
+	b.t.Helper()
+	for pages = 1; ; pages++ {
+		page, err := b.List(b.t.Context(), q)
+		b.check(err)
+		for _, item := range page.Items {
+			ids = append(ids, item.Tenant.ID)
+		}
+		if q.Cursor = page.NextCursor; q.Cursor == "" {
+			return ids, pages
+		}
+		if pages > 1000 {
+			b.t.Fatal("the list does not end")
+		}
+	}
+}
+
+// Wherever a step or a page ends, also in the midst of a tenant's balances, each tenant is listed once.
+func TestList_ShortStepsAndPages_EachTenantOnce(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	meters := []string{"m1", "m2", "m3"}
+	var allowances []catalog.Allowance
+	for _, m := range meters {
+		_, _, err := b.store.PutMeter(t.Context(), catalog.Meter{ID: m, Unit: "u"})
+		b.check(err)
+		allowances = append(allowances, catalog.Allowance{Meter: m, Amount: 10, Every: "year", Anchor: "calendar", PerSubject: new(int64(5))})
+	}
+	_, _, err := b.store.PutPlan(t.Context(), catalog.Plan{ID: "p", Allowances: allowances})
+	b.check(err)
+	var near, byPlan []string
+	for i := range 6 {
+		id := fmt.Sprintf("t%02d", i)
+		_, _, err := b.store.PutTenant(t.Context(), catalog.Tenant{ID: id, Plan: "p"})
+		b.check(err)
+		byPlan = append(byPlan, id)
+		for j, m := range meters {
+			amount := int64(1)
+			if i%3 != 0 && (i+j)%2 == 0 { // one or two of its meters are near
+				amount = 5
+			}
+			for _, subject := range []string{"ann", "bob"} {
+				_, err := pg.DoOrDryRun(t.Context(), b.ledger, &ledger.Debit{Tenant: id, Key: m + subject, Subject: subject, Items: []ledger.Item{{Meter: m, Amount: amount}}}, false)
+				b.check(err)
+			}
+		}
+		if i%3 != 0 {
+			near = append(near, id)
+		}
+	}
+	eighty := 80
+	limits, steps := []int{1, 5, 500}, []int{1, 2, 7, 1000}
+	if testenv.OnCitus() { // each step asks all nodes
+		limits, steps = []int{2, 500}, []int{1, 3, 1000}
+	}
+	for _, limit := range limits {
+		for _, step := range steps {
+			for _, page := range []time.Duration{0, testenv.Patience} {
+				if page == 0 && limit == 5 {
+					continue // each step ends a page
+				}
+				b.tenantsStep, b.balancesStep, b.walkStep, b.pageTime = step, step, step, page
+				b.fewTenants = step
+				for name, tc := range map[string]struct {
+					q    Query
+					want []string
+				}{
+					"near": {Query{Near: &eighty}, near}, "near, a meter": {Query{Near: &eighty, Meter: "m1"}, []string{"t02", "t04"}},
+					"plan": {Query{Plan: "p"}, byPlan}, "status": {Query{Status: "active"}, byPlan}, "remaining": {Query{Near: &eighty, ByRemaining: true}, near},
+					"remaining, plan": {Query{Near: &eighty, ByRemaining: true, Plan: "p"}, near}, "remaining, no plan": {Query{ByRemaining: true, Plan: "q"}, nil},
+				} {
+					tc.q.Limit = limit
+					if got, pages := b.all(tc.q); !slices.Equal(got, tc.want) {
+						t.Errorf("%s, steps of %d, pages of %d within %s: %v on %d pages, want %v", name, step, limit, page, got, pages, tc.want)
+					}
+				}
+			}
+		}
+	}
+}
+
+// Few tenants that match are looked up one by one, of many a part of all balances is walked, in steps: the order is the same.
+func TestList_ByRemaining_WalkAgreesWithLookingUp(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	meters := []string{"m1", "m2", "m3"}
+	for _, plan := range []string{"p", "q"} {
+		var allowances []catalog.Allowance
+		for _, m := range meters {
+			_, _, err := b.store.PutMeter(t.Context(), catalog.Meter{ID: m, Unit: "u"})
+			b.check(err)
+			allowances = append(allowances, catalog.Allowance{Meter: m, Amount: 20, Every: "year", Anchor: "calendar"})
+		}
+		_, _, err := b.store.PutPlan(t.Context(), catalog.Plan{ID: plan, Allowances: allowances})
+		b.check(err)
+	}
+	type row struct {
+		id, plan, segment string
+		left              map[string]int64
+	}
+	var rows []row
+	for i := range 12 {
+		r := row{fmt.Sprintf("t%02d", i), []string{"p", "q"}[i%2], []string{"gold", "lead", "tin"}[i%3], map[string]int64{}}
+		_, _, err := b.store.PutTenant(t.Context(), catalog.Tenant{ID: r.id, Plan: r.plan, Metadata: []byte(`{"segment":"` + r.segment + `"}`)})
+		b.check(err)
+		for j, m := range meters {
+			used := int64((i*7+j*5)%20 + 1)
+			_, err := pg.DoOrDryRun(t.Context(), b.ledger, &ledger.Debit{Tenant: r.id, Key: m, Items: []ledger.Item{{Meter: m, Amount: used}}}, false)
+			b.check(err)
+			r.left[m] = 20 - used
+		}
+		rows = append(rows, r)
+	}
+	want := func(q *Query) (ids []string) {
+		matching := slices.DeleteFunc(slices.Clone(rows), func(r row) bool {
+			return q.Plan != "" && r.plan != q.Plan || q.Metadata != nil && r.segment != q.Metadata["segment"]
+		})
+		least := func(r row) int64 {
+			if q.Meter != "" {
+				return r.left[q.Meter]
+			}
+			return min(r.left["m1"], r.left["m2"], r.left["m3"])
+		}
+		slices.SortFunc(matching, func(a, b row) int { return cmp.Or(cmp.Compare(least(a), least(b)), cmp.Compare(a.id, b.id)) })
+		for _, r := range matching {
+			ids = append(ids, r.id)
+		}
+		return ids
+	}
+	for _, q := range []Query{{}, {Plan: "p"}, {Meter: "m2"}, {Plan: "q", Meter: "m3"}, {Metadata: map[string]string{"segment": "tin"}}} {
+		for _, limit := range []int{1, 4, 500} {
+			for _, step := range []int{1, 3, 1000} {
+				for _, few := range []int{1, 1000} {
+					for _, page := range []time.Duration{0, testenv.Patience} {
+						if few == 1000 && (step < 1000 || page == 0) {
+							continue // looked up without a step
+						}
+						b.walkStep, b.fewTenants, b.pageTime = step, few, page
+						q.ByRemaining, q.Limit = true, limit
+						if got, pages := b.all(q); !slices.Equal(got, want(&q)) {
+							t.Errorf("%+v, steps of %d, few are %d, pages within %s: %v on %d pages, want %v", q, step, few, page, got, pages, want(&q))
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
+// A list that is too slow because there are too many balances is refused with what to do instead; one that is too slow for another reason is not.
+func TestList_ByRemaining_TooManyBalances_NamesTheBound(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	tx, err := b.pool.Begin(t.Context())
+	b.check(err)
+	defer tx.Rollback(context.Background()) //nolint:errcheck // the database goes with the test
+	_, err = tx.Exec(t.Context(), "LOCK TABLE balances IN ACCESS EXCLUSIVE MODE")
+	b.check(err)
+	for bound, code := range map[int64]ledger.Code{-1: ledger.CodeInvalidArgument, 1000: ledger.CodeReportTooSlow} {
+		b.sortedMax = bound
+		_, err := b.List(t.Context(), Query{ByRemaining: true, Limit: 10})
+		if ledger.CodeOf(err) != code {
+			t.Errorf("bound %d: %v", bound, err)
+		}
+		if code == ledger.CodeInvalidArgument && (err == nil || !strings.Contains(err.Error(), "more than the -1")) {
+			t.Errorf("%v", err)
+		}
+	}
+}
+
+func TestStatements_MigratedSchema_Prepare(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	c, err := b.pool.Acquire(t.Context())
+	b.check(err)
+	defer c.Release()
+	for _, name := range slices.Sorted(maps.Keys(b.sql)) {
+		if _, err := c.Conn().Prepare(t.Context(), name, b.sql[name]); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

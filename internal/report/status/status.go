@@ -1,0 +1,156 @@
+package status
+
+import (
+	"context"
+	"embed"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/ledger/history"
+	"github.com/quotasvc/quotasvc/internal/store/namedsql"
+)
+
+const (
+	// sampleEvery is how often the counters are read.
+	sampleEvery = 5 * time.Second
+
+	// window is how far back "now" reaches: long enough for a rate that does not jump.
+	window = time.Minute
+)
+
+//go:embed sql/*.sql
+var sqlFiles embed.FS
+
+// Config configures a Board. Every field is required.
+type Config struct {
+	// Reports reads the records.
+	Reports *history.Reader
+
+	// Clock is the ledger.
+	Clock interface{ Now() time.Time }
+
+	// Counted has the metrics of requests.
+	Counted prometheus.Gatherer
+
+	// Faults returns what does not work on this instance. It must not wait.
+	Faults func() []Fault
+
+	// Log gets a line when the counters cannot be read.
+	Log *slog.Logger
+}
+
+// Fault is a part that does not work as it should.
+type Fault struct{ Part, Reason string }
+
+// Requests are those that this instance answered from From on.
+type Requests struct {
+	From                      time.Time
+	Answered, Refused, Failed int64 // answered: all; the others are among them
+}
+
+// Status is the answer.
+type Status struct {
+	At        time.Time
+	StartedAt time.Time
+	Requests  Requests
+	Faults    []Fault
+	Records   *Records // nil: they cannot be read
+}
+
+// Board knows how the service is. Make it with New.
+type Board struct {
+	cfg     Config
+	sql     map[string]string
+	started time.Time
+	cancel  context.CancelFunc
+	done    sync.WaitGroup
+
+	mu      sync.Mutex
+	samples []Requests // oldest first: what was counted since the process began, with From as the instant of the sample
+
+	records recorded
+}
+
+// New returns a board. Start starts it.
+func New(cfg Config) (*Board, error) {
+	sql, err := namedsql.Load(sqlFiles)
+	if err != nil {
+		return nil, err
+	}
+	now := time.Now()
+	return &Board{cfg: cfg, sql: sql, started: now, cancel: func() {}, samples: []Requests{{From: now}}, records: recorded{turn: make(chan struct{}, 1)}}, nil
+}
+
+// Start begins to read the counters.
+func (b *Board) Start() {
+	ctx, cancel := context.WithCancel(context.Background())
+	b.cancel = cancel
+	b.done.Go(func() {
+		tick := time.NewTicker(sampleEvery)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case now := <-tick.C:
+				b.sample(now)
+			}
+		}
+	})
+}
+
+// Stop ends that.
+func (b *Board) Stop(context.Context) error {
+	b.cancel()
+	b.done.Wait()
+	return nil
+}
+
+// Read returns how the service is.
+func (b *Board) Read(ctx context.Context) Status {
+	now := time.Now()
+	s := Status{At: b.cfg.Clock.Now().UTC(), StartedAt: b.started.UTC(), Requests: b.since(now), Faults: b.cfg.Faults()}
+	var err error
+	if s.Records, err = b.readRecords(ctx); err != nil {
+		s.Faults = append(s.Faults, Fault{Part: "records", Reason: "refusals and jobs cannot be read: " + detail(err)})
+	}
+	return s
+}
+
+// detail returns what callers may see of an error.
+func detail(err error) string {
+	if e, ok := errors.AsType[*ledger.Error](err); ok {
+		return e.Detail
+	}
+	return "the request has ended"
+}
+
+// sample keeps what was counted until now, and forgets what is older than the window.
+func (b *Board) sample(now time.Time) {
+	counted, err := count(b.cfg.Counted)
+	if err != nil {
+		b.cfg.Log.Warn("the counters of requests cannot be read", "error", err)
+		return
+	}
+	counted.From = now
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.samples = append(b.samples, counted)
+	for len(b.samples) > 2 && !b.samples[1].From.After(now.Add(-window)) {
+		b.samples = b.samples[1:]
+	}
+}
+
+// since returns the requests of the window before now.
+func (b *Board) since(now time.Time) Requests {
+	b.sample(now)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	first, last := b.samples[0], b.samples[len(b.samples)-1]
+	return Requests{From: first.From.UTC(), Answered: last.Answered - first.Answered, Refused: last.Refused - first.Refused, Failed: last.Failed - first.Failed}
+}

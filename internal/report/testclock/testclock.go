@@ -1,0 +1,158 @@
+package testclock
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/quotasvc/quotasvc/internal/catalog"
+	"github.com/quotasvc/quotasvc/internal/kit/body"
+	"github.com/quotasvc/quotasvc/internal/kit/clock"
+	"github.com/quotasvc/quotasvc/internal/ledger/pg"
+	"github.com/quotasvc/quotasvc/internal/outbox/trail"
+)
+
+const (
+	// Least is the shortest step. A shorter one shows nothing that waiting does not.
+	Least = time.Second
+
+	// Most bounds how far the time is ahead in all: ten years, as long as the longest trial.
+	Most = 3653 * 24 * time.Hour
+)
+
+const (
+	makeTable = `CREATE TABLE IF NOT EXISTS test_clock (
+		only_row boolean PRIMARY KEY DEFAULT true CHECK (only_row),
+		ahead_us bigint  NOT NULL,                       -- how far the ledger's time is ahead; below 0: behind
+		last_key text    NOT NULL DEFAULT ''             -- the Idempotency-Key of the newest step
+	)`
+	hasTable = `SELECT to_regclass('test_clock') IS NOT NULL`
+	makeRow  = `INSERT INTO test_clock (ahead_us) VALUES ($1) ON CONFLICT DO NOTHING`
+	readRow  = `SELECT ahead_us FROM test_clock`
+	lockRow  = `SELECT ahead_us, last_key FROM test_clock FOR UPDATE`
+	writeRow = `UPDATE test_clock SET ahead_us = $1, last_key = $2`
+)
+
+// Install makes the table in the database of dev unless it is there. A new one begins that much behind the clocks: time to fill a past.
+func Install(ctx context.Context, databaseURL string, behind time.Duration) error {
+	return with(ctx, databaseURL, func(conn *pgx.Conn) error {
+		if _, err := conn.Exec(ctx, makeTable); err != nil {
+			return fmt.Errorf("make the table of the test clock: %w", err)
+		}
+		if _, err := conn.Exec(ctx, makeRow, -behind.Microseconds()); err != nil {
+			return fmt.Errorf("fill the table of the test clock: %w", err)
+		}
+		return nil
+	})
+}
+
+// Ahead returns how far the ledger's time of a database is ahead, below 0 if it is behind: 0 if it is not a database of dev.
+func Ahead(ctx context.Context, databaseURL string) (time.Duration, error) {
+	var ahead int64
+	err := with(ctx, databaseURL, func(conn *pgx.Conn) error {
+		var moved bool
+		if err := conn.QueryRow(ctx, hasTable).Scan(&moved); err != nil || !moved {
+			return err
+		}
+		return conn.QueryRow(ctx, readRow).Scan(&ahead)
+	})
+	if err != nil {
+		return 0, fmt.Errorf("read the test clock: %w", err)
+	}
+	return time.Duration(ahead) * time.Microsecond, nil
+}
+
+// with calls do with a connection of its own.
+func with(ctx context.Context, databaseURL string, do func(*pgx.Conn) error) error {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	conn, err := pgx.Connect(ctx, databaseURL)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }() // nothing is left to be written
+	return do(conn)
+}
+
+// Clock moves the time of one instance.
+type Clock struct {
+	store  *catalog.Store
+	ledger *pg.Ledger
+	agreed *clock.Clock
+	turn   chan struct{} // a slot for the request that moves the time
+}
+
+// New returns the test clock of an instance, on a database with the table of Install. agreed is the clock of store and ledger.
+func New(store *catalog.Store, ledger *pg.Ledger, agreed *clock.Clock) *Clock {
+	return &Clock{store: store, ledger: ledger, agreed: agreed, turn: make(chan struct{}, 1)}
+}
+
+// State is what the ledger's time is, and how far it is ahead.
+type State struct {
+	Now      time.Time
+	Ahead    time.Duration
+	Replayed bool // the step with this key was made before
+}
+
+// State returns the time, as far as it is known without asking PostgreSQL.
+func (c *Clock) State() State { return State{Now: c.agreed.Now(), Ahead: c.agreed.Ahead()} }
+
+// step is what the audit log says of a step.
+type step struct {
+	Advance string `json:"advance"`
+	Ahead   string `json:"ahead"`
+}
+
+// Advance moves the time forward. The same key as that of the step before moves nothing; no key always moves. Errors are *body.Error for a step out
+// of bounds, else as those of catalog.Store.Write.
+func (c *Clock) Advance(ctx context.Context, by time.Duration, key string) (State, error) {
+	select {
+	case c.turn <- struct{}{}:
+		defer func() { <-c.turn }()
+	case <-ctx.Done():
+		return State{}, ctx.Err()
+	}
+	by = by.Truncate(time.Microsecond)
+	if by < Least {
+		return State{}, body.Refuse("advance", "must be at least %s", Least)
+	}
+	if ahead := c.agreed.Ahead(); by > Most-ahead {
+		return State{}, body.Refuse("advance", "must not move the clock more than 87672h (3653d) ahead in all; it is %s ahead", ahead)
+	}
+	// The months that entries are about to be written to.
+	if err := c.ledger.MakeMonths(ctx, c.agreed.Now().Add(by)); err != nil {
+		return State{}, err
+	}
+	var ahead time.Duration
+	replayed := false
+	err := c.store.Write(ctx, "move the test clock", func(ctx context.Context, tx *catalog.Transaction) error {
+		var us int64
+		var last string
+		if err := tx.QueryRow(ctx, lockRow).Scan(&us, &last); err != nil {
+			return fmt.Errorf("read the test clock: %w", err)
+		}
+		before := time.Duration(us) * time.Microsecond
+		ahead, replayed = before+by, key != "" && key == last
+		if replayed {
+			ahead = before
+			return nil
+		}
+		if _, err := tx.Exec(ctx, writeRow, ahead.Microseconds(), key); err != nil {
+			return fmt.Errorf("store the test clock: %w", err)
+		}
+		return trail.Record(ctx, tx.Tx, []trail.Line{{
+			Actor: trail.From(ctx), Action: "clock.advance", Object: trail.Object{Kind: "clock", ID: "test"}, After: step{Advance: by.String(), Ahead: ahead.String()},
+		}})
+	})
+	if err != nil {
+		return State{}, err
+	}
+	if more := ahead - c.agreed.Ahead(); more > 0 { // also what an earlier request has stored without an answer
+		c.agreed.Advance(more)
+	}
+	state := c.State()
+	state.Replayed = replayed
+	return state, nil
+}

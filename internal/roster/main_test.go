@@ -1,9 +1,0 @@
-package roster
-
-import (
-	"testing"
-
-	"github.com/quotasvc/quotasvc/internal/testenv"
-)
-
-func TestMain(m *testing.M) { testenv.Main(m) }

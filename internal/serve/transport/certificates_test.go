@@ -1,0 +1,102 @@
+package transport
+
+import (
+	"bytes"
+	"crypto/tls"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/quotasvc/quotasvc/internal/lab/testenv"
+)
+
+func TestCertificates_FilesChange_NewConnectionsUseThem(t *testing.T) {
+	t.Parallel()
+	authority, dir := testenv.NewAuthority(t), t.TempDir()
+	files := CertificateFiles{Cert: filepath.Join(dir, "cert.pem"), Key: filepath.Join(dir, "key.pem")}
+	authority.Issue(t, files.Cert, files.Key)
+	var log bytes.Buffer
+	c, err := LoadCertificates(files, slog.New(slog.NewTextHandler(&log, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := start(t, func(http.ResponseWriter, *http.Request) {}, func(cfg *Config) { cfg.TLS = c })
+	serial := func() int64 {
+		t.Helper()
+		conn, err := tls.Dial("tcp", strings.TrimPrefix(s.url, "https://"), &tls.Config{RootCAs: authority.Pool, NextProtos: []string{"h2", "http/1.1"}, MinVersion: tls.VersionTLS12})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = conn.Close() }()
+		state := conn.ConnectionState()
+		if state.NegotiatedProtocol != "http/1.1" {
+			t.Errorf("protocol %q", state.NegotiatedProtocol)
+		}
+		return state.PeerCertificates[0].SerialNumber.Int64()
+	}
+	if n := serial(); n != 2 {
+		t.Errorf("serial %d", n)
+	}
+	if end := time.Until(c.expires()); end < 58*time.Minute || end > time.Hour {
+		t.Errorf("the certificate ends in %s, want an hour", end)
+	}
+	authority.Issue(t, files.Cert, files.Key)
+	c.Reload()
+	c.Reload()
+	if n := serial(); n != 3 || strings.Count(log.String(), "reloaded") != 1 {
+		t.Errorf("serial %d after the change; log:\n%s", n, &log)
+	}
+	for _, broken := range []string{"nonsense", ""} {
+		if err := os.WriteFile(files.Cert, []byte(broken), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		c.Reload()
+		c.Reload()
+		c.Reload()
+	}
+	if n := serial(); n != 3 || strings.Count(log.String(), "the old one stays") != 2 {
+		t.Errorf("serial %d after two broken files; log:\n%s", n, &log)
+	}
+	if _, err := tls.Dial("tcp", strings.TrimPrefix(s.url, "https://"), &tls.Config{RootCAs: authority.Pool, MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11}); err == nil {
+		t.Error("TLS 1.1 is accepted")
+	}
+}
+
+func TestCertificates_ClientCA_ClientsNeedOne(t *testing.T) {
+	t.Parallel()
+	authority, other, dir := testenv.NewAuthority(t), testenv.NewAuthority(t), t.TempDir()
+	files := CertificateFiles{Cert: filepath.Join(dir, "cert.pem"), Key: filepath.Join(dir, "key.pem"), ClientCA: authority.File}
+	authority.Issue(t, files.Cert, files.Key)
+	c, err := LoadCertificates(files, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := start(t, func(http.ResponseWriter, *http.Request) {}, func(cfg *Config) { cfg.TLS = c })
+	for name, signer := range map[string]*testenv.Authority{"none": nil, "other": other, "right": authority} {
+		cfg := &tls.Config{RootCAs: authority.Pool, MinVersion: tls.VersionTLS12}
+		if signer != nil {
+			cert, key := filepath.Join(dir, name+".pem"), filepath.Join(dir, name+".key")
+			signer.Issue(t, cert, key)
+			pair, err := tls.LoadX509KeyPair(cert, key)
+			if err != nil {
+				t.Fatal(err)
+			}
+			cfg.Certificates = []tls.Certificate{pair}
+		}
+		client := &http.Client{Transport: &http.Transport{TLSClientConfig: cfg, DisableKeepAlives: true}, Timeout: testenv.Patience}
+		response, err := client.Get(s.url)
+		if err == nil {
+			_ = response.Body.Close()
+		}
+		if (err == nil) != (name == "right") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := LoadCertificates(CertificateFiles{Cert: files.Cert, Key: files.Key, ClientCA: files.Key}, slog.New(slog.DiscardHandler)); err == nil {
+		t.Error("a key is no authority")
+	}
+}

@@ -1,0 +1,312 @@
+package transport
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/quotasvc/quotasvc/internal/lab/testenv"
+)
+
+// dial connects to the API.
+func (s *running) dial() net.Conn {
+	s.t.Helper()
+	conn, err := (&net.Dialer{}).DialContext(s.t.Context(), "tcp", strings.TrimPrefix(s.url, "http://"))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() { _ = conn.Close() })
+	if err := conn.SetDeadline(time.Now().Add(testenv.Patience)); err != nil {
+		s.t.Fatal(err)
+	}
+	return conn
+}
+
+// say sends text on a connection and returns the next answer.
+func say(t testing.TB, conn net.Conn, from *bufio.Reader, text string) reply {
+	t.Helper()
+	if _, err := io.WriteString(conn, text); err != nil {
+		t.Fatal(err)
+	}
+	response, err := http.ReadResponse(from, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.Copy(io.Discard, response.Body); err != nil {
+		t.Fatal(err)
+	}
+	if err := response.Body.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return reply{response.StatusCode, response.Header, response.Close}
+}
+
+// A load balancer may be sending a request on an idle connection when the order to stop arrives.
+func TestShutdown_DrainDelay_IdleConnectionsStay(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s, api := startInBubble(t, well, func(cfg *Config) { cfg.DrainDelay = time.Second })
+		type client struct {
+			net.Conn
+			from *bufio.Reader
+		}
+		var clients []client
+		for range 50 {
+			c := client{Conn: api.open(t)}
+			c.from = bufio.NewReader(c.Conn)
+			if response := say(t, c, c.from, "GET / HTTP/1.1\r\nHost: h\r\n\r\n"); response.Close {
+				t.Fatal("closed before the stop")
+			}
+			clients = append(clients, c)
+		}
+		began := time.Now()
+		done := make(chan error, 1)
+		go func() { done <- s.server.Shutdown(t.Context()) }()
+		time.Sleep(999 * time.Millisecond) // the requests that were on their way
+		for i, c := range clients[:40] {
+			response := say(t, c, c.from, "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\n\r\n")
+			if response.StatusCode != http.StatusOK || !response.Close {
+				t.Fatalf("client %d: %d, close %t", i, response.StatusCode, response.Close)
+			}
+			if _, err := c.from.ReadByte(); err != io.EOF {
+				t.Errorf("client %d: the connection is open after the answer: %v", i, err)
+			}
+		}
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		if took := time.Since(began); took != time.Second+settle {
+			t.Errorf("stopped after %s", took)
+		}
+		for i, c := range clients[40:] { // never used: closed at the end
+			if _, err := c.from.ReadByte(); err != io.EOF {
+				t.Errorf("idle client %d: %v", i, err)
+			}
+		}
+	})
+}
+
+// well answers each request.
+func well(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "well") }
+
+func TestAnswers_NoSniffNoStore(t *testing.T) {
+	t.Parallel()
+	s := start(t, func(w http.ResponseWriter, r *http.Request) { http.NotFound(w, r) })
+	for range 3 {
+		response := s.get(s.url + "/nothing")
+		if h := response.Header; h.Get("X-Content-Type-Options") != "nosniff" || h.Get("Cache-Control") != "no-store" || len(h["Cache-Control"]) != 1 {
+			t.Errorf("headers: %v", h)
+		}
+	}
+}
+
+// net/http drops a Content-Length beside Transfer-Encoding. What follows on the connection is never read.
+func TestRequest_TransferEncoding_ClosesConnection(t *testing.T) {
+	t.Parallel()
+	served := make(chan string, 10)
+	s := start(t, func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		served <- r.URL.Path + " " + string(body)
+	})
+	for _, length := range []string{"", "Content-Length: 4\r\n", "content-length: 0\r\n"} {
+		conn := s.dial()
+		from := bufio.NewReader(conn)
+		response := say(t, conn, from, "POST /first HTTP/1.1\r\nHost: h\r\n"+length+"Transfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\nGET /smuggled HTTP/1.1\r\nHost: h\r\n\r\n")
+		if response.StatusCode != http.StatusOK || !response.Close {
+			t.Errorf("%q: %d, close %t", length, response.StatusCode, response.Close)
+		}
+		if _, err := from.ReadByte(); err == nil {
+			t.Errorf("%q: the smuggled request was answered", length)
+		}
+		if got := <-served; got != "/first ok" {
+			t.Errorf("%q: %q", length, got)
+		}
+	}
+	if len(served) > 0 {
+		t.Errorf("served: %q", <-served)
+	}
+}
+
+// Who answers with Connection: close before the body has arrived is not held up by it.
+func TestRequest_SlowBodyRefused_AnsweredAndClosedAtOnce(t *testing.T) {
+	t.Parallel()
+	refuse := func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Connection", "close")
+		w.WriteHeader(http.StatusUnauthorized)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		_, api := startInBubble(t, refuse)
+		for _, body := range []string{
+			"Content-Length: 1000\r\n\r\n{", "Content-Length: 900000\r\n\r\n{", "Transfer-Encoding: chunked\r\n\r\n5\r\n{",
+			"Content-Length: 10\r\nExpect: 100-continue\r\n\r\n",
+		} {
+			conn := api.open(t)
+			from := bufio.NewReader(conn)
+			began := time.Now()
+			if response := say(t, conn, from, "POST / HTTP/1.1\r\nHost: h\r\n"+body); response.StatusCode != http.StatusUnauthorized {
+				t.Errorf("%q: %d", body, response.StatusCode)
+			}
+			answered := time.Since(began)
+			if _, err := from.ReadByte(); err == nil {
+				t.Errorf("%q: more is answered", body)
+			}
+			if closed := time.Since(began); answered > bodyGrace || closed > 4*bodyGrace {
+				t.Errorf("%q: answered after %s, closed after %s", body, answered, closed)
+			}
+		}
+	})
+	// A client that sends all of its body before it reads gets its answer.
+	conn := start(t, refuse).dial()
+	whole := fmt.Sprintf("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: %d\r\n\r\n%s", 200<<10, strings.Repeat("x", 200<<10))
+	if response := say(t, conn, bufio.NewReader(conn), whole); response.StatusCode != http.StatusUnauthorized {
+		t.Errorf("whole body: %d", response.StatusCode)
+	}
+}
+
+func TestConnections_BeyondMaximum_ClosedAndCounted(t *testing.T) {
+	t.Parallel()
+	registry := prometheus.NewRegistry()
+	s := start(t, func(http.ResponseWriter, *http.Request) {}, func(cfg *Config) { cfg.ConnectionsMax, cfg.Metrics = 3, registry })
+	const request = "GET / HTTP/1.1\r\nHost: h\r\n\r\n"
+	var open []net.Conn
+	for range 3 {
+		conn := s.dial()
+		say(t, conn, bufio.NewReader(conn), request)
+		open = append(open, conn)
+	}
+	for range 2 {
+		conn := s.dial()
+		if n, err := io.ReadAll(conn); len(n) > 0 {
+			t.Errorf("the fourth connection: %q, %v", n, err)
+		}
+	}
+	s.get(s.ops) // operators have places of their own
+	m := s.server.metrics
+	if n := testutil.ToFloat64(m.refused.WithLabelValues("api")); n != 2 {
+		t.Errorf("%v refused", n)
+	}
+	if n := testutil.ToFloat64(m.open.WithLabelValues("api")); n != 3 {
+		t.Errorf("%v open", n)
+	}
+	if err := open[0].Close(); err != nil {
+		t.Fatal(err)
+	}
+	testenv.Eventually(t, func() bool { return testutil.ToFloat64(m.open.WithLabelValues("api")) == 2 }, "a place is free")
+	conn := s.dial()
+	if response := say(t, conn, bufio.NewReader(conn), request); response.StatusCode != http.StatusOK {
+		t.Errorf("status %d", response.StatusCode)
+	}
+}
+
+// net/http drops a request that it has just read on a new connection once Shutdown has begun. Here the request arrives when
+// the listener is closed.
+func TestShutdown_RequestOnNewConnection_Answered(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s, api := startInBubble(t, well, func(cfg *Config) { cfg.DrainDelay = time.Second })
+		conn := api.open(t)
+		done := make(chan error, 1)
+		go func() { done <- s.server.Shutdown(t.Context()) }()
+		time.Sleep(time.Second + settle - 1)
+		if other, err := api.dial(); err == nil {
+			_ = other.Close()
+			t.Error("the listener is open")
+		}
+		response := say(t, conn, bufio.NewReader(conn), "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\n\r\n")
+		if response.StatusCode != http.StatusOK || !response.Close {
+			t.Errorf("%d, close %t", response.StatusCode, response.Close)
+		}
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// Connections whose handshake is done, and that the server has not accepted when its listener closes, are served.
+func TestCapped_Close_WaitingConnectionsServed(t *testing.T) {
+	t.Parallel()
+	inner := listen(t)
+	l := newCapped(inner, 100, newMetrics(prometheus.NewRegistry()), "api")
+	var waiting []net.Conn
+	for range 20 { // nobody accepts
+		conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", inner.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		if _, err := io.WriteString(conn, "GET / HTTP/1.1\r\nHost: h\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		waiting = append(waiting, conn)
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	server := &http.Server{Handler: http.NotFoundHandler(), ReadHeaderTimeout: testenv.Patience}
+	if err := server.Serve(l); err == nil {
+		t.Error("it serves for ever")
+	}
+	for i, conn := range waiting {
+		response, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		if err != nil {
+			t.Fatalf("connection %d: %v", i, err)
+		}
+		_ = response.Body.Close()
+	}
+	if conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", inner.Addr().String()); err == nil {
+		_ = conn.Close()
+		t.Error("it listens")
+	}
+	if err := server.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// A client that sends a request byte by byte holds its connection for a few seconds, and delays nobody.
+func TestRequest_SlowHeaders_ClosedInSeconds(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s, api := startInBubble(t, well)
+		began := time.Now()
+		var slow []net.Conn
+		for i, text := range []string{"", "G", "GET / HTTP/1.1\r\n", "GET / HTTP/1.1\r\nHost: h\r\nX-A: "} {
+			for range 10 {
+				conn := api.open(t)
+				if _, err := io.WriteString(conn, text); err != nil {
+					t.Fatal(i, err)
+				}
+				go func() { _, _ = io.Copy(io.Discard, conn) }() // a 408 may come, and a pipe holds nothing
+				slow = append(slow, conn)
+			}
+		}
+		for range 100 {
+			if status := s.get(s.url).StatusCode; status != http.StatusOK {
+				t.Fatalf("another request: %d", status)
+			}
+		}
+		if took := time.Since(began); took > 0 {
+			t.Errorf("other requests waited %s", took)
+		}
+		for open := len(slow); open > 0; {
+			open = 0
+			for _, conn := range slow { // a byte now and then does not help
+				if _, err := io.WriteString(conn, "x"); err == nil {
+					open++
+				}
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
+		if took := time.Since(began); took < 5*time.Second || took > 6*time.Second { // docs/operations.md says 5 s
+			t.Errorf("closed after %s", took)
+		}
+	})
+}

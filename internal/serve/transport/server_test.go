@@ -1,0 +1,273 @@
+package transport
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/quotasvc/quotasvc/internal/lab/testenv"
+)
+
+func TestMain(m *testing.M) { testenv.Main(m) }
+
+// running is a server on free ports.
+type running struct {
+	t      testing.TB
+	server *Server
+	url    string // of the API
+	ops    string
+	client *http.Client
+}
+
+func listen(t testing.TB) net.Listener {
+	t.Helper()
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// start starts a server whose API is h.
+func start(t testing.TB, h http.HandlerFunc, change ...func(*Config)) *running {
+	t.Helper()
+	api, ops := listen(t), listen(t)
+	return startOn(t, h, api, ops, "http://"+api.Addr().String(), &http.Transport{}, change)
+}
+
+// startInBubble is start within synctest: connections are pipes, and no time passes while anybody has something to do.
+func startInBubble(t testing.TB, h http.HandlerFunc, change ...func(*Config)) (*running, *pipes) {
+	t.Helper()
+	api, ops := newPipes(), newPipes()
+	return startOn(t, h, api, ops, "http://api", &http.Transport{
+		DialContext: func(_ context.Context, _, address string) (net.Conn, error) {
+			if address == "ops:80" {
+				return ops.dial()
+			}
+			return api.dial()
+		},
+	}, change), api
+}
+
+func startOn(
+	t testing.TB, h http.HandlerFunc, api, ops net.Listener, url string, transport *http.Transport, change []func(*Config),
+) *running {
+	t.Helper()
+	cfg := Config{
+		RequestTimeout: testenv.Patience, ConnectionsMax: 100, Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry(),
+		Ops: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ops") }),
+	}
+	for _, f := range change {
+		f(&cfg)
+	}
+	s := &running{
+		t: t, server: New(cfg), url: url, ops: "http://" + ops.Addr().String(),
+		client: &http.Client{Timeout: testenv.Patience, Transport: transport},
+	}
+	if cfg.TLS != nil {
+		s.url = strings.Replace(s.url, "http:", "https:", 1)
+	}
+	s.server.ServeOps(ops)
+	s.server.ServeAPI(h, api)
+	t.Cleanup(func() {
+		s.client.CloseIdleConnections()
+		ctx, cancel := context.WithTimeout(context.Background(), testenv.Patience)
+		defer cancel()
+		if err := s.server.Shutdown(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+// reply is an answer whose body has been read.
+type reply struct {
+	StatusCode int
+	Header     http.Header
+	Close      bool
+}
+
+func (s *running) get(url string) reply {
+	s.t.Helper()
+	response, err := s.client.Get(url)
+	if err != nil {
+		s.t.Error(err)
+		return reply{}
+	}
+	_, _ = io.Copy(io.Discard, response.Body)
+	if err := response.Body.Close(); err != nil {
+		s.t.Fatal(err)
+	}
+	return reply{response.StatusCode, response.Header, response.Close}
+}
+
+// pipes is a listener in memory, for synctest.
+type pipes struct {
+	waiting chan net.Conn
+	closed  chan struct{}
+	close   func()
+}
+
+func newPipes() *pipes {
+	p := &pipes{waiting: make(chan net.Conn), closed: make(chan struct{})}
+	p.close = sync.OnceFunc(func() { close(p.closed) })
+	return p
+}
+
+// Accept implements net.Listener.
+func (p *pipes) Accept() (net.Conn, error) {
+	select {
+	case conn := <-p.waiting:
+		return conn, nil
+	case <-p.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+// Close implements net.Listener.
+func (p *pipes) Close() error { p.close(); return nil }
+
+// Addr implements net.Listener.
+func (p *pipes) Addr() net.Addr { return address("ops") }
+
+type address string
+
+func (a address) Network() string { return "pipe" }
+func (a address) String() string  { return string(a) }
+
+func (p *pipes) dial() (net.Conn, error) {
+	ours, theirs := net.Pipe()
+	select {
+	case p.waiting <- theirs:
+		return ours, nil
+	case <-p.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+// open is dial for a test.
+func (p *pipes) open(t testing.TB) net.Conn {
+	t.Helper()
+	conn, err := p.dial()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	return conn
+}
+
+func TestShutdown_FinishesAcceptedRequests(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		entered, leave := make(chan struct{}), make(chan struct{})
+		s, api := startInBubble(t, func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/slow" {
+				entered <- struct{}{}
+				<-leave
+			}
+			w.WriteHeader(http.StatusAccepted)
+		}, func(cfg *Config) { cfg.DrainDelay = 300 * time.Millisecond })
+		slow := make(chan int, 1)
+		go func() { slow <- s.get(s.url + "/slow").StatusCode }()
+		<-entered
+		done := make(chan error, 1)
+		go func() { done <- s.server.Shutdown(context.Background()) }()
+		synctest.Wait()
+		// Requests that the load balancer still sends are served, with Connection: close.
+		if response := s.get(s.url + "/"); response.StatusCode != http.StatusAccepted || !response.Close {
+			t.Errorf("%d, close %v", response.StatusCode, response.Close)
+		}
+		time.Sleep(time.Second) // DrainDelay is over, and settle
+		if conn, err := api.dial(); err == nil {
+			_ = conn.Close()
+			t.Error("the listener is open")
+		}
+		s.get(s.ops) // the operators' endpoints stop last
+		select {
+		case err := <-done:
+			t.Fatalf("shut down before the request was answered: %v", err)
+		default:
+		}
+		close(leave)
+		if status := <-slow; status != http.StatusAccepted {
+			t.Errorf("status %d", status)
+		}
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		if err := s.server.Wait(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestShutdown_CutsOffAtDeadline(t *testing.T) {
+	t.Parallel()
+	entered, leave := make(chan struct{}), make(chan struct{})
+	s := start(t, func(http.ResponseWriter, *http.Request) {
+		close(entered)
+		<-leave
+	})
+	defer close(leave)
+	cut := make(chan error, 1)
+	go func() {
+		response, err := s.client.Post(s.url, "text/plain", nil)
+		if err == nil {
+			err = response.Body.Close()
+		}
+		cut <- err
+	}()
+	<-entered
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if err := s.server.Shutdown(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("%v", err)
+	}
+	if err := <-cut; err == nil {
+		t.Error("the request was answered")
+	}
+}
+
+func TestServer_ListenerFails_Stops(t *testing.T) {
+	t.Parallel()
+	api := listen(t)
+	if err := api.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s := New(Config{Ops: http.NotFoundHandler(), ConnectionsMax: 1, Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry()})
+	s.ServeOps(listen(t))
+	s.ServeAPI(http.NotFoundHandler(), api)
+	if err := s.Wait(); err == nil || !strings.Contains(err.Error(), "serve the API") {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestServer_LargeHeader_431(t *testing.T) {
+	t.Parallel()
+	s := start(t, func(http.ResponseWriter, *http.Request) {})
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("X-Large", strings.Repeat("x", 2*headerBytesMax))
+	response, err := s.client.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := response.Body.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if response.StatusCode != http.StatusRequestHeaderFieldsTooLarge {
+		t.Errorf("status %d", response.StatusCode)
+	}
+}

@@ -1,0 +1,131 @@
+package citus_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/quotasvc/quotasvc/internal/lab/testenv"
+	"github.com/quotasvc/quotasvc/internal/store/citus"
+)
+
+func connect(t *testing.T, url string) *pgx.Conn {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close(context.Background()) })
+	return conn
+}
+
+// A new table needs a place: without one it would be on the coordinator alone, and statements that join it would fail.
+func TestTables_EveryTableOfTheSchema_HasOnePlace(t *testing.T) {
+	t.Parallel()
+	conn := connect(t, testenv.Postgres(t))
+	rows, err := conn.Query(t.Context(), `SELECT c.relname::text, EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attname = 'tenant_id')
+		FROM pg_class c WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p') AND NOT c.relispartition`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	places := map[string]citus.Place{}
+	for _, in := range citus.Tables() {
+		if _, twice := places[in.Table]; twice {
+			t.Errorf("%s has two places", in.Table)
+		}
+		places[in.Table] = in.Place
+	}
+	var name string
+	var ofTenant bool
+	_, err = pgx.ForEachRow(rows, []any{&name, &ofTenant}, func() error {
+		place, known := places[name]
+		switch {
+		case !known:
+			t.Errorf("the table %s has no place: add it to Tables in internal/store/citus/places.go", name)
+		case place == citus.Distributed && !ofTenant:
+			t.Errorf("%s is distributed and has no tenant_id", name)
+		}
+		delete(places, name)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name := range places {
+		t.Errorf("there is no table %s", name)
+	}
+}
+
+func TestDetect_PostgreSQLWithoutCitus_NoCluster(t *testing.T) {
+	t.Parallel()
+	if testenv.OnCitus() {
+		t.Skip("not on Citus: this is about databases without it")
+	}
+	cluster, err := citus.Detect(t.Context(), connect(t, testenv.Postgres(t)))
+	if cluster != nil || err != nil {
+		t.Errorf("%v, %v", cluster, err)
+	}
+	err = citus.Distribute(t.Context(), connect(t, testenv.Postgres(t)), 4, slog.New(slog.DiscardHandler))
+	if err == nil || !strings.Contains(err.Error(), "citus") {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestCitus_PlacesAndGroups_AgreeWithTheCluster(t *testing.T) {
+	t.Parallel()
+	s := testenv.CitusPrivate(t)
+	conn := connect(t, s.URL)
+	cluster, err := citus.Detect(t.Context(), conn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if cluster.Nodes != 2 || cluster.Groups.Count() != 4 {
+		t.Errorf("%d nodes and %d groups, want 2 and 4", cluster.Nodes, cluster.Groups.Count())
+	}
+	groups := map[int]bool{}
+	for n := range 200 {
+		tenant := strings.Repeat("é", n%5) + fmt.Sprint("tenant-", n, strings.Repeat("x", n%17))
+		var shard int64
+		if err := conn.QueryRow(t.Context(), "SELECT get_shard_id_for_distribution_column('balances', $1::text)", tenant).Scan(&shard); err != nil {
+			t.Fatal(err)
+		}
+		if got := cluster.Groups.Shard(tenant); got != shard {
+			t.Errorf("%s is in shard %d, got %d", tenant, shard, got)
+		}
+		groups[cluster.Groups.Of(tenant)] = true
+	}
+	if len(groups) != 4 {
+		t.Errorf("200 tenants are in %d groups", len(groups))
+	}
+	// Again: nothing is left to do.
+	if err := citus.Distribute(t.Context(), conn, 4, slog.New(slog.DiscardHandler)); err != nil {
+		t.Error(err)
+	}
+	// A later migration's table.
+	if _, err := conn.Exec(t.Context(), "SELECT undistribute_table('rollups')"); err != nil {
+		t.Fatal(err)
+	}
+	var wrong *citus.NotPlacedError
+	if _, err = citus.Detect(t.Context(), conn); !asNotPlaced(err, &wrong) || !slices.Equal(wrong.Tables, []string{"rollups"}) {
+		t.Errorf("%v", err)
+	}
+	if err := citus.Distribute(t.Context(), conn, 4, slog.New(slog.DiscardHandler)); err != nil {
+		t.Error(err)
+	}
+	if _, err = citus.Detect(t.Context(), conn); err != nil {
+		t.Error(err)
+	}
+}
+
+func asNotPlaced(err error, to **citus.NotPlacedError) bool {
+	e, ok := err.(*citus.NotPlacedError) //nolint:errorlint // Detect returns it as it is
+	*to = e
+	return ok
+}
+
+func TestMain(m *testing.M) { testenv.Main(m) }

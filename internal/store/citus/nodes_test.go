@@ -1,0 +1,71 @@
+package citus_test
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/url"
+	"strconv"
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/quotasvc/quotasvc/internal/lab/testenv"
+	"github.com/quotasvc/quotasvc/internal/store/citus"
+)
+
+// Of three nodes one answers, one does not, and one may not be asked.
+func TestNodes_OnlyThoseThatAnswer_AreAsked(t *testing.T) {
+	t.Parallel()
+	server, err := url.Parse(testenv.Postgres(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	port, err := strconv.ParseUint(server.Port(), 10, 16)
+	if err != nil {
+		t.Fatal(err)
+	}
+	silent, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0") // accepts, and says nothing
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	at := []citus.Address{{Host: server.Hostname(), Port: uint16(port)}, {Host: "127.0.0.1", Port: uint16(silent.Addr().(*net.TCPAddr).Port)}, {}}
+	groups := citus.GroupsAt(at...)
+	opened := 0
+	nodes := citus.NewNodes(groups, slog.New(slog.DiscardHandler), func(a citus.Address) (*pgxpool.Pool, error) {
+		opened++
+		to := *server
+		to.Host = a.String()
+		return pgxpool.New(t.Context(), to.String())
+	})
+	defer nodes.Close()
+	of := map[int]string{} // a tenant of each group
+	for n := 0; len(of) < len(at); n++ {
+		tenant := fmt.Sprint("tenant-", n)
+		of[groups.Of(tenant)] = tenant
+	}
+	if nodes.Of(of[0]) != nil {
+		t.Error("a node is asked before it has answered")
+	}
+	for range 2 {
+		nodes.Reach(t.Context())
+		asked := nodes.Of(of[0])
+		if asked == nil || asked.Ping(t.Context()) != nil || nodes.Of(of[1]) != nil || nodes.Of(of[2]) != nil || nodes.Reached() != 1 {
+			t.Fatalf("%d nodes are reached, want the one that answers", nodes.Reached())
+		}
+		nodes.Lost(asked, errors.New("a test"))
+		if nodes.Of(of[0]) != nil || nodes.Reached() != 0 {
+			t.Error("a lost node is asked")
+		}
+	}
+	if opened != 2 {
+		t.Errorf("%d pools for 2 nodes", opened)
+	}
+	var none *citus.Nodes
+	if none.Reach(t.Context()); none.Of("acme") != nil || none.Reached() != 0 {
+		t.Error("there are nodes without a cluster")
+	}
+	none.Close()
+}

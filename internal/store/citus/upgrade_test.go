@@ -1,0 +1,80 @@
+package citus_test
+
+import (
+	"database/sql"
+	"log/slog"
+	"testing"
+
+	_ "github.com/jackc/pgx/v5/stdlib" // the driver for goose
+	"github.com/pressly/goose/v3"
+
+	"github.com/quotasvc/quotasvc/internal/lab/testenv"
+	"github.com/quotasvc/quotasvc/internal/store/citus"
+	"github.com/quotasvc/quotasvc/migrations"
+)
+
+// firstDistributed is the schema's version of the first databases that were distributed.
+const firstDistributed = 14
+
+// Later migrations change tables that are distributed, with rows in them, and make tables that are placed afterwards.
+func TestCitus_LaterMigrations_ApplyToADistributedDatabase(t *testing.T) {
+	t.Parallel()
+	if !testenv.OnCitus() {
+		t.Skip("it needs an empty database of a cluster: make test-citus has one")
+	}
+	url := testenv.PostgresEmpty(t)
+	conn := connect(t, url)
+	db, err := sql.Open("pgx", url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	p, err := goose.NewProvider(goose.DialectPostgres, db, migrations.FS, goose.WithDisableGlobalRegistry(true))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.UpTo(t.Context(), firstDistributed); err != nil {
+		t.Fatal(err)
+	}
+	distribute := func() {
+		t.Helper()
+		if err := citus.Distribute(t.Context(), conn, 4, slog.New(slog.DiscardHandler)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	distribute()
+	for _, sql := range []string{
+		"INSERT INTO meters (meter, unit) VALUES ('calls', 'call')",
+		"INSERT INTO plans (plan, version) VALUES ('pro', 1)",
+		"INSERT INTO plan_allowances (plan, version, meter, ordinal, amount, every, anchor) VALUES ('pro', 1, 'calls', 1, 1000, 'month', 'calendar')",
+		"INSERT INTO tenants (tenant_id, plan, anchor) VALUES ('acme', 'pro', '2026-01-01'), ('globex', 'pro', '2026-01-01')",
+		"INSERT INTO balances (tenant_id, meter, subject) VALUES ('acme', 'calls', ''), ('globex', 'calls', '')",
+	} {
+		if _, err := conn.Exec(t.Context(), sql); err != nil {
+			t.Fatalf("%s: %v", sql, err)
+		}
+	}
+	down := func() {
+		t.Helper()
+		if _, err := p.DownTo(t.Context(), firstDistributed); err != nil {
+			t.Fatal(err)
+		}
+	}
+	up := func() {
+		t.Helper()
+		if _, err := p.Up(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	up()
+	distribute()
+	if _, err := citus.Detect(t.Context(), conn); err != nil {
+		t.Error(err)
+	}
+	down()
+	up()
+	distribute()
+	if _, err := citus.Detect(t.Context(), conn); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,86 @@
+package once
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/quotasvc/quotasvc/internal/store/redisstore"
+)
+
+// localMax bounds the names in a process: about 10 MB.
+const localMax = 65_536
+
+// Names remembers texts under names. It is safe for concurrent use.
+type Names struct {
+	store *redisstore.Store // nil: there is no Redis
+
+	mu    sync.Mutex
+	local map[string]remembered
+}
+
+type remembered struct {
+	text  string
+	until time.Time
+}
+
+// New returns an empty memory. store may be nil.
+func New(store *redisstore.Store) *Names {
+	return &Names{store: store, local: map[string]remembered{}}
+}
+
+// Claim remembers text under name for ttl and returns true, unless something is remembered there: then it returns that. The name must have a
+// hash tag.
+func (n *Names) Claim(ctx context.Context, name, text string, ttl time.Duration) (held string, first bool) {
+	if n.store != nil {
+		if held, first, err := n.store.PutNew(ctx, name, text, ttl); err == nil {
+			return held, first
+		}
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	now := time.Now()
+	if r, ok := n.local[name]; ok && now.Before(r.until) {
+		return r.text, false
+	}
+	n.put(name, text, now, ttl)
+	return "", true
+}
+
+// Put remembers text under a name that was claimed, instead of what is remembered there.
+func (n *Names) Put(ctx context.Context, name, text string, ttl time.Duration) {
+	if n.store != nil && n.store.Put(ctx, name, text, ttl) == nil {
+		return
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.put(name, text, time.Now(), ttl)
+}
+
+// Drop forgets a name.
+func (n *Names) Drop(ctx context.Context, name string) {
+	if n.store != nil {
+		_, _ = n.store.Delete(ctx, name) // else it ends by itself
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	delete(n.local, name)
+}
+
+// put stores a name. It makes room by dropping what has ended, and otherwise anything. The caller holds mu.
+func (n *Names) put(name, text string, now time.Time, ttl time.Duration) {
+	if len(n.local) >= localMax {
+		for other, r := range n.local {
+			if !now.Before(r.until) {
+				delete(n.local, other)
+			}
+		}
+		for other := range n.local {
+			if len(n.local) < localMax {
+				break
+			}
+			delete(n.local, other)
+		}
+	}
+	n.local[name] = remembered{text, now.Add(ttl)}
+}

@@ -1,0 +1,86 @@
+package once
+
+import (
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/quotasvc/quotasvc/internal/lab/testenv"
+	"github.com/quotasvc/quotasvc/internal/store/redisstore"
+)
+
+func TestNames_OneIsFirst(t *testing.T) {
+	t.Parallel()
+	url := testenv.RedisURL(t)
+	shared := []*Names{open(t, url), open(t, url)}
+	alone, away := New(nil), open(t, url)
+	if err := away.store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for what, names := range map[string][]*Names{"redis": shared, "process": {alone, alone}, "redis away": {away}} {
+		var firsts atomic.Int64
+		var all errgroup.Group
+		for i := range 20 {
+			n := names[i%len(names)]
+			all.Go(func() error {
+				held, first := n.Claim(t.Context(), "once:{t}a", "mine", time.Minute)
+				if first {
+					firsts.Add(1)
+				} else if held != "mine" {
+					return fmt.Errorf("held %q", held)
+				}
+				return nil
+			})
+		}
+		if err := all.Wait(); err != nil || firsts.Load() != 1 {
+			t.Errorf("%s: %d are first, %v", what, firsts.Load(), err)
+		}
+		n := names[0]
+		n.Put(t.Context(), "once:{t}a", "done", time.Minute)
+		if held, first := n.Claim(t.Context(), "once:{t}a", "mine", time.Minute); first || held != "done" {
+			t.Errorf("%s: %q, %t", what, held, first)
+		}
+		n.Drop(t.Context(), "once:{t}a")
+		if _, first := n.Claim(t.Context(), "once:{t}a", "mine", time.Millisecond); !first {
+			t.Errorf("%s: not forgotten", what)
+		}
+		ended := func() bool {
+			_, first := n.Claim(t.Context(), "once:{t}a", "mine", time.Minute)
+			return first
+		}
+		for deadline := time.Now().Add(5 * time.Second); !ended(); {
+			if time.Now().After(deadline) {
+				t.Fatalf("%s: does not end", what)
+			}
+		}
+	}
+}
+
+func TestNames_Process_Bounded(t *testing.T) {
+	t.Parallel()
+	n := New(nil)
+	for i := range localMax + 10 {
+		n.Claim(t.Context(), fmt.Sprint(i), "", time.Minute)
+	}
+	if len(n.local) > localMax {
+		t.Errorf("%d names", len(n.local))
+	}
+}
+
+func open(t *testing.T, url string) *Names {
+	t.Helper()
+	store, err := redisstore.Open(url, redisstore.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := store.Stop(t.Context()); err != nil {
+			t.Log(err)
+		}
+		_ = store.Close() // twice for one
+	})
+	return New(store)
+}

@@ -1,0 +1,163 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/quotasvc/quotasvc/internal/kit/lane"
+)
+
+var (
+	// ErrAway matches every error after which Redis did not answer a request: it is down, slow or read-only, the slot is
+	// moving, or the queue is full. Whether a script ran may be unknown.
+	ErrAway = errors.New("redis did not answer")
+
+	// ErrScript matches a script's own error reply and a reply that the caller cannot read. Redis is well: this is a bug, or
+	// a stored value of another program.
+	ErrScript = errors.New("redis script")
+
+	// ErrStopped means that the store was stopped before the request was sent. Nothing was done.
+	ErrStopped = errors.New("redis store: stopped")
+
+	// ErrUnfinished means that the store was stopped while the request was in Redis. The outcome is unknown.
+	ErrUnfinished = errors.New("redis store: stopped before the reply")
+
+	// ErrMoving matches ErrAway: the slot is moving to another node, and the keys of the call are on both. The call did not run.
+	ErrMoving error = &failure{causeSlotMoving, "the slot is moving to another node", true}
+)
+
+// The causes of errors that match ErrAway, as metrics name them.
+const (
+	causeRedis        = "redis"
+	causeBreakerOpen  = "breaker_open"
+	causeSlotMoving   = "slot_moving"
+	causeSlotUnserved = "slot_unserved"
+	causeQueueSlow    = "queue_slow"
+	causeQueueFull    = "queue_full"
+
+	// CauseStaleWindow is for AwayBecause: Redis's clock was in another calendar window than the request.
+	CauseStaleWindow = "stale_window"
+	// CauseValue is for AwayBecause: a stored value cannot be read.
+	CauseValue = causeRedis
+)
+
+func causes() []string {
+	return []string{causeRedis, causeBreakerOpen, causeSlotMoving, causeSlotUnserved, CauseStaleWindow, causeQueueSlow, causeQueueFull}
+}
+
+// failure is an error that matches ErrAway.
+type failure struct {
+	cause string
+	text  string
+	// healthy means that the shard itself works: only one slot or value of it does not. It does not count for the breaker.
+	healthy bool
+}
+
+func (f *failure) Error() string { return ErrAway.Error() + ": " + f.text }
+
+// Is makes errors.Is see ErrAway.
+func (f *failure) Is(target error) bool { return target == ErrAway }
+
+var (
+	errOpen     = &failure{causeBreakerOpen, "the breaker is open", false}
+	errReadOnly = &failure{causeRedis, "it rejects writes", false}
+	errUnserved = &failure{causeSlotUnserved, "no node serves the slot", true}
+	errLate     = &failure{causeQueueSlow, "the request waited too long in the queue", true}
+	errFull     = &failure{causeQueueFull, "the queue is full", true}
+)
+
+// AwayBecause returns an error that matches ErrAway for a failure that only the sender of a request can see. The shard counts as
+// healthy.
+func AwayBecause(cause, text string) error { return &failure{cause, text, true} }
+
+// ScriptError is an error reply of a script itself. The script changed nothing.
+type ScriptError struct {
+	Code string // the first word of the reply: ERR, or another one that the script defines
+	Text string // the whole reply
+}
+
+func (e *ScriptError) Error() string { return ErrScript.Error() + ": " + e.Text }
+
+// Is makes errors.Is see ErrScript.
+func (e *ScriptError) Is(target error) bool { return target == ErrScript }
+
+// blamesShard reports whether err means that the shard itself does not answer, and not only one slot or value of it.
+func blamesShard(err error) bool {
+	if !errors.Is(err, ErrAway) {
+		return false
+	}
+	f, known := errors.AsType[*failure](err)
+	return !known || !f.healthy
+}
+
+// classify turns an error of go-redis into one that matches ErrAway.
+func classify(err error) error {
+	switch {
+	case isMoving(err):
+		return fmt.Errorf("%w: %w", ErrMoving, err)
+	case redis.HasErrorPrefix(err, "CLUSTERDOWN Hash slot not served"):
+		return fmt.Errorf("%w: %w", errUnserved, err)
+	case rejectsWrites(err):
+		return fmt.Errorf("%w: %w", errReadOnly, err)
+	default:
+		return fmt.Errorf("%w: %w", ErrAway, err)
+	}
+}
+
+// isMoving reports whether a node of a cluster answered that it cannot run a command while the slot moves. Nothing ran. The client
+// follows redirections; an error that is left needed more of them than it follows.
+func isMoving(err error) bool {
+	_, moved := redis.IsMovedError(err)
+	_, ask := redis.IsAskError(err)
+	return moved || ask || redis.IsTryAgainError(err)
+}
+
+// rejectsWrites reports whether err is a reply of a server that runs no command that writes: a replica, or a server that is out of
+// memory or cannot save. Such a server still answers reads, from state that lacks the latest writes.
+func rejectsWrites(err error) bool {
+	for _, code := range []string{"READONLY ", "OOM ", "MISCONF ", "NOREPLICAS "} {
+		if redis.HasErrorPrefix(err, code) {
+			return true
+		}
+	}
+	return false
+}
+
+// translate turns an error of a lane or of its work into one of this package or ctx's, and counts failures of Redis.
+func (s *Store) translate(ctx context.Context, err error) error {
+	switch {
+	case errors.Is(err, ErrAway), errors.Is(err, ErrScript):
+	case ctxError(ctx) != nil:
+		return ctxError(ctx)
+	case errors.Is(err, lane.ErrLate):
+		err = fmt.Errorf("%w: %w", errLate, err)
+	case errors.Is(err, lane.ErrFull):
+		err = fmt.Errorf("%w: %w", errFull, err)
+	case errors.Is(err, lane.ErrUnfinished):
+		return fmt.Errorf("%w: %w", ErrUnfinished, err)
+	case errors.Is(err, lane.ErrStopped):
+		return ErrStopped
+	default:
+		return fmt.Errorf("redis store: %w", err)
+	}
+	if errors.Is(err, ErrAway) {
+		cause := causeRedis
+		if f, known := errors.AsType[*failure](err); known {
+			cause = f.cause
+		}
+		s.metrics.failures.WithLabelValues(cause).Inc()
+	}
+	return err
+}
+
+// ctxError returns why ctx is over, nil if it is not. A deadline counts even before its timer has fired.
+func ctxError(ctx context.Context) error {
+	if deadline, ok := ctx.Deadline(); ok && ctx.Err() == nil && time.Until(deadline) <= 0 {
+		return context.DeadlineExceeded
+	}
+	return ctx.Err()
+}

@@ -1,0 +1,196 @@
+package redisstore
+
+import (
+	"errors"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/quotasvc/quotasvc/internal/lab/testenv"
+)
+
+// lines collects a log. It may be written and read at the same time.
+type lines struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *lines) count(text string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Count(l.text.String(), text)
+}
+
+func evictionWatchOn(t *testing.T, client redis.UniversalClient) (*EvictionWatch, *lines) {
+	t.Helper()
+	log := &lines{}
+	w := NewEvictionWatch(storeOn(t, client, Config{}), slog.New(slog.NewTextHandler(log, nil)))
+	w.every = 10 * time.Millisecond
+	t.Cleanup(func() { _ = w.Stop(t.Context()) })
+	return w, log
+}
+
+func setPolicy(t *testing.T, c *redis.Client, policy string) {
+	t.Helper()
+	if err := c.ConfigSet(t.Context(), "maxmemory-policy", policy).Err(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// lookPatiently is Look without its bound of time, which a busy machine may miss.
+func (w *EvictionWatch) lookPatiently(t *testing.T) error {
+	t.Helper()
+	if !w.look(t.Context()) {
+		t.Fatal("a master did not answer")
+	}
+	return w.Found()
+}
+
+func TestEviction_EveryPolicyButNoeviction_IsNamedWithWhatToDo(t *testing.T) {
+	t.Parallel()
+	server := testenv.RedisPrivate(t)
+	client := patientClient(t, server.Options())
+	w, _ := evictionWatchOn(t, client)
+	if err := w.lookPatiently(t); err != nil {
+		t.Errorf("noeviction: %v", err)
+	}
+	for _, policy := range []string{"allkeys-lru", "allkeys-lfu", "allkeys-random", "volatile-lru", "volatile-lfu", "volatile-random", "volatile-ttl"} {
+		setPolicy(t, client, policy)
+		err := w.lookPatiently(t)
+		if err == nil {
+			t.Errorf("%s is accepted", policy)
+			continue
+		}
+		for _, part := range []string{server.Addr, "maxmemory-policy " + policy, "a full bucket", "Set maxmemory-policy noeviction"} {
+			if !strings.Contains(err.Error(), part) {
+				t.Errorf("%s: %q does not say %q", policy, err, part)
+			}
+		}
+	}
+	if n := testutil.ToFloat64(w.store.metrics.evicting); n != 1 {
+		t.Errorf("the metric is %v, want 1", n)
+	}
+}
+
+// TestEviction_PolicyChanges_ToldOnce: the change of a policy, and a server that comes back with another one.
+func TestEviction_PolicyChanges_ToldOnce(t *testing.T) {
+	t.Parallel()
+	client := patientClient(t, testenv.RedisPrivate(t).Options())
+	w, log := evictionWatchOn(t, client)
+	if err := w.lookPatiently(t); err != nil {
+		t.Fatal(err)
+	}
+	w.Start()
+	for n := 1; n <= 2; n++ {
+		setPolicy(t, client, "volatile-ttl")
+		testenv.Eventually(t, func() bool { return w.Found() != nil && log.count("may evict keys") == n })
+		setPolicy(t, client, noEviction)
+		testenv.Eventually(t, func() bool { return w.Found() == nil && log.count("evicts no keys any more") == n })
+	}
+	if n := log.count("may evict keys"); n != 2 {
+		t.Errorf("%d lines for two changes", n)
+	}
+}
+
+// TestEviction_RedisAway_StartIsNotRefused, and what was known stays known while Redis is away.
+func TestEviction_RedisAway_StartIsNotRefused(t *testing.T) {
+	t.Parallel()
+	server := testenv.RedisPrivate(t)
+	client := patientClient(t, server.Options())
+	w, _ := evictionWatchOn(t, client)
+	server.Kill()
+	began := time.Now()
+	if err := w.Look(t.Context()); err != nil {
+		t.Errorf("away: %v", err)
+	}
+	if took := time.Since(began); took > 10*evictionTimeout {
+		t.Errorf("a start waited %s", took)
+	}
+	server.Start()
+	setPolicy(t, client, "allkeys-lru")
+	if w.lookPatiently(t) == nil {
+		t.Error("it is not found when Redis is there")
+	}
+	server.Kill()
+	if w.look(t.Context()) || w.Found() == nil {
+		t.Error("it is forgotten while Redis is away")
+	}
+}
+
+// TestEviction_InfoForbidden_IsUnknown: a user without the right to ask must not stop the service.
+func TestEviction_InfoForbidden_IsUnknown(t *testing.T) {
+	t.Parallel()
+	server := testenv.RedisPrivate(t)
+	if err := patientClient(t, server.Options()).Do(t.Context(), "ACL", "SETUSER", "limited", "on", ">pw", "~*", "&*", "+@all", "-info").Err(); err != nil {
+		t.Fatal(err)
+	}
+	o := server.Options()
+	o.Username, o.Password = "limited", "pw"
+	w, log := evictionWatchOn(t, patientClient(t, o))
+	for range 2 {
+		if err := w.lookPatiently(t); err != nil {
+			t.Error(err)
+		}
+	}
+	if n := testutil.ToFloat64(w.store.metrics.policyUnknown); n != 1 || log.count("does not tell its maxmemory-policy") != 1 {
+		t.Errorf("the metric is %v, and %d lines say so", n, log.count("does not tell its maxmemory-policy"))
+	}
+}
+
+// TestEviction_Cluster_EveryMaster names the one that differs.
+func TestEviction_Cluster_EveryMaster(t *testing.T) {
+	t.Parallel()
+	c := testenv.RedisClusterPrivate(t)
+	client, err := NewClient(c.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = client.Close() })
+	w, _ := evictionWatchOn(t, client)
+	testenv.Eventually(t, func() bool { return w.look(t.Context()) })
+	if err := w.Found(); err != nil {
+		t.Fatal(err)
+	}
+	setPolicy(t, c.Client(c.Masters[1]), "volatile-lru")
+	setPolicy(t, c.Client(c.Replicas[0]), "volatile-lru") // it deletes nothing by itself while it is a replica
+	testenv.Eventually(t, func() bool { return w.look(t.Context()) })
+	found, ok := errors.AsType[*EvictionError](w.Found())
+	if !ok || len(found.Masters) != 1 || found.Masters[0].Node != c.Masters[1].Addr || found.Masters[0].Policy != "volatile-lru" {
+		t.Errorf("%v", w.Found())
+	}
+}
+
+// TestEviction_SentinelFailover_NewMasterIsAsked: the policy of the replica counts from its promotion on.
+func TestEviction_SentinelFailover_NewMasterIsAsked(t *testing.T) {
+	t.Parallel()
+	s := testenv.RedisSentinelsPrivate(t)
+	client, err := NewClient(s.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = client.Close() })
+	w, log := evictionWatchOn(t, client)
+	setPolicy(t, patientClient(t, s.Replica.Options()), "allkeys-lru")
+	testenv.Eventually(t, func() bool { return w.look(t.Context()) })
+	if err := w.Found(); err != nil {
+		t.Fatal(err)
+	}
+	w.Start()
+	s.Master.Kill()
+	s.AwaitMaster(s.Replica)
+	testenv.Eventually(t, func() bool { return w.Found() != nil && log.count("may evict keys") == 1 })
+	if text := w.Found().Error(); !strings.Contains(text, s.Replica.Addr) {
+		t.Errorf("%s does not name %s", text, s.Replica.Addr)
+	}
+}

@@ -1,0 +1,58 @@
+package redisstore
+
+import (
+	"context"
+	"reflect"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+	"go.uber.org/goleak"
+
+	"github.com/quotasvc/quotasvc/internal/lab/testenv"
+)
+
+func TestMain(m *testing.M) {
+	redis.SetLogger(mute{}) // it has one logger for all clients, and outages make it talk
+	// A client that could not connect looks again after a second, and only then sees that it has been closed.
+	testenv.Main(m, goleak.IgnoreAnyFunction("github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial"))
+}
+
+type mute struct{}
+
+func (mute) Printf(context.Context, string, ...any) {}
+
+// patientClient is a client as NewClient makes it, except for its patience.
+func patientClient(t testing.TB, o *redis.Options) *redis.Client {
+	t.Helper()
+	opts := baseOptions()
+	opts.Addrs, opts.Username, opts.Password = []string{o.Addr}, o.Username, o.Password
+	const patience = testenv.Patience
+	opts.DialTimeout, opts.ReadTimeout, opts.WriteTimeout, opts.PoolTimeout = patience, patience, patience, patience
+	c := redis.NewClient(opts.Simple())
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// storeOn is a store that is stopped before its client is closed.
+func storeOn(t testing.TB, client redis.UniversalClient, cfg Config) *Store {
+	t.Helper()
+	s := New(client, cfg)
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), testenv.Patience)
+		defer cancel()
+		if err := s.Stop(ctx); err != nil {
+			t.Error("stop:", err)
+		}
+	})
+	return s
+}
+
+// holds reports whether s has something, also beyond its end.
+func holds[T any](s []T) bool {
+	for _, x := range s[:cap(s)] {
+		if !reflect.ValueOf(&x).Elem().IsZero() {
+			return true
+		}
+	}
+	return false
+}

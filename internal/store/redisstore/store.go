@@ -1,0 +1,282 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/extra/redisotel/v9"
+	"github.com/redis/go-redis/v9"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/quotasvc/quotasvc/internal/kit/lane"
+)
+
+const (
+	// DefaultBudget is the longest a request may take. Half of it may pass in the queue and half in Redis: a request that is
+	// still queued after its half would hardly be answered in time.
+	DefaultBudget = 120 * time.Millisecond
+
+	// DefaultMaxQueue bounds the requests that wait per lane. Requests of one tenant are decided at over 150,000/s, so they
+	// are served within the queue's half of the budget. Mixed requests (30,000/s) run into the budget first.
+	DefaultMaxQueue = 2048
+
+	// loadTimeout bounds loading the scripts into a new node of a cluster.
+	loadTimeout = time.Second
+)
+
+// Config is a store's configuration. The zero value is valid.
+type Config struct {
+	// Budget is the longest a request may take; 0 is DefaultBudget.
+	Budget time.Duration
+	// MaxQueue bounds the requests that wait per lane; 0 is DefaultMaxQueue. A request beyond it fails with ErrAway.
+	MaxQueue int
+	// WatchMax bounds the keys whose changes are followed, so that values of them are held; 0 is DefaultWatchMax.
+	WatchMax int
+	// Log gets a line for a node that did not take the scripts; nil discards it.
+	Log *slog.Logger
+	// Metrics and LaneMetrics may be nil.
+	Metrics     *Metrics
+	LaneMetrics *lane.Metrics
+	// Login changes user and password of new connections; nil: those of the URL.
+	Login *Login
+	// Tracer makes spans of batches, Traces spans of commands; nil: none.
+	Tracer trace.Tracer
+	Traces trace.TracerProvider
+	// Now is the clock of the breaker; nil is time.Now.
+	Now func() time.Time
+}
+
+func (cfg Config) withDefaults() Config {
+	if cfg.Budget <= 0 {
+		cfg.Budget = DefaultBudget
+	}
+	if cfg.MaxQueue <= 0 {
+		cfg.MaxQueue = DefaultMaxQueue
+	}
+	if cfg.WatchMax <= 0 {
+		cfg.WatchMax = DefaultWatchMax
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	if cfg.Metrics == nil {
+		cfg.Metrics = NewMetrics(nil)
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	return cfg
+}
+
+// Store sends requests to the shards of one Redis. Make it with Open, or with New for a client of your own. It is safe for
+// concurrent use.
+type Store struct {
+	cfg     Config
+	client  redis.UniversalClient
+	cluster *redis.ClusterClient // nil: there is one shard
+	metrics *Metrics
+	clock   ticker
+	seed    maphash.Seed
+	reads   *Lanes[struct{}, struct{}]
+	watch   *Watch // nil: nothing is held
+
+	changed atomic.Pointer[func(shard string, err error, away int)]
+	away    atomic.Int32 // shards whose breaker is open
+
+	// first is the only shard. On a cluster it is asked until the masters are known.
+	first    *shard
+	mapped   atomic.Bool  // the cluster client knows the masters
+	reloaded atomic.Int64 // µs; when the map of the cluster was last read early
+	swept    atomic.Int64 // µs; when the shards were last compared with the map
+
+	newNodes chan *redis.Client
+	ended    chan struct{} // closed when the goroutine that loads scripts has ended
+	stopping context.Context
+	cancel   context.CancelFunc
+
+	mu      sync.RWMutex // guards what follows
+	byNode  map[string]*shard
+	scripts []*Script
+	kinds   []func(*shard) stopper // make a shard's lanes of each kind
+	dropped sync.WaitGroup         // shards that are being stopped
+}
+
+// Open makes a store for a URL; see NewClient. It does not connect. Close the store after Stop.
+func Open(url string, cfg Config) (*Store, error) {
+	client, err := newClient(url, cfg.Login)
+	if err != nil {
+		return nil, err
+	}
+	return New(client, cfg), nil
+}
+
+// New makes a store on client, which must have its timeouts set and respect contexts, as NewClient's do. It starts goroutines: end
+// them with Stop.
+func New(client redis.UniversalClient, cfg Config) *Store {
+	cfg = cfg.withDefaults()
+	if cfg.Traces != nil { // without arguments: they may be keys of tenants' balances, and are binary
+		_ = redisotel.InstrumentTracing(client, redisotel.WithTracerProvider(cfg.Traces), redisotel.WithDBStatement(false)) // fails for unknown clients only
+	}
+	s := &Store{
+		cfg: cfg, client: client, metrics: cfg.Metrics, clock: newTicker(cfg.Now), seed: maphash.MakeSeed(),
+		byNode: make(map[string]*shard), ended: make(chan struct{}),
+	}
+	s.stopping, s.cancel = context.WithCancel(context.Background())
+	var isCluster bool
+	if s.cluster, isCluster = client.(*redis.ClusterClient); isCluster {
+		s.first = s.newShard("cluster")
+		s.newNodes = make(chan *redis.Client, nodesQueued)
+		s.cluster.OnNewNode(func(node *redis.Client) { // called under the client's lock
+			select {
+			case s.newNodes <- node:
+			default:
+			}
+		})
+		go s.loadNewNodes()
+	} else {
+		s.first = s.newShard("redis")
+		close(s.ended)
+	}
+	s.reads = newReadLanes(s)
+	s.watch = newWatch(s, client)
+	return s
+}
+
+// Watch returns what knows which values still stand in Redis; nil on a cluster.
+func (s *Store) Watch() *Watch { return s.watch }
+
+// Start learns the masters of a cluster and loads the scripts. It is optional: an error means that Redis is away or that the first
+// calls will send their script in full.
+func (s *Store) Start(ctx context.Context) error {
+	errs := []error{s.learn(ctx, "")}
+	for _, script := range s.allScripts() {
+		errs = append(errs, script.load(ctx, s.client))
+	}
+	return errors.Join(errs...)
+}
+
+// Stop refuses new requests, sends the queued ones and ends the goroutines. If ctx ends first, requests in Redis are cut off: their
+// outcome is unknown. Stop does not close the connections; scripts that run without a lane still work.
+func (s *Store) Stop(ctx context.Context) error {
+	errs := s.stopShards(ctx)
+	s.mu.Lock()
+	s.cancel() // from here on no shard is added or dropped
+	s.mu.Unlock()
+	<-s.ended // within the client's timeouts
+	if s.watch != nil {
+		s.watch.stop()
+	}
+	errs = append(errs, s.stopShards(ctx)...) // shards added in between
+	s.dropped.Wait()
+	return errors.Join(errs...)
+}
+
+func (s *Store) stopShards(ctx context.Context) (errs []error) {
+	for _, sh := range s.all() {
+		errs = append(errs, sh.stop(ctx))
+	}
+	return errs
+}
+
+// Close closes the connections.
+func (s *Store) Close() error { return s.client.Close() }
+
+// Ping returns nil if Redis answers, on a cluster each of its masters.
+func (s *Store) Ping(ctx context.Context) error {
+	if s.cluster == nil {
+		return s.client.Ping(ctx).Err()
+	}
+	return s.cluster.ForEachMaster(ctx, func(ctx context.Context, master *redis.Client) error { return master.Ping(ctx).Err() })
+}
+
+// IsCluster reports whether the keys of one command or script call must share a hash tag.
+func (s *Store) IsCluster() bool { return s.cluster != nil }
+
+// Budget returns the longest a request may take.
+func (s *Store) Budget() time.Duration { return s.cfg.Budget }
+
+// AnyAway reports whether the breaker of a shard is open.
+func (s *Store) AnyAway() bool { return s.away.Load() > 0 }
+
+// IsAway reports whether the breaker of the shard that has key is open.
+func (s *Store) IsAway(key string) bool { return s.shardOf(key).breaker.isOpen() }
+
+// OnChange sets a function that is called when a breaker opens (err is the reason) or closes (err is nil). away is the number of
+// open breakers.
+func (s *Store) OnChange(f func(shard string, err error, away int)) { s.changed.Store(&f) }
+
+// QueueDeadline returns the latest time at which a request that begins now may leave the queue: half of the budget from now, as
+// the other half is for Redis, or ctx's deadline if that is earlier. Do does not watch ctx's cancellation while a request is
+// queued; the bound is short.
+func (s *Store) QueueDeadline(ctx context.Context) time.Time {
+	deadline := time.Now().Add(s.cfg.Budget / 2) // not cfg.Now: it bounds a real wait, as a context's deadline does
+	if own, ok := ctx.Deadline(); ok && own.Before(deadline) {
+		return own
+	}
+	return deadline
+}
+
+// Delete deletes keys of one slot and reports whether any existed. The error matches ErrAway: whether they were deleted is unknown.
+func (s *Store) Delete(ctx context.Context, keys ...string) (existed bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, s.cfg.Budget)
+	defer cancel()
+	n, err := s.client.Del(ctx, keys...).Result()
+	if err != nil {
+		return false, fmt.Errorf("%w: %w", ErrAway, err)
+	}
+	return n > 0, nil
+}
+
+// PutNew stores text under a key for ttl and returns true, unless the key exists: then it returns what is there. The error matches ErrAway:
+// whether the text was stored is unknown.
+func (s *Store) PutNew(ctx context.Context, key, text string, ttl time.Duration) (held string, isNew bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, s.cfg.Budget)
+	defer cancel()
+	pipe := s.client.Pipeline()
+	set, get := pipe.SetNX(ctx, key, text, ttl), pipe.Get(ctx, key) // SET NX GET needs Redis 7
+	if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) {
+		return "", false, fmt.Errorf("%w: %w", ErrAway, err)
+	}
+	return get.Val(), set.Val(), nil
+}
+
+// Put stores text under a key for ttl. The error matches ErrAway: whether the text was stored is unknown.
+func (s *Store) Put(ctx context.Context, key, text string, ttl time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, s.cfg.Budget)
+	defer cancel()
+	if err := s.client.Set(ctx, key, text, ttl).Err(); err != nil {
+		return fmt.Errorf("%w: %w", ErrAway, err)
+	}
+	return nil
+}
+
+// noteShard is called by the breaker of a shard, once per change.
+func (s *Store) noteShard(sh *shard, open bool, err error) {
+	value, delta := 0.0, int32(-1)
+	if open {
+		value, delta = 1, 1
+	}
+	s.metrics.breakerOpen.WithLabelValues(sh.name).Set(value)
+	away := s.away.Add(delta)
+	if changed := s.changed.Load(); changed != nil {
+		(*changed)(sh.name, err, int(away))
+	}
+}
+
+// ticker returns microseconds that do not jump when the wall clock is set.
+type ticker struct {
+	now   func() time.Time
+	start time.Time
+}
+
+func newTicker(now func() time.Time) ticker { return ticker{now: now, start: now()} }
+
+func (t ticker) micros() int64 {
+	return t.start.UnixMicro() + t.now().Sub(t.start).Microseconds()
+}
