@@ -49,15 +49,18 @@ PACKAGES ?= ./... ./client/... ./client/quotaecho/...
 .DEFAULT_GOAL := help
 
 .PHONY: help
-help: ## List the targets
-	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  %-18s %s\n", $$1, $$2 }' Makefile
+help: ## use: List the targets
+	@for group in use develop measure release; do \
+		printf '\n%s\n' "$$group"; \
+		awk -v group="$$group" 'BEGIN { FS = ":.*## " group ": " } /^[a-z-]+:.*## / && NF > 1 { printf "  %-19s %s\n", $$1, $$2 }' Makefile; \
+	done
 
 .PHONY: run
-run: servers build ## Run the service for a trial, with a private PostgreSQL and Redis and demo data; Ctrl-C stops all
+run: servers build ## use: Run the service for a trial, with a private PostgreSQL and Redis and demo data; Ctrl-C stops all
 	@exec $(BIN) dev $(ARGS)
 
 .PHONY: test
-test: servers test-tools ## Run the whole test suite on real servers (SLOWEST=20 lists the slowest): about 14 minutes on two cores
+test: servers test-tools ## develop: Run the whole test suite on real servers (SLOWEST=20 lists the slowest): about 14 minutes on two cores
 	@$(SUITE) -slowest $(or $(SLOWEST),0) '$(PACKAGES)' -count=1 -shuffle=on -timeout $(TEST_TIMEOUT) $(ARGS)
 	@ls /usr/share/postgresql/*/extension/citus.control >/dev/null 2>&1 || echo 'NOT TESTED: the ledger on Citus, which is not installed (docs/operations.md, Citus)'
 
@@ -66,7 +69,7 @@ CITUS_PACKAGES := ./internal/store/citus ./internal/lab/localstack ./internal/le
 	./internal/outbox/... ./internal/notify/... ./internal/report/... ./internal/pages/... ./deploy/postgres ./internal/httpapi/... ./cmd/quotasvc
 
 .PHONY: test-citus
-test-citus: servers test-tools ## Run the database tests on private Citus clusters (Citus 13.2 beside PostgreSQL 15), one package at a time: about 25 minutes
+test-citus: servers test-tools ## develop: Run the database tests on private Citus clusters (Citus 13.2 beside PostgreSQL 15), one package at a time: about 25 minutes
 	QUOTASVC_TEST_CITUS=1 go test -count=1 -p 1 -timeout 30m $(ARGS) $(CITUS_PACKAGES)
 
 # What the race detector has nothing to see in. Packages: files are compared with code, or another program is measured. Tests of
@@ -75,7 +78,7 @@ RACE_WITHOUT := /(deploy|internal/lab/archtest|internal/lab/clientgen|internal/l
 RACE_SKIP    := ^Test(Console_InChromium|Portal_InChromium|Pages|Scene|Operations|Growth|Drill|BenchPostgres|SDKExamples|Version|Upgrade)_
 
 .PHONY: test-race
-test-race: servers test-tools ## Run the tests with the race detector, but for those in which it sees nothing (needs a C compiler)
+test-race: servers test-tools ## develop: Run the tests with the race detector, but for those in which it sees nothing (needs a C compiler)
 	@$(SUITE) -slowest $(or $(SLOWEST),0) "$$(go list $(PACKAGES) | grep -vE '$(RACE_WITHOUT)')" -skip '$(RACE_SKIP)' -race -count=1 -shuffle=on -timeout $(RACE_TIMEOUT) $(ARGS)
 
 # Numbers of steps in a soak. A step is up to five requests, a clock step, a sweep or a change of plans. The steps on the
@@ -86,200 +89,200 @@ SOAK_SERVICE_STEPS ?= 200000
 SOAK_ARCHIVE_STEPS ?= 20000
 
 .PHONY: soak
-soak: servers ## Run random programs for about two hours (SOAK_STEPS, SOAK_SERVICE_STEPS, SOAK_ARCHIVE_STEPS)
+soak: servers ## measure: Run random programs for about two hours (SOAK_STEPS, SOAK_SERVICE_STEPS, SOAK_ARCHIVE_STEPS)
 	QUOTASVC_SOAK_STEPS=$(SOAK_STEPS) go test -v -count=1 -timeout 6h -run '^Test(Model|Calendar)_Programs' ./internal/ledger/model
 	QUOTASVC_SOAK_SERVICE_STEPS=$(SOAK_SERVICE_STEPS) go test -v -count=1 -timeout 6h -run '^TestService_Programs' ./internal/ledger/pg
 	QUOTASVC_SOAK_ARCHIVE_STEPS=$(SOAK_ARCHIVE_STEPS) go test -v -count=1 -timeout 6h -run '^TestArchive_RandomInstants' ./internal/ledger/archive
 
 .PHONY: rolling
-rolling: servers test-tools ## Restart three instances in turn behind HAProxy and nginx under load, ROLLING (30000) requests each: about 3 minutes
+rolling: servers test-tools ## measure: Restart three instances in turn behind HAProxy and nginx under load, ROLLING (30000) requests each: about 3 minutes
 	QUOTASVC_TEST_ROLLING=$(or $(ROLLING),30000) go test -v -count=1 -timeout 30m -parallel 1 -run '^TestRolling_' ./cmd/quotasvc
 
 .PHONY: large
-large: servers ## Measure a catalogue of LARGE (20000) limits and five times as many overrides: a PUT, checks beside changes, leases, memory: some minutes
+large: servers ## measure: Measure a catalogue of LARGE (20000) limits and five times as many overrides: a PUT, checks beside changes, leases, memory: some minutes
 	QUOTASVC_TEST_LARGE=$(or $(LARGE),20000) go test -v -count=1 -run '^TestLarge_Catalogue' ./internal/gate
 
 .PHONY: rebalance
-rebalance: servers ## Fill and empty a node of a Redis cluster under load with redis-cli, a quarter of all slots: about 3 minutes
+rebalance: servers ## measure: Fill and empty a node of a Redis cluster under load with redis-cli, a quarter of all slots: about 3 minutes
 	QUOTASVC_TEST_REBALANCE=1 go test -v -count=1 -timeout $(TEST_TIMEOUT) -run '^TestCluster_NodeJoinsAndLeaves' ./internal/gate
 
 .PHONY: bench
-bench: servers build build-bench ## Measure cost, throughput and latency beside the baselines (ARGS=--record keeps the figures); about 3 minutes; results in bench-results/
+bench: servers build build-bench ## measure: Measure cost, throughput and latency beside the baselines (ARGS=--record keeps the figures); about 3 minutes; results in bench-results/
 	$(BENCH) run $(ARGS)
 
 .PHONY: bench-outage
-bench-outage: servers build build-bench ## Kill Redis at 5,000 requests/s; show waits and admissions; about a minute; results in bench-results/
+bench-outage: servers build build-bench ## measure: Kill Redis at 5,000 requests/s; show waits and admissions; about a minute; results in bench-results/
 	$(BENCH) outage $(ARGS)
 
 .PHONY: bench-flood
-bench-flood: servers build build-bench ## Flood with refused requests; show others' p99 with and without; about 3 minutes; results in bench-results/
+bench-flood: servers build build-bench ## measure: Flood with refused requests; show others' p99 with and without; about 3 minutes; results in bench-results/
 	$(BENCH) flood $(ARGS)
 
 .PHONY: bench-postgres
-bench-postgres: servers build build-bench ## Run debits on PostgreSQL with one setting after the other (ARGS='--only commit --markdown'); about 12 minutes; results in bench-results/
+bench-postgres: servers build build-bench ## measure: Run debits on PostgreSQL with one setting after the other (ARGS='--only commit --markdown'); about 12 minutes; results in bench-results/
 	$(BENCH) postgres $(ARGS)
 
 .PHONY: bench-growth
-bench-growth: servers build build-bench ## Compare small and large amounts of stored data; continues where it was ended (ARGS=--full, ARGS='--again journal', GROWTH_SMALL=1); about 40 minutes
+bench-growth: servers build build-bench ## measure: Compare small and large amounts of stored data; continues where it was ended (ARGS=--full, ARGS='--again journal', GROWTH_SMALL=1); about 40 minutes
 	$(BENCH) growth $(ARGS)
 
 .PHONY: bench-history
-bench-history: servers ## Measure questions about a balance with many entries (HISTORY_ENTRIES, at least 1000000, default 4000000): some minutes
+bench-history: servers ## measure: Measure questions about a balance with many entries (HISTORY_ENTRIES, at least 1000000, default 4000000): some minutes
 	QUOTASVC_HISTORY_ENTRIES=$(or $(HISTORY_ENTRIES),4000000) go test -v -count=1 -timeout 1h -run '^TestReports_LargeBalance' ./internal/ledger/history
 
 .PHONY: bench-verify
-bench-verify: servers ## Measure verify and seal on one large balance and on many (VERIFY_ENTRIES, default 10000000; VERIFY_BALANCES, 1000000): some minutes
+bench-verify: servers ## measure: Measure verify and seal on one large balance and on many (VERIFY_ENTRIES, default 10000000; VERIFY_BALANCES, 1000000): some minutes
 	QUOTASVC_VERIFY_ENTRIES=$(or $(VERIFY_ENTRIES),10000000) QUOTASVC_VERIFY_BALANCES=$(or $(VERIFY_BALANCES),1000000) \
 		go test -v -count=1 -timeout 1h -parallel 1 -run '^TestVerify_(LargeBalance|ManyBalances)' ./internal/ledger/verifier
 
 .PHONY: bench-archive
-bench-archive: servers ## Measure the archive of many balances with 200 entries each (ARCHIVE_BALANCES, default 5000): some minutes
+bench-archive: servers ## measure: Measure the archive of many balances with 200 entries each (ARCHIVE_BALANCES, default 5000): some minutes
 	QUOTASVC_ARCHIVE_BALANCES=$(or $(ARCHIVE_BALANCES),5000) go test -v -count=1 -timeout 1h -run '^TestArchive_ManyEntries' ./internal/ledger/archive
 
 .PHONY: bench-redis-memory
-bench-redis-memory: servers ## Measure the bytes in Redis of buckets, leases and copies of balances (REDIS_MEMORY_TENANTS, default 1000000 of each): some minutes
+bench-redis-memory: servers ## measure: Measure the bytes in Redis of buckets, leases and copies of balances (REDIS_MEMORY_TENANTS, default 1000000 of each): some minutes
 	QUOTASVC_REDIS_MEMORY_TENANTS=$(or $(REDIS_MEMORY_TENANTS),1000000) go test -v -count=1 -timeout 1h -p 1 \
 		-run '^(TestBucket_TakesAtMost170Bytes|TestLeases_InRedis_BytesOfEach|TestCopy_InRedis_TakesAtMost240Bytes)$$' ./internal/ratelimit ./internal/gate/balances
 
 .PHONY: bench-console
-bench-console: servers ## Measure each page of the console with a million tenants (CONSOLE_TENANTS, default 1000000): p95 below 50 ms; some minutes
+bench-console: servers ## measure: Measure each page of the console with a million tenants (CONSOLE_TENANTS, default 1000000): p95 below 50 ms; some minutes
 	QUOTASVC_TEST_CONSOLE_TENANTS=$(or $(CONSOLE_TENANTS),1000000) go test -v -count=1 -timeout 30m -run '^TestConsole_ManyTenants_PagesAreQuick$$' ./cmd/quotasvc
 
 .PHONY: bench-citus
-bench-citus: servers ## Measure debits on Citus beside PostgreSQL in one run: rate and CPU per debit (CITUS_ROUND, default 5s): some minutes
+bench-citus: servers ## measure: Measure debits on Citus beside PostgreSQL in one run: rate and CPU per debit (CITUS_ROUND, default 5s): some minutes
 	QUOTASVC_BENCH_CITUS=$(or $(CITUS_ROUND),5s) go test -v -count=1 -timeout 30m -run '^TestBench_DebitsOnCitus' ./internal/ledger/pg
 
 .PHONY: drill
-drill: servers build build-drill ## Kill and pause everything under load, fail over, restore; compare (DRILL_KILLS, DRILL_FAILOVERS, ARGS='--seed 7')
+drill: servers build build-drill ## measure: Kill and pause everything under load, fail over, restore; compare (DRILL_KILLS, DRILL_FAILOVERS, ARGS='--seed 7')
 	DRILL_KILLS=$(or $(DRILL_KILLS),200) DRILL_FAILOVERS=$(or $(DRILL_FAILOVERS),20) $(DRILL) $(ARGS)
 
 .PHONY: build-drill
-build-drill: ## Build bin/quotasvc-drill, the program of make drill
+build-drill: ## measure: Build bin/quotasvc-drill, the program of make drill
 	go build -buildvcs=$(BUILDVCS) -o $(DRILL) ./internal/lab/drill/cmd
 
 .PHONY: build-bench
-build-bench: ## Build bin/quotasvc-bench, the benchmark program
+build-bench: ## measure: Build bin/quotasvc-bench, the benchmark program
 	go build -buildvcs=$(BUILDVCS) -o $(BENCH) ./internal/lab/bench/cmd
 
 .PHONY: test-upgrade upgrade-snapshot
-test-upgrade: servers ## Test the upgrade: old schemas with data, and the version before beside this one (ARGS)
+test-upgrade: servers ## develop: Test the upgrade: old schemas with data, and the version before beside this one (ARGS)
 	program=$$(scripts/build-previous.sh) && QUOTASVC_UPGRADE_PROGRAM=$$program go test -count=1 -v -timeout $(TEST_TIMEOUT) -run '^TestUpgrade' $(ARGS) ./cmd/quotasvc
 
-upgrade-snapshot: servers ## At a release: store its schema with data; see cmd/quotasvc/testdata/upgrade
+upgrade-snapshot: servers ## release: At a release: store its schema with data; see cmd/quotasvc/testdata/upgrade
 	program=$$(scripts/build-previous.sh) && QUOTASVC_UPGRADE_PROGRAM=$$program QUOTASVC_UPGRADE_SNAPSHOT=1 go test -count=1 -v -run '^TestUpgrade_Snapshot' ./cmd/quotasvc
 
 .PHONY: test-sdk sdk-tools test-sdk-python test-sdk-typescript generate-sdk generate-sdk-python generate-sdk-typescript
-test-sdk: test-sdk-python test-sdk-typescript ## Run the tests of the SDKs
+test-sdk: test-sdk-python test-sdk-typescript ## develop: Run the tests of the SDKs
 
-sdk-tools: ## Install what the tests of the SDKs need, if it is missing: Debian's Python packages, Node, packages from npm
+sdk-tools: ## develop: Install what the tests of the SDKs need, if it is missing: Debian's Python packages, Node, packages from npm
 	@sdk/python/scripts/test.sh --install
 	@scripts/install-servers.sh npm
 	@sdk/typescript/scripts/test.sh --install
 
-test-sdk-python: servers build ## Run the tests of the Python SDK with a real service (ARGS='-k webhook'); writes sdk/python/features.json
+test-sdk-python: servers build ## develop: Run the tests of the Python SDK with a real service (ARGS='-k webhook'); writes sdk/python/features.json
 	QUOTASVC_SDK_FEATURES=$(if $(ARGS),,write) sdk/python/scripts/test.sh $(ARGS)
 
-test-sdk-typescript: servers build ## Test the TypeScript SDK on a real service; installs Node and npm if missing (ARGS='middleware', ARGS=--update)
+test-sdk-typescript: servers build ## develop: Test the TypeScript SDK on a real service; installs Node and npm if missing (ARGS='middleware', ARGS=--update)
 	@scripts/install-servers.sh npm
 	@sdk/typescript/scripts/test.sh $(ARGS)
 
-generate-sdk: generate-sdk-python generate-sdk-typescript ## Generate the SDKs again
+generate-sdk: generate-sdk-python generate-sdk-typescript ## develop: Generate the SDKs again
 
-generate-sdk-typescript: ## Generate the types and operations of the TypeScript SDK again (needs npm ci)
+generate-sdk-typescript: ## develop: Generate the types and operations of the TypeScript SDK again (needs npm ci)
 	@cd sdk/typescript && npm run --silent generate
 
-generate-sdk-python: ## Generate the Python SDK again (from openapi.yaml and from its asyncio modules)
+generate-sdk-python: ## develop: Generate the Python SDK again (from openapi.yaml and from its asyncio modules)
 	/usr/bin/env python3 -B sdk/python/scripts/generate.py
 
 .PHONY: lint
-lint: ## Run golangci-lint, which includes go vet, and check the formatting
+lint: ## develop: Run golangci-lint, which includes go vet, and check the formatting
 	$(GOLANGCI_LINT) run $(ARGS) $(PACKAGES)
 
 .PHONY: lint-deploy
-lint-deploy: ## Check the Kubernetes manifests against its schemas (needs raw.githubusercontent.com), and the systemd units
+lint-deploy: ## release: Check the Kubernetes manifests against its schemas (needs raw.githubusercontent.com), and the systemd units
 	$(KUSTOMIZE) build deploy/kubernetes/example | $(KUBECONFORM) -strict -summary
 	@if command -v systemd-analyze >/dev/null; then scripts/verify-units.sh; else echo 'systemd units: NOT CHECKED, there is no systemd-analyze here'; fi
 
 .PHONY: fmt
-fmt: ## Format the code
+fmt: ## develop: Format the code
 	$(GOLANGCI_LINT) fmt
 
 .PHONY: generate
-generate: ## Generate files again (API types from openapi.yaml)
+generate: ## develop: Generate files again (API types from openapi.yaml)
 	go generate ./...
 
 .PHONY: verify-generated
-verify-generated: ## Fail if a generated file is out of date
+verify-generated: ## develop: Fail if a generated file is out of date
 	@scripts/verify-generated.sh
 
 .PHONY: vuln
-vuln: ## Search called code for known vulnerabilities (needs vuln.go.dev)
+vuln: ## release: Search called code for known vulnerabilities (needs vuln.go.dev)
 	$(GOVULNCHECK) $(PACKAGES)
 
 .PHONY: build
-build: ## Build bin/quotasvc
+build: ## use: Build bin/quotasvc
 	go build -buildvcs=$(BUILDVCS) -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/quotasvc
 
 .PHONY: build-release
-build-release: ## Build bin/quotasvc as the image does: the same source gives the same bytes (GOOS, GOARCH, VERSION, COMMIT)
+build-release: ## release: Build bin/quotasvc as the image does: the same source gives the same bytes (GOOS, GOARCH, VERSION, COMMIT)
 	GOWORK=off GOFLAGS= go build -trimpath -buildvcs=false -ldflags '-s -w -buildid= $(LDFLAGS)' -o $(BIN) ./cmd/quotasvc
 
 .PHONY: verify-reproducible
-verify-reproducible: ## Build twice, from two directories and without a cache, and compare the bytes
+verify-reproducible: ## release: Build twice, from two directories and without a cache, and compare the bytes
 	@scripts/verify-reproducible.sh '$(VERSION)' '$(COMMIT)'
 
 .PHONY: sbom
-sbom: build-release ## Write bin/quotasvc.cdx.json: what the program contains (CycloneDX)
+sbom: build-release ## release: Write bin/quotasvc.cdx.json: what the program contains (CycloneDX)
 	$(CYCLONEDX) bin -json -licenses -version '$(VERSION)' -output $(BIN).cdx.json $(BIN)
 
 .PHONY: image
-image: ## Build the image for this machine's kind of processor (IMAGE, VERSION, COMMIT)
+image: ## release: Build the image for this machine's kind of processor (IMAGE, VERSION, COMMIT)
 	docker build --build-arg VERSION=$(VERSION) --build-arg COMMIT=$(COMMIT) --build-arg SOURCE_DATE_EPOCH=$(SOURCE_DATE_EPOCH) -t $(IMAGE) .
 
 .PHONY: image-release
-image-release: ## Build and push the image for amd64 and arm64, with SBOM and provenance (IMAGE, VERSION, COMMIT)
+image-release: ## release: Build and push the image for amd64 and arm64, with SBOM and provenance (IMAGE, VERSION, COMMIT)
 	docker buildx build --platform linux/amd64,linux/arm64 --sbom=true --provenance=mode=max --push \
 		--build-arg VERSION=$(VERSION) --build-arg COMMIT=$(COMMIT) --build-arg SOURCE_DATE_EPOCH=$(SOURCE_DATE_EPOCH) -t $(IMAGE) .
 
 .PHONY: servers
-servers: ## Install PostgreSQL, Redis and curl if they are missing
+servers: ## use: Install PostgreSQL, Redis and curl if they are missing
 	@scripts/install-servers.sh
 
 .PHONY: test-idle test-tools
-test-idle: ## A roll over a million idle balances: it has nothing to do
+test-idle: ## measure: A roll over a million idle balances: it has nothing to do
 	QUOTASVC_IDLE_BALANCES=1000000 go test -count=1 -v -run TestRoll_OnlyIdlePeriodsPass_HasNothingToDo ./internal/ledger/pg
 
-test-tools: ## Install missing programs that only tests use: nginx, HAProxy, Chromium, promtool, libfaketime, PgBouncer and an OpenID provider
+test-tools: ## develop: Install missing programs that only tests use: nginx, HAProxy, Chromium, promtool, libfaketime, PgBouncer and an OpenID provider
 	@scripts/install-servers.sh nginx haproxy
 	@case ",$$QUOTASVC_TEST_WITHOUT," in *,chromium,*) ;; *) scripts/install-servers.sh chromium ;; esac
 	@scripts/install-test-tools.sh
 	@scripts/install-oidc-provider.sh
 
 .PHONY: console-pictures
-console-pictures: servers test-tools ## Make the pictures of docs/console.md and docs/portal.md again, in Chromium; look at them before you commit them
+console-pictures: servers test-tools ## release: Make the pictures of docs/console.md and docs/portal.md again, in Chromium; look at them before you commit them
 	QUOTASVC_CONSOLE_PICTURES=$(CURDIR)/docs/img go test -v -count=1 -run '^TestConsole_Pictures$$' ./cmd/quotasvc
 
 .PHONY: test-sdk-go
 test-sdk: test-sdk-go
 
-test-sdk-go: servers ## Test the Go SDK on a real service (`make test` does too)
+test-sdk-go: servers ## develop: Test the Go SDK on a real service (`make test` does too)
 	go test -count=1 -timeout $(TEST_TIMEOUT) ./client/... ./internal/lab/clientgen
 	@$(SUITE) ./cmd/quotasvc -count=1 -timeout $(TEST_TIMEOUT) -run '^Test(SDK|LocalUnits)' $(ARGS)
 
 .PHONY: test-sdk-scenes
 test-sdk: test-sdk-scenes
 
-test-sdk-scenes: servers ## Follow the pages of docs/integrate from nothing, as a stranger does: npm and Debian's Python packages, one at a time
+test-sdk-scenes: servers ## develop: Follow the pages of docs/integrate from nothing, as a stranger does: npm and Debian's Python packages, one at a time
 	@scripts/install-servers.sh npm
 	@sdk/python/scripts/test.sh --install
 	QUOTASVC_TEST_SCENES=node,python go test -count=1 -parallel 1 -timeout $(TEST_TIMEOUT) -run '^TestScene' $(ARGS) ./cmd/quotasvc
 
 .PHONY: clean
-clean: ## Remove binaries and the results of benchmarks and drills; keep the data of `make run`
+clean: ## use: Remove binaries and the results of benchmarks and drills; keep the data of `make run`
 	rm -rf bin $(RESULTS) drill-results
 
 .PHONY: clean-dev
-clean-dev: ## Remove the data of `make run`
+clean-dev: ## use: Remove the data of `make run`
 	@if [ -f .quotasvc/postgres.path ]; then \
 		dir=$$(cat .quotasvc/postgres.path); \
 		case $$dir in /var/lib/quotasvc-dev/?*) rm -rf "$$dir" ;; esac; \

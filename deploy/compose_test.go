@@ -253,7 +253,7 @@ func TestCompose_Services_ServersServiceMigrateRoll(t *testing.T) {
 		t.Errorf("images %q and %q", p.Services["postgres"].Image, p.Services["redis"].Image)
 	}
 	// Tests in containers use the same versions.
-	harness, err := os.ReadFile(filepath.Join(root, "internal", "testenv", "container.go"))
+	harness, err := os.ReadFile(filepath.Join(root, "internal", "lab", "testenv", "container.go"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/quotasvc/quotasvc/internal/kit/backoff"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/serve/ops"
 )
@@ -106,14 +107,10 @@ func (w *wait) next(ctx context.Context, cause error) error {
 	if !w.until.IsZero() {
 		pause = min(pause, left)
 	}
-	timer := time.NewTimer(pause)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
+	if !backoff.Sleep(ctx, pause) {
 		return context.Cause(ctx)
 	}
+	return nil
 }
 
 // oneLine returns the text of an error in one line. pgx writes one line per host.

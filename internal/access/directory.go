@@ -14,6 +14,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/quotasvc/quotasvc/internal/kit/backoff"
 	"github.com/quotasvc/quotasvc/internal/kit/bound"
 	"github.com/quotasvc/quotasvc/internal/outbox/trail"
 )
@@ -266,10 +267,8 @@ func (d *Directory) follow(ctx context.Context) {
 		case <-reread.C:
 		}
 		_ = d.read(ctx) // logged there
-		select {
-		case <-ctx.Done():
+		if !backoff.Sleep(ctx, rereadPause) {
 			return
-		case <-time.After(rereadPause):
 		}
 	}
 }

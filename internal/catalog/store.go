@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/quotasvc/quotasvc/internal/kit/backoff"
 	"github.com/quotasvc/quotasvc/internal/kit/body"
 	"github.com/quotasvc/quotasvc/internal/kit/clock"
 	"github.com/quotasvc/quotasvc/internal/outbox/events"
@@ -360,13 +361,8 @@ func (s *Store) reach(ctx context.Context, op string, do func(context.Context) e
 func retry(ctx context.Context, do func(context.Context) (again bool, err error)) error {
 	for attempt := 1; ; attempt++ {
 		again, err := do(ctx)
-		if !again || attempt == attempts {
+		if !again || attempt == attempts || !backoff.Sleep(ctx, rand.N(retryPause)) {
 			return err
-		}
-		select {
-		case <-ctx.Done():
-			return err
-		case <-time.After(rand.N(retryPause)):
 		}
 	}
 }

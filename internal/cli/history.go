@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/quotasvc/quotasvc/client"
+	"github.com/quotasvc/quotasvc/internal/kit/backoff"
 )
 
 type usageCmd struct {
@@ -322,10 +323,8 @@ func (c *eventsCmd) Run(ctx context.Context, io *IO) error {
 		if !c.Follow || c.Limit > 0 && shown >= c.Limit {
 			return nil
 		}
-		select {
-		case <-ctx.Done():
+		if !backoff.Sleep(ctx, pollEvery) {
 			return ctx.Err()
-		case <-time.After(pollEvery):
 		}
 	}
 }

@@ -18,6 +18,7 @@ import (
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
 	"github.com/quotasvc/quotasvc/client"
+	"github.com/quotasvc/quotasvc/internal/kit/backoff"
 )
 
 const (
@@ -75,10 +76,8 @@ func (c *listenCmd) Run(ctx context.Context, out *IO) error {
 		if err != nil {
 			fmt.Fprintf(out.Err, "quotasvc: %v; asking again\n", err)
 		}
-		select {
-		case <-ctx.Done():
+		if !backoff.Sleep(ctx, listenEvery) {
 			return ctx.Err()
-		case <-time.After(listenEvery):
 		}
 	}
 }

@@ -14,7 +14,7 @@ func TestWire_GeneratesOnlyTypesInUse(t *testing.T) {
 	generated := parse(t, "wire/types.gen.go")
 	used := map[string]bool{}
 	ast.Inspect(generated, func(n ast.Node) bool { noteTypes(used, n); return true })
-	for _, dir := range []string{".", "../catalogdoc"} {
+	for _, dir := range []string{".", "catalogdoc"} {
 		files, err := filepath.Glob(filepath.Join(dir, "*.go"))
 		if err != nil {
 			t.Fatal(err)

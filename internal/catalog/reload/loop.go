@@ -115,20 +115,8 @@ func (l *Loop) Run(ctx context.Context) {
 		}
 		failing = false
 		retry.Reset()
-		if !sleep(ctx, l.cfg.Now().Sub(began)) {
+		if !backoff.Sleep(ctx, min((share-1)*l.cfg.Now().Sub(began), pauseMax)) {
 			return
 		}
-	}
-}
-
-// sleep waits after a read of this duration. It returns false if ctx ends first.
-func sleep(ctx context.Context, took time.Duration) bool {
-	timer := time.NewTimer(min((share-1)*took, pauseMax))
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
 	}
 }

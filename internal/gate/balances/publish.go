@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/quotasvc/quotasvc/internal/kit/backoff"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
@@ -151,10 +152,8 @@ func (c *Cache) flushLast(ctx context.Context) error {
 		if c.pending.len()+c.shelf.len() < waited {
 			tries = 0
 		}
-		select {
-		case <-ctx.Done():
+		if !backoff.Sleep(ctx, publishGap) {
 			return err
-		case <-time.After(publishGap):
 		}
 	}
 }

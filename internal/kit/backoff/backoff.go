@@ -17,9 +17,18 @@ func (b *Backoff) Reset() { b.next = b.first }
 
 // Wait waits for a random duration between half of the next pause and all of it. It returns false if ctx ends first.
 func (b *Backoff) Wait(ctx context.Context) bool {
-	timer := time.NewTimer(b.next/2 + rand.N(b.next/2))
-	defer timer.Stop()
+	pause := b.next/2 + rand.N(b.next/2)
 	b.next = min(2*b.next, b.last)
+	return Sleep(ctx, pause)
+}
+
+// Sleep waits for d and returns true. It returns false if ctx ends first, or has ended.
+func Sleep(ctx context.Context, d time.Duration) bool {
+	if ctx.Err() != nil {
+		return false
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
 	select {
 	case <-ctx.Done():
 		return false

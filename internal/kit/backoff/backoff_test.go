@@ -38,3 +38,22 @@ func TestBackoff_ContextEnds_False(t *testing.T) {
 		t.Error("waited for an hour")
 	}
 }
+
+func TestSleep_ForAsLong_OrUntilContextEnds(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		if !Sleep(t.Context(), time.Minute) || time.Since(began) != time.Minute {
+			t.Errorf("slept for %s", time.Since(began))
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		began = time.Now()
+		if Sleep(ctx, time.Hour) || time.Since(began) != time.Second {
+			t.Errorf("slept for %s beyond its context", time.Since(began))
+		}
+		if Sleep(ctx, 0) {
+			t.Error("slept after its context")
+		}
+	})
+}

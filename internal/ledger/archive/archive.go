@@ -11,6 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/quotasvc/quotasvc/internal/kit/backoff"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/ledger/journal"
 	"github.com/quotasvc/quotasvc/internal/store/namedsql"
@@ -143,9 +144,7 @@ func (r *run) lock(ctx context.Context) error {
 		case time.Now().After(deadline):
 			return errors.New("another archive run works on this database; wait for its end")
 		}
-		select {
-		case <-time.After(100 * time.Millisecond):
-		case <-ctx.Done():
+		if !backoff.Sleep(ctx, 100*time.Millisecond) {
 			return context.Cause(ctx)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/quotasvc/quotasvc/internal/kit/backoff"
 	"github.com/quotasvc/quotasvc/internal/store/namedsql"
 )
 
@@ -111,8 +112,8 @@ func (a *Auditor) Verify(ctx context.Context, o Options) (*Report, error) {
 		if o.Save != nil {
 			o.Save(ctx, &Position{Key: after, Report: report.Clone(), Sums: report.sums()})
 		}
-		if err := sleep(ctx, o.Pause); err != nil {
-			return nil, err
+		if !backoff.Sleep(ctx, o.Pause) {
+			return nil, fmt.Errorf("verify: %w", ctx.Err())
 		}
 	}
 	report.conserve()
@@ -176,21 +177,6 @@ func (t *tenants) add(page []*candidate) (ended []string) {
 		ended, t.open = []string{t.open}, ""
 	}
 	return ended
-}
-
-// sleep waits for d, or until ctx ends.
-func sleep(ctx context.Context, d time.Duration) error {
-	if d <= 0 {
-		return ctx.Err()
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return fmt.Errorf("verify: %w", ctx.Err())
-	}
 }
 
 // findOrphans reports entries, grants, periods and checkpoints of balances that do not exist.

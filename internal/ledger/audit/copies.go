@@ -2,8 +2,12 @@ package audit
 
 import (
 	"context"
+	"errors"
 	"fmt"
 )
+
+// ErrCopiesUnread means that the cache did not answer, so nothing is known of its copies.
+var ErrCopiesUnread = errors.New("the cached copies of balances cannot be read")
 
 // compareCopies compares cached copies with their balances. It reads the copies first, so that none can be newer than its balance
 // unless something is wrong. A copy that is older is no difference: it was published a moment ago, or its instance was
@@ -12,7 +16,7 @@ import (
 func (a *Auditor) compareCopies(ctx context.Context, keys []Key, read CopyReader, r *Report) error {
 	copies, err := read(ctx, keys)
 	if err != nil {
-		return fmt.Errorf("read cached copies: %w", err)
+		return fmt.Errorf("%w: %w", ErrCopiesUnread, err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, chunkTimeout)
 	defer cancel()

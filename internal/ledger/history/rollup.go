@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/quotasvc/quotasvc/internal/kit/backoff"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/store/namedsql"
 	"github.com/quotasvc/quotasvc/internal/store/pgpool"
@@ -128,7 +129,7 @@ func (w *Rollups) run(ctx context.Context) {
 		}
 		if err != nil && ctx.Err() == nil {
 			w.log.Warn("sums of the journal were not written; questions about the past take longer", "error", err)
-			pause(ctx, time.Second)
+			backoff.Sleep(ctx, time.Second)
 		}
 	}
 }
@@ -150,7 +151,7 @@ func (w *Rollups) Pass(ctx context.Context) error {
 			return nil
 		}
 		after = last
-		pause(ctx, passPause)
+		backoff.Sleep(ctx, passPause)
 	}
 }
 
@@ -186,7 +187,7 @@ func (w *Rollups) CatchUp(ctx context.Context, k ledger.BalanceKey) error {
 		if err != nil || !wrote {
 			return err
 		}
-		pause(ctx, time.Since(began)*time.Duration(w.rest))
+		backoff.Sleep(ctx, time.Since(began)*time.Duration(w.rest))
 	}
 	return ctx.Err()
 }
@@ -239,14 +240,4 @@ func (w *Rollups) write(ctx context.Context, k ledger.BalanceKey, seq int64) (bo
 	}
 	w.written.Inc()
 	return true, nil
-}
-
-// pause waits until d has gone by or ctx ends.
-func pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
-	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/quotasvc/quotasvc/internal/kit/backoff"
 	"github.com/quotasvc/quotasvc/internal/store/namedsql"
 )
 
@@ -311,11 +312,7 @@ func patiently(ctx context.Context, do func() error) error {
 		if pgErr, ok := errors.AsType[*pgconn.PgError](err); !ok || pgErr.Code != "55P03" || try == lockTries {
 			return err
 		}
-		timer := time.NewTimer(rand.N(2 * lockPause))
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
+		if !backoff.Sleep(ctx, rand.N(2*lockPause)) {
 			return err
 		}
 	}

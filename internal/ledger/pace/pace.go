@@ -3,6 +3,8 @@ package pace
 import (
 	"context"
 	"time"
+
+	"github.com/quotasvc/quotasvc/internal/kit/backoff"
 )
 
 const (
@@ -53,12 +55,7 @@ func (p *Pace) Count(commits int64, now time.Time) {
 // Wait pauses after a transaction that took so long. It ends early with ctx.
 func (p *Pace) Wait(ctx context.Context, took time.Duration) {
 	p.own++
-	timer := time.NewTimer(p.rest(took))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
+	backoff.Sleep(ctx, p.rest(took))
 }
 
 func (p *Pace) rest(took time.Duration) time.Duration {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/quotasvc/quotasvc/internal/kit/backoff"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/ledger/journal"
 )
@@ -134,13 +135,7 @@ func (l *Ledger) refuseAll(calls []*ledger.Call, unknown bool, r reason, cause e
 
 // pause waits before a retry, longer after each failure, with full jitter.
 func pause(ctx context.Context, failures int) {
-	limit := retryDelay << (failures - 1)
-	timer := time.NewTimer(time.Duration(rand.Int64N(int64(limit))) + time.Millisecond)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
+	backoff.Sleep(ctx, rand.N(retryDelay<<(failures-1))+time.Millisecond)
 }
 
 // classify translates a failed attempt. It is the one place that looks into driver errors of the write path. committing: COMMIT was

@@ -30,7 +30,7 @@ import (
 func hotStatements(t *testing.T) map[string]string {
 	t.Helper()
 	hot := map[string]string{}
-	for _, dir := range []string{".", "../../events", "../../denial"} {
+	for _, dir := range []string{".", "../../outbox/events", "../../report/denial"} {
 		for name, statement := range statementsOf(t, dir) {
 			if strings.Contains(statement, "unnest($1::text[]") && !slices.Contains([]string{"FirstDue", "DueBalances", "GivePositions"}, name) {
 				hot[name] = statement
@@ -71,7 +71,7 @@ func TestStatements_OfBatchesAndChecks_NameTheTenantsForEveryTable(t *testing.T)
 	for name, statement := range hotStatements(t) {
 		seen += nameTheTenants(t, distributed, name, statement, " = ANY ($1::text[])")
 	}
-	for name, statement := range statementsOf(t, "../../gauge") {
+	for name, statement := range statementsOf(t, "../../catalog/gauge") {
 		seen += nameTheTenants(t, distributed, name, statement, " = $1")
 	}
 	if seen < 40 {
@@ -197,8 +197,8 @@ func (b *citusBundle) plansOf(t *testing.T, pool *pgxpool.Pool, two []string) {
 	}
 	defer conn.Release()
 	statements := hotStatements(t)
-	maps.Copy(statements, statementsOf(t, "../../gauge"))
-	statements["TenantsWhoWant"] = statementsOf(t, "../../events")["TenantsWhoWant"]
+	maps.Copy(statements, statementsOf(t, "../../catalog/gauge"))
+	statements["TenantsWhoWant"] = statementsOf(t, "../../outbox/events")["TenantsWhoWant"]
 	for name, statement := range statements {
 		if name == "CreateBalances" {
 			continue // Citus cannot explain it; other tests run it

@@ -2,6 +2,8 @@ package verifier
 
 import (
 	"context"
+	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -43,6 +45,22 @@ func (b *bundle) nextEvent() (at time.Time) {
 	b.t.Helper()
 	b.must(b.db.QueryRow(b.t.Context(), "SELECT next_event_at FROM balances").Scan(&at))
 	return at
+}
+
+// A cache that does not answer is no fault of the database.
+func TestVerify_CacheAway_Named(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	b.simple("acme", 10)
+	mustDo(b, debitOf("acme", "k1", 3))
+	_, err := b.Verify(t.Context(), Options{
+		Copies: func(context.Context, []ledger.BalanceKey) ([]*ledger.BalanceCopy, error) {
+			return nil, errors.New("i/o timeout")
+		},
+	})
+	if ledger.CodeOf(err) != ledger.CodeUnavailable || !strings.Contains(err.Error(), "cached copies of balances") {
+		t.Errorf("%v", err)
+	}
 }
 
 // A check works off in memory what is due, and its view is published as a copy: with a seq that is not written yet. Everybody who checked before

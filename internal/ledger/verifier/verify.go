@@ -51,6 +51,10 @@ func (v *Verifier) Verify(ctx context.Context, o Options) (*audit.Report, error)
 		return report, nil
 	case errors.Is(err, context.Canceled):
 		return nil, err
+	case errors.Is(err, audit.ErrCopiesUnread):
+		e := unavailable("verify", err)
+		e.Detail = "the verifier cannot read the cached copies of balances: Redis does not answer"
+		return nil, e
 	default:
 		return nil, unavailable("verify", err)
 	}

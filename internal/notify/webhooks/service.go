@@ -17,6 +17,7 @@ import (
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
 
 	"github.com/quotasvc/quotasvc/internal/catalog"
+	"github.com/quotasvc/quotasvc/internal/kit/backoff"
 	"github.com/quotasvc/quotasvc/internal/outbox/events"
 )
 
@@ -165,12 +166,7 @@ func (s *Service) follow(ctx context.Context) {
 			s.cfg.Log.Warn("webhooks are not followed", "error", err)
 		}
 		failing = err != nil
-		timer := time.NewTimer(s.cfg.pace.follow)
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
-		}
+		backoff.Sleep(ctx, s.cfg.pace.follow)
 	}
 }
 

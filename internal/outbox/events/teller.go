@@ -10,6 +10,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/quotasvc/quotasvc/internal/kit/backoff"
 )
 
 const (
@@ -101,12 +103,7 @@ func (t *Teller) every(ctx context.Context, d time.Duration, do func(context.Con
 			t.cfg.Log.Info("events are told again")
 		}
 		failing = err != nil
-		timer := time.NewTimer(d*3/4 + rand.N(d/4)) // instances do not all look at once
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
-		}
+		backoff.Sleep(ctx, d*3/4+rand.N(d/4)) // instances do not all look at once
 	}
 }
 

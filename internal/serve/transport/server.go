@@ -14,6 +14,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
+
+	"github.com/quotasvc/quotasvc/internal/kit/backoff"
 )
 
 // Time limits of a connection. A slow or silent client must not hold one for ever.
@@ -238,12 +240,12 @@ func (s *Server) Shutdown(ctx context.Context) error {
 		p.Drain()
 	}
 	if s.cfg.DrainDelay > 0 {
-		pause(ctx, s.cfg.DrainDelay)
+		backoff.Sleep(ctx, s.cfg.DrainDelay)
 		_ = s.listener.Close() // it is closed again, and reported, below
 		for _, p := range parts {
 			_ = p.listener.Close()
 		}
-		pause(ctx, min(settle, s.cfg.DrainDelay))
+		backoff.Sleep(ctx, min(settle, s.cfg.DrainDelay))
 	}
 	var part errgroup.Group
 	for _, p := range parts {
@@ -258,16 +260,6 @@ func (s *Server) Shutdown(ctx context.Context) error {
 		err = errors.Join(err, s.ops.Close())
 	}
 	return errors.Join(err, s.serving.Wait())
-}
-
-// pause waits, at most until ctx ends.
-func pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
 }
 
 // Close closes all listeners and connections at once.

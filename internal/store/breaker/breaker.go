@@ -5,6 +5,8 @@ import (
 	"log/slog"
 	"sync/atomic"
 	"time"
+
+	"github.com/quotasvc/quotasvc/internal/kit/backoff"
 )
 
 // Config configures a breaker. All fields are required.
@@ -91,11 +93,7 @@ func (b *Breaker) examine(ctx context.Context) bool {
 			since = time.Now()
 			b.cfg.Log.Error("server is away; requests that need it are refused", "server", b.cfg.Name, "error", err)
 		}
-		pause := time.NewTimer(b.cfg.Every)
-		select {
-		case <-pause.C:
-		case <-ctx.Done():
-			pause.Stop()
+		if !backoff.Sleep(ctx, b.cfg.Every) {
 			return false
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"hash/maphash"
 	"time"
 
+	"github.com/quotasvc/quotasvc/internal/kit/backoff"
 	"github.com/quotasvc/quotasvc/internal/kit/lane"
 )
 
@@ -149,7 +150,7 @@ func (l *Lanes[Q, A]) Do(ctx context.Context, deadline time.Time, key string, re
 			}
 			return r.Answer, nil
 		case errors.Is(err, ErrMoving):
-			if sleep(ctx, deadline, pause) {
+			if time.Until(deadline) > pause && backoff.Sleep(ctx, pause) {
 				continue
 			}
 		case blamesShard(err):
@@ -181,21 +182,6 @@ func (s *Store) ready(ctx context.Context, sh *shard, key string) error {
 		sh.breaker.record(s.cfg.Now(), err)
 	}
 	return err
-}
-
-// sleep waits for d and returns true. It returns false if that is beyond deadline or ctx ends first.
-func sleep(ctx context.Context, deadline time.Time, d time.Duration) bool {
-	if time.Until(deadline) <= d {
-		return false
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }
 
 // emptied returns s with length 0. It clears the elements, so that they keep nothing alive.

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/quotasvc/quotasvc/internal/kit/backoff"
 )
 
 const (
@@ -138,10 +140,8 @@ func (w *Watch) run(ctx context.Context) {
 			return
 		}
 		w.store.cfg.Log.Debug("changes in redis are not announced; values are read each time", "error", err)
-		select {
-		case <-ctx.Done():
+		if !backoff.Sleep(ctx, watchRetry) {
 			return
-		case <-time.After(watchRetry):
 		}
 	}
 }
