@@ -19,8 +19,8 @@ const (
 	eventPool  = "quotasvc-events"
 	eventConns = 6
 
-	// idleTransaction is how long a transaction may do nothing before PostgreSQL ends it: an instance that hangs gives
-	// up its locks.
+	// idleTransaction is how long a transaction may be idle before PostgreSQL ends it. Otherwise an instance that hangs
+	// would keep its locks.
 	idleTransaction = "10s"
 )
 

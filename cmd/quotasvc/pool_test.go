@@ -6,8 +6,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
-// An instance that is frozen within a transaction keeps neither its locks nor its session, in the catalogue's and the
-// events' pool neither.
+// An instance that is frozen within a transaction must not keep its locks. This holds for the pools of the catalogue
+// and of events too.
 func TestPool_IdleTransaction_IsEnded(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{catalogPool, eventPool} {

@@ -2,7 +2,7 @@
 //
 // # Terms
 //
-// Sleep waits for a given time. A pause is a random time between half of its length and all of it, so that many who failed at the same moment do not return at the same moment.
+// Sleep waits for a given time. A pause is a random time between half of its length and all of it, so that many who failed together do not return together.
 //
 // # Clock
 //

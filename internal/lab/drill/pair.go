@@ -13,6 +13,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/quotasvc/quotasvc/internal/kit/backoff"
 	"github.com/quotasvc/quotasvc/internal/lab/localstack"
 )
 
@@ -162,12 +163,8 @@ func ask(ctx context.Context, url, sql string, value any) error {
 
 // sleep waits for d or until ctx ends.
 func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
+	if !backoff.Sleep(ctx, d) {
 		return ctx.Err()
 	}
+	return nil
 }

@@ -58,7 +58,8 @@ func TestVerify_CacheAway_Named(t *testing.T) {
 			return nil, errors.New("i/o timeout")
 		},
 	})
-	if ledger.CodeOf(err) != ledger.CodeUnavailable || !strings.Contains(err.Error(), "cached copies of balances") {
+	e, ok := errors.AsType[*ledger.Error](err)
+	if !ok || e.Code != ledger.CodeUnavailable || !strings.Contains(e.Detail, "Redis does not answer") {
 		t.Errorf("%v", err)
 	}
 }
