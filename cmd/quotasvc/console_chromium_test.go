@@ -186,6 +186,23 @@ func (b *tab) click(text string) {
 	b.do(chromedp.Click(fmt.Sprintf(`//main//*[self::a or self::button or self::summary][normalize-space()=%q]`, text)))
 }
 
+// press presses keys, one after another.
+func (b *tab) press(keys ...string) {
+	b.t.Helper()
+	b.until(`document.readyState === "complete"`) // nobody listens to keys before
+	for _, key := range keys {
+		b.do(chromedp.KeyEvent(key))
+	}
+}
+
+// choose picks an option of a list, as a hand does.
+func (b *tab) choose(name, value string) {
+	b.t.Helper()
+	list := fmt.Sprintf("document.querySelector(%q)", fmt.Sprintf(`main select[name=%q]`, name))
+	b.until(`document.readyState === "complete" && ` + list) // nobody listens to it before
+	result(b, chromedp.Evaluate[bool](fmt.Sprintf(`(() => { const list = %s; list.value = %q; return list.dispatchEvent(new Event("change", {bubbles: true})) })()`, list, value)))
+}
+
 // fill enters a value into a field.
 func (b *tab) fill(name, value string) {
 	b.t.Helper()
@@ -272,12 +289,11 @@ func TestConsole_InChromium_FindReadExplain(t *testing.T) {
 	b.signIn(testKey)
 	b.open("/console/tenants")
 	b.shows("globex")
-	b.until(`document.readyState === "complete"`) // nobody listens to keys before
-	b.do(chromedp.KeyEvent("/"))
+	b.press("/")
 	b.until(`document.activeElement.id === "q"`)
 	b.fill("q", "acme-")
 	b.until(`!document.querySelector("#tenants").innerText.includes("globex")`)
-	b.do(chromedp.KeyEvent(kb.Escape), chromedp.KeyEvent("j"), chromedp.KeyEvent(kb.Enter))
+	b.press(kb.Escape, "j", kb.Enter)
 	b.shows("Next periods of")
 	b.open("/console/tenants/acme?meter=api_calls")
 	b.do(chromedp.WaitVisible(chromedp.CSS(".chart canvas"))) // uPlot has drawn

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 )
 
@@ -59,18 +58,16 @@ func TestConsole_Tenants_Thousands(t *testing.T) {
 	b.signIn(testKey)
 	b.open("/console/tenants?plan=team")
 	b.shows("bulk-049")
-	b.until(`document.readyState === "complete"`) // nobody listens to keys before
-	b.do(chromedp.KeyEvent("n"))
+	b.press("n")
 	b.shows("bulk-099")
-	b.until(`document.readyState === "complete"`)
-	b.do(chromedp.KeyEvent("j"), chromedp.KeyEvent(kb.ArrowDown), chromedp.KeyEvent(kb.ArrowDown), chromedp.KeyEvent(kb.ArrowUp))
+	b.press("j", kb.ArrowDown, kb.ArrowDown, kb.ArrowUp)
 	b.until(`document.activeElement.innerText === "bulk-051"`)
-	b.do(chromedp.KeyEvent("n"))
+	b.press("n")
 	b.shows("bulk-119")
 	b.until(`!document.querySelector("a[rel=next]")`)
 	b.click("First page")
 	b.shows("bulk-000")
-	result(b, chromedp.Evaluate[bool](`(() => { const s = document.querySelector("select[name=status]"); s.value = "suspended"; s.dispatchEvent(new Event("change", {bubbles: true})); return true })()`))
+	b.choose("status", "suspended")
 	b.shows("No tenant is as asked for")
 	b.until(`location.search.includes("status=suspended") && location.search.includes("plan=team")`)
 	b.clean()
