@@ -182,8 +182,14 @@ func (b *tab) shows(text string) {
 // click presses the button or follows the link with a text.
 func (b *tab) click(text string) {
 	b.t.Helper()
+	b.clickAt(fmt.Sprintf(`//main//*[self::a or self::button or self::summary][normalize-space()=%q]`, text))
+}
+
+// clickAt clicks on the first node of an XPath.
+func (b *tab) clickAt(path string) {
+	b.t.Helper()
 	b.until(`document.readyState === "complete"`) // before, the browser may give nodes other ids
-	b.do(chromedp.Click(fmt.Sprintf(`//main//*[self::a or self::button or self::summary][normalize-space()=%q]`, text)))
+	b.do(chromedp.Click(path))
 }
 
 // press presses keys, one after another.

@@ -5,8 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/chromedp/chromedp"
-
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
@@ -74,7 +72,7 @@ func TestConsole_InChromium_Proof(t *testing.T) {
 	b.shows("Nothing was repaired")
 	b.pick("Proof")
 	b.until(`!document.querySelector("#verification")`)
-	b.do(chromedp.Click(`//main//tr[contains(., "drift")]//a`))
+	b.clickAt(`//main//tr[contains(., "drift")]//a`)
 	b.until(`document.querySelector("#verification td.n").innerText !== ""`)
 	b.shows("By the journal")
 	b.accessible(axe(t))

@@ -124,7 +124,7 @@ func TestConsole_InChromium_Chart(t *testing.T) {
 	b.signIn(testKey)
 	b.open("/console/tenants/acme?meter=api_calls")
 	for _, by := range []string{"hour", "month", "day"} {
-		b.do(chromedp.Click(`//nav[@class="lengths"]//a[text()="` + by + `"]`))
+		b.clickAt(`//nav[@class="lengths"]//a[text()="` + by + `"]`)
 		b.shows("Use of api_calls by " + by)
 		b.do(chromedp.WaitVisible(chromedp.CSS(".chart canvas")))
 		b.accessible(script)

@@ -27,7 +27,7 @@ func newDemo(t *testing.T) *tab {
 // pick follows a link of the navigation.
 func (b *tab) pick(text string) {
 	b.t.Helper()
-	b.do(chromedp.Click(`//header//a[normalize-space()="` + text + `"]`))
+	b.clickAt(`//header//a[normalize-space()="` + text + `"]`)
 }
 
 // find goes to a tenant as a person does: by the beginning of its id.
@@ -73,7 +73,7 @@ func TestConsole_InChromium_SupportWalk(t *testing.T) {
 	b.find("acme")
 	b.click("Refusals")
 	if near {
-		b.do(chromedp.Click(`//main//a[contains(@href, "at=14%3A05")]`))
+		b.clickAt(`//main//a[contains(@href, "at=14%3A05")]`)
 	} else {
 		b.fill("at", "14:05")
 		b.click("Show")
@@ -88,7 +88,7 @@ func TestConsole_InChromium_SupportWalk(t *testing.T) {
 	b.click("api_calls")
 	b.click("Statements")
 	b.shows("Periods of api_calls, the newest first")
-	b.do(chromedp.Click(`//main//tbody/tr[2]//a`))
+	b.clickAt(`//main//tbody/tr[2]//a`)
 	b.shows("The figures add up")
 	b.shows("closed")
 	b.shows("debit the plan's allowance")

@@ -185,8 +185,9 @@ func TestOIDC_InChromium_EndToEnd(t *testing.T) {
 	b := newChromium(t, c)
 	atProvider := func() {
 		t.Helper()
-		b.until(`location.hostname === "localhost" && document.querySelector("#username")`)
-		b.do(chromedp.SendKeys(chromedp.CSS("#username"), "ada"), chromedp.SendKeys(chromedp.CSS("#password"), "pw-ada"), chromedp.Click(`//button[@type="submit"]`))
+		b.until(`location.hostname === "localhost" && document.readyState === "complete" && document.querySelector("#username")`)
+		b.do(chromedp.SendKeys(chromedp.CSS("#username"), "ada"), chromedp.SendKeys(chromedp.CSS("#password"), "pw-ada"))
+		b.clickAt(`//button[@type="submit"]`)
 	}
 	b.open("/console/tenants/acme?meter=credits")
 	b.click("Sign in with Acme ID")
