@@ -44,7 +44,7 @@ LDFLAGS := -X main.version=$(VERSION) -X main.commit=$(COMMIT)
 # Further arguments: make run ARGS='--listen 127.0.0.1:8090', make test ARGS='-run Lane ./internal/kit/lane'
 ARGS     ?=
 # The client and its middleware for echo are modules of their own, so that who imports them gets nothing of the service.
-PACKAGES ?= ./... ./client/... ./client/quotaecho/...
+PACKAGES ?= ./... ./client/... ./client/quotaecho/... ./lab/...
 
 .DEFAULT_GOAL := help
 
@@ -74,7 +74,7 @@ test-citus: servers test-tools ## develop: Run the database tests on private Cit
 
 # What the race detector has nothing to see in. Packages: files are compared with code, or another program is measured. Tests of
 # cmd/quotasvc: a browser, a pasted page, a benchmark or a drill drives the program with requests whose handlers other tests run with it.
-RACE_WITHOUT := /(deploy|internal/lab/archtest|internal/lab/clientgen|internal/lab/testenv/suite|internal/lab/bench.*|internal/lab/drill.*)$$
+RACE_WITHOUT := /(deploy|internal/lab/archtest|internal/lab/clientgen|internal/lab/testenv/suite|lab/bench.*|lab/drill.*)$$
 RACE_SKIP    := ^Test(Console_InChromium|Portal_InChromium|Pages|Scene|Operations|Growth|Drill|BenchPostgres|SDKExamples|Version|Upgrade)_
 
 .PHONY: test-race
@@ -158,11 +158,11 @@ drill: servers build build-drill ## measure: Kill and pause everything under loa
 
 .PHONY: build-drill
 build-drill: ## measure: Build bin/quotasvc-drill, the program of make drill
-	go build -buildvcs=$(BUILDVCS) -o $(DRILL) ./internal/lab/drill/cmd
+	go build -buildvcs=$(BUILDVCS) -o $(DRILL) ./lab/drill/cmd
 
 .PHONY: build-bench
 build-bench: ## measure: Build bin/quotasvc-bench, the benchmark program
-	go build -buildvcs=$(BUILDVCS) -o $(BENCH) ./internal/lab/bench/cmd
+	go build -buildvcs=$(BUILDVCS) -o $(BENCH) ./lab/bench/cmd
 
 .PHONY: test-upgrade upgrade-snapshot
 test-upgrade: servers ## develop: Test the upgrade: old schemas with data, and the version before beside this one (ARGS)

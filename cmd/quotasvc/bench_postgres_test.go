@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/quotasvc/quotasvc/internal/lab/bench"
-	benchreport "github.com/quotasvc/quotasvc/internal/lab/bench/report"
+	"github.com/quotasvc/quotasvc/lab/bench"
+	benchreport "github.com/quotasvc/quotasvc/lab/bench/report"
 )
 
 // This is the small form of `make bench-postgres`: a setting with a restart through a socket, and one with a standby.

@@ -11,7 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/quotasvc/quotasvc/internal/lab/drill"
+	"github.com/quotasvc/quotasvc/lab/drill"
 )
 
 // drilled runs a drill of this program with few faults.

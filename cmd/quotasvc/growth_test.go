@@ -10,8 +10,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/quotasvc/quotasvc/internal/lab/bench"
-	"github.com/quotasvc/quotasvc/internal/lab/bench/growth"
+	"github.com/quotasvc/quotasvc/lab/bench"
+	"github.com/quotasvc/quotasvc/lab/bench/growth"
 )
 
 // growthOf is a run of `make bench-growth` with tiny sizes: what costs time is starting servers and processes.

@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/quotasvc/quotasvc/internal/lab/bench"
-	benchreport "github.com/quotasvc/quotasvc/internal/lab/bench/report"
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
+	"github.com/quotasvc/quotasvc/lab/bench"
+	benchreport "github.com/quotasvc/quotasvc/lab/bench/report"
 )
 
 // This is the small form of `make bench-outage`: two instances, PostgreSQL, a steady load over HTTP, and a Redis that is

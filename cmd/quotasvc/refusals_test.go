@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/quotasvc/quotasvc/internal/lab/bench"
-	benchreport "github.com/quotasvc/quotasvc/internal/lab/bench/report"
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
+	"github.com/quotasvc/quotasvc/lab/bench"
+	benchreport "github.com/quotasvc/quotasvc/lab/bench/report"
 )
 
 // `make bench-flood` has the bounds of what others wait.

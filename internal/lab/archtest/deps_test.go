@@ -12,7 +12,7 @@ var notInTheProduct = []string{
 	"gonum.org/v1/plot", "golang.org/x/image", "codeberg.org/go-latex", "codeberg.org/go-fonts", "codeberg.org/go-pdf",
 	"git.sr.ht/~sbinet/gg", "github.com/golang/freetype", "github.com/ajstarks/svgo", "github.com/HdrHistogram",
 	"github.com/testcontainers", "pgregory.net/rapid", "testing",
-	module + "/internal/lab/bench", module + "/internal/lab/drill", module + "/internal/lab/program", module + "/internal/lab/testenv", module + "/internal/lab/archtest",
+	module + "/lab/bench", module + "/lab/drill", module + "/lab/program", module + "/internal/lab/testenv", module + "/internal/lab/archtest",
 }
 
 // laboratory returns the packages of dependencies that the product must not contain.
@@ -47,7 +47,7 @@ func TestProduct_Dependencies_NoBenchmarkOrTestPackage(t *testing.T) {
 
 func TestProduct_Dependencies_ViolationsAreFound(t *testing.T) {
 	t.Parallel()
-	for _, pkg := range []string{"gonum.org/v1/plot/vg", "golang.org/x/image/font", module + "/internal/lab/bench", "testing"} {
+	for _, pkg := range []string{"gonum.org/v1/plot/vg", "golang.org/x/image/font", module + "/lab/bench", "testing"} {
 		if len(laboratory([]string{"fmt", pkg})) != 1 {
 			t.Errorf("%s passes", pkg)
 		}

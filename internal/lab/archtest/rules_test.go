@@ -13,13 +13,13 @@ import (
 // onlyIn lists the packages whose code may import a library. Tests may import any
 // library, for example to read a server's data, except those in notEvenInTests.
 var onlyIn = map[string][]string{
-	"github.com/labstack/echo":                    {"internal/httpapi", "internal/lab/bench", "client/quotaecho", "client/quotaecho/examples/echo"},
+	"github.com/labstack/echo":                    {"internal/httpapi", "lab/bench", "client/quotaecho", "client/quotaecho/examples/echo"},
 	"github.com/a-h/templ":                        {"internal/pages/console", "internal/pages/portal"},
 	"github.com/coreos/go-oidc":                   {"internal/pages/console/oidc"},
 	"golang.org/x/oauth2":                         {"internal/pages/console/oidc"},
 	"google.golang.org/grpc":                      {"internal/httpapi/envoyrls"},
 	"github.com/envoyproxy/go-control-plane":      {"internal/httpapi/envoyrls"},
-	"github.com/jackc/pgx":                        {"internal/store/citus", "internal/store/pgpool", "internal/lab/bench", "internal/lab/bench/past", "internal/lab/drill", "internal/ledger/pg", "internal/ledger/pg/termrows", "internal/ledger/history", "internal/ledger/audit", "internal/ledger/journal", "internal/ledger/archive", "internal/ledger/verifier", "internal/catalog", "internal/access", "internal/report/denial", "internal/catalog/override", "internal/access/session", "internal/access/link", "internal/outbox/trail", "internal/report/testclock", "internal/lab/localstack", "internal/lab/testenv", "cmd/quotasvc", "internal/outbox/events", "internal/store/listener", "internal/catalog/gauge", "internal/notify/webhooks", "internal/report/roster", "internal/report/status"},
+	"github.com/jackc/pgx":                        {"internal/store/citus", "internal/store/pgpool", "lab/bench", "lab/bench/past", "lab/drill", "internal/ledger/pg", "internal/ledger/pg/termrows", "internal/ledger/history", "internal/ledger/audit", "internal/ledger/journal", "internal/ledger/archive", "internal/ledger/verifier", "internal/catalog", "internal/access", "internal/report/denial", "internal/catalog/override", "internal/access/session", "internal/access/link", "internal/outbox/trail", "internal/report/testclock", "internal/lab/localstack", "internal/lab/testenv", "cmd/quotasvc", "internal/outbox/events", "internal/store/listener", "internal/catalog/gauge", "internal/notify/webhooks", "internal/report/roster", "internal/report/status"},
 	"database/sql":                                {"internal/lab/testenv", "cmd/quotasvc"}, // goose needs it
 	"github.com/pressly/goose":                    {"internal/lab/testenv", "cmd/quotasvc"},
 	"github.com/redis/go-redis":                   {"internal/store/redisstore", "internal/lab/testenv"},
@@ -29,7 +29,7 @@ var onlyIn = map[string][]string{
 	"github.com/riverqueue/river":                 {"internal/notify/webhooks"},
 	"github.com/standard-webhooks":                {"internal/notify/webhooks", "internal/cli"},
 	"github.com/exaring/otelpgx":                  {"internal/store/pgpool"},
-	"github.com/alecthomas/kong":                  {"cmd/quotasvc", "internal/cli", "internal/lab/bench/cmd", "internal/lab/drill/cmd"},
+	"github.com/alecthomas/kong":                  {"cmd/quotasvc", "internal/cli", "lab/bench/cmd", "lab/drill/cmd"},
 	"github.com/testcontainers/testcontainers-go": {"internal/lab/testenv"},
 	"github.com/moby/moby":                        {"internal/lab/testenv"},
 	"go.uber.org/goleak":                          {"internal/lab/testenv"},
@@ -263,7 +263,8 @@ func TestRules_Packages_Documented(t *testing.T) {
 			continue
 		}
 		documented[f.pkg] = documented[f.pkg] || f.syntax.Doc != nil
-		if strings.HasPrefix(f.pkg, "internal/") && path.Base(f.path) != "doc.go" && f.syntax.Doc != nil {
+		ours := strings.HasPrefix(f.pkg, "internal/") || strings.HasPrefix(f.pkg, "lab/")
+		if ours && path.Base(f.path) != "doc.go" && f.syntax.Doc != nil {
 			t.Errorf("%s: move the package comment to doc.go", f.path)
 		}
 	}
@@ -292,7 +293,7 @@ func TestRules_Violations_Caught(t *testing.T) {
 		{"imports go down only", "internal/common/x.go", `package common`},
 		{"imports go down only", "internal/pages/console/x.go", `package console; import _ "github.com/quotasvc/quotasvc/internal/gate"`},
 		{"imports go down only", "client/x.go", `package client; import _ "github.com/quotasvc/quotasvc/internal/kit/bound"`},
-		{"imports go down only", "cmd/quotasvc/x.go", `package main; import _ "github.com/quotasvc/quotasvc/internal/lab/bench"`},
+		{"imports go down only", "cmd/quotasvc/x.go", `package main; import _ "github.com/quotasvc/quotasvc/lab/bench"`},
 		{"libraries stay where they belong", "internal/gate/x.go", `package gate; import _ "github.com/labstack/echo/v4"`},
 		{"libraries stay where they belong", "internal/gate/x_test.go", `package gate; import _ "github.com/labstack/echo/v4/middleware"`},
 		{"libraries stay where they belong", "internal/httpapi/x.go", `package httpapi; import _ "github.com/jackc/pgx/v5"`},

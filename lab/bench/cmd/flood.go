@@ -1,0 +1,68 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/quotasvc/quotasvc/lab/bench"
+)
+
+// floodCmd floods the service with refused requests.
+type floodCmd struct {
+	programConfig
+	Rate        int           `default:"100" help:"Debits/s of other tenants. The flood has ten times as many requests. The machine must have time left at both, else the result is how full it is."`
+	Connections int           `default:"128" help:"Connections of the others, and as many of the flood."`
+	Rounds      int           `default:"3" help:"Rounds: each has every flood once, and before each as long without one."`
+	Docs        string        `default:"docs" type:"path" help:"Directory of the documents."`
+	Record      bool          `help:"Write the picture into the documents."`
+	Slice       time.Duration `default:"6s" help:"Duration with or without a flood in a round."`
+}
+
+// Run measures, prints the results and stores them.
+func (c *floodCmd) Run(ctx context.Context) error {
+	self, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("find this program's binary: %w", err)
+	}
+	return c.withLog(func(log io.Writer) error {
+		result, err := bench.RunFlood(ctx, bench.FloodRun{
+			Exe: c.Quotasvc, Self: self, Dir: c.Dir, Rate: c.Rate, Connections: c.Connections, Rounds: c.Rounds, Slice: c.Slice, Progress: os.Stderr, Log: log,
+		})
+		if err != nil {
+			return err
+		}
+		if err := result.Print(printer()); err != nil {
+			return err
+		}
+		if c.Record {
+			if err := result.Keep(c.Docs); err != nil {
+				return err
+			}
+		}
+		fmt.Fprintf(os.Stdout, "\nflood.json and flood.svg are in %s\n", c.Dir)
+		if c.Strict && !result.Met() {
+			return errMissed
+		}
+		return nil
+	})
+}
+
+// attackCmd is the process that sends a flood: it reads an Attack from standard input and writes the answers to standard output.
+type attackCmd struct{}
+
+// Run sends the flood.
+func (attackCmd) Run(ctx context.Context) error {
+	var a bench.Attack
+	if err := json.NewDecoder(os.Stdin).Decode(&a); err != nil {
+		return fmt.Errorf("read the attack: %w", err)
+	}
+	answers, err := a.Run(ctx)
+	if err != nil {
+		return err
+	}
+	return json.NewEncoder(os.Stdout).Encode(answers)
+}

@@ -1,0 +1,130 @@
+package growth
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/quotasvc/quotasvc/lab/bench/chart"
+	"github.com/quotasvc/quotasvc/lab/bench/report"
+)
+
+// The bounds of the targets, against the smallest size in the same run.
+const (
+	throughputLeast = 0.85 // x
+	p99Most         = 1.5  // x
+	memoryMost      = 1.1  // x, where what grows is not kept in the process
+	memoryMB        = 150  // with any number of tenants: each memory of the process has a bound
+	ruleMemory      = 2.5  // kB for a rule: the catalogue is in memory
+	monthMost       = 2.0  // x p99 of live debits before the month's end
+	hotLeast        = 0.95 // of the updates, with the table as the schema makes it
+	bloatMost       = 2.0  // x heap and indexes after the debits, with the table as the schema makes it
+)
+
+// InMemory ends the label of a size whose instances keep all of its tenants in memory. Their memory is what they are asked to take, and has no bound.
+const InMemory = ", all of them in memory"
+
+// AsMigrated is the label of the layout that the schema makes.
+const AsMigrated = "60, as migrated"
+
+// Judge computes the targets of the step.
+func (s *Step) Judge() {
+	s.Targets = nil
+	for i := 1; i < len(s.Sizes); i++ {
+		for _, load := range []string{Debits, Checks} {
+			s.Targets = append(s.Targets, s.throughput(i, load), s.p99(i, load))
+		}
+		s.Targets = append(s.Targets, s.memory(i)...)
+	}
+	for i := range s.Layouts {
+		if l := &s.Layouts[i]; l.Label == AsMigrated {
+			s.Targets = append(s.Targets, report.AtLeast("balances: share of HOT updates", "", hotLeast, l.Hot),
+				report.AtMost("balances: size after the debits, to before", "x", bloatMost, l.Bloat()))
+		}
+	}
+	if m := s.Month; m != nil && len(m.Phases) > 0 {
+		before := float64(max(m.Phases[0].P99, 1))
+		for i := 1; i < len(m.Phases); i++ {
+			p := &m.Phases[i]
+			if p.Debits == 0 {
+				continue
+			}
+			t := report.AtMost("month's end: p99 of live debits "+p.Name, "x", monthMost, float64(p.P99)/before)
+			t.Pass = t.Pass && m.Errors == 0
+			s.Targets = append(s.Targets, t)
+		}
+	}
+}
+
+func (s *Step) name(i int, what string) string {
+	return fmt.Sprintf("%s, %s: %s", s.Name, s.Sizes[i].Label, what)
+}
+
+// ratios returns size i's values divided by those of the first size, round by round.
+func ratios(over, under []float64) (all []float64) {
+	for i := range min(len(over), len(under)) {
+		if under[i] > 0 {
+			all = append(all, over[i]/under[i])
+		}
+	}
+	return all
+}
+
+func between(t report.Target, all []float64) report.Target {
+	if len(all) > 0 {
+		t.Low, t.High = slices.Min(all), slices.Max(all)
+	}
+	return t
+}
+
+// Throughput returns the ratio of size i's throughput to that of the first, round by round.
+func (s *Step) Throughput(i int, load string) []float64 {
+	return ratios(s.Sizes[i].load(load).Rates, s.Sizes[0].load(load).Rates)
+}
+
+// Latency returns the ratio of size i's p99 to that of the first, round by round.
+func (s *Step) Latency(i int, load string) []float64 {
+	return ratios(s.Sizes[i].load(load).P99s, s.Sizes[0].load(load).P99s)
+}
+
+func (s *Step) throughput(i int, load string) report.Target {
+	all := s.Throughput(i, load)
+	t := between(report.AtLeast(s.name(i, "throughput of "+load), "x", throughputLeast, report.Median(all)), all)
+	t.Pass = t.Pass && s.Sizes[i].load(load).Errors == 0
+	return t
+}
+
+func (s *Step) p99(i int, load string) report.Target {
+	all := s.Latency(i, load)
+	t := between(report.AtMost(s.name(i, "p99 of "+load), "x", p99Most, report.Median(all)), all)
+	l := s.Sizes[i].load(load)
+	// A low latency does not count if requests were refused, or not sent in time.
+	t.Pass = t.Pass && len(all) > 0 && l.Errors == 0 && l.Achieved >= 0.99
+	return t
+}
+
+func (s *Step) memory(i int) []report.Target {
+	first, here := &s.Sizes[0], &s.Sizes[i]
+	if first.Memory == 0 || here.Memory == 0 || strings.HasSuffix(here.Label, InMemory) {
+		return nil // unknown on this system, or that of another size's process
+	}
+	switch s.Name {
+	case Tenants:
+		return []report.Target{report.AtMost(s.name(i, "peak memory of the service"), "MB", memoryMB, float64(here.Memory)/1e6)}
+	case Catalogue:
+		grown := max(float64(here.Memory-first.Memory), 0) / 1e3 / max(here.Value-first.Value, 1)
+		return []report.Target{report.AtMost(s.name(i, "peak memory of the service for each rule"), "kB", ruleMemory, grown)}
+	}
+	return []report.Target{report.AtMost(s.name(i, "peak memory of an instance"), "x", memoryMost, float64(here.Memory)/float64(first.Memory))}
+}
+
+// count returns a number as a label: 1,000 or 20M.
+func count(n int64) string {
+	if n >= 1_000_000 && n%100_000 == 0 {
+		return chart.Figure(float64(n)/1e6) + "M"
+	}
+	return chart.Figure(float64(n))
+}
+
+// Label names a size by its number and what is counted.
+func Label(n int64, what string) string { return count(n) + " " + what }

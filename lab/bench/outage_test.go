@@ -1,0 +1,113 @@
+package bench
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/quotasvc/quotasvc/lab/bench/report"
+)
+
+// at returns a time of the load from seconds since the warm-up.
+func at(seconds float64) time.Duration {
+	return outageWarmUp + time.Duration(seconds*float64(time.Second))
+}
+
+// outageOf returns the result of a run with 1,000 requests/s in which Redis was killed after 1 s and answered again after 2 s.
+// The instances decide without Redis until 3 s, in 20 ms per request.
+func outageOf(change func(*shot)) *OutageResult {
+	o := &outage{
+		cfg:    &OutageConfig{Instances: make([]Instance, 2), Rate: 1000, Before: time.Second, Away: time.Second, After: 2 * time.Second},
+		killed: at(1), back: at(2),
+		samples: []scriptCalls{{at(0), 500, 5}, {at(0.99), 1400, 7}, {at(2.05), 10, 1}, {at(2.99), 20, 1}, {at(3.98), 1000, 4}},
+	}
+	var shots []shot
+	for i := range 5000 { // the first second is the warm-up
+		s := shot{due: time.Duration(i) * time.Millisecond, took: time.Millisecond, status: 200, consume: i%oneConsumeIn == 0}
+		s.local = s.due >= o.killed && s.due < at(3)
+		if s.local {
+			s.took = 20 * time.Millisecond
+		}
+		if s.consume && i%(2*oneConsumeIn) == 0 {
+			s.status = 429
+		}
+		change(&s)
+		shots = append(shots, s)
+	}
+	return o.summarize(shots, handled{0.001: 0, 0.032: 99, 0.064: 100})
+}
+
+func TestOutage_Phases_CutAtKillAndRecovery(t *testing.T) {
+	t.Parallel()
+	r := outageOf(func(*shot) {})
+	if r.Killed != time.Second || r.Back != 2*time.Second || r.Recovered != 2999*time.Millisecond {
+		t.Errorf("killed %s, back %s, recovered %s", r.Killed, r.Back, r.Recovered)
+	}
+	if r.Before.Requests != 1000 || r.Outage.Requests != 2000 || r.Outage.Local != 2000 || r.After.Requests != 1000 || r.After.Local != 0 {
+		t.Errorf("%+v %+v %+v", r.Before, r.Outage, r.After)
+	}
+	if r.Outage.Check.P99/100 != 200 || r.Outage.Slowest != 20*time.Millisecond || r.Before.Slowest != time.Millisecond {
+		t.Errorf("%+v %+v", r.Before, r.Outage)
+	}
+	if r.CallsBefore != 900 || r.CallsAfter < 980 || r.CallsAfter > 1000 || r.ConnectionsBefore != 7 || r.ConnectionsAfter != 4 {
+		t.Errorf("%d and %d calls, %d and %d connections", r.CallsBefore, r.CallsAfter, r.ConnectionsBefore, r.ConnectionsAfter)
+	}
+	if r.HandledP99 != 32*time.Millisecond || r.Handled != 64*time.Millisecond {
+		t.Errorf("handled within %s and %s", r.HandledP99, r.Handled)
+	}
+	if n := len(r.Timeline); n != 40 || r.Timeline[15].AdmittedLocally != 10 || r.Timeline[35].AdmittedByRedis != 10 {
+		t.Errorf("%d moments: %+v", n, r.Timeline)
+	}
+	if !r.Met() {
+		t.Errorf("%+v", r.Targets)
+	}
+}
+
+func TestOutage_AdmissionBound_ThreeBursts(t *testing.T) {
+	t.Parallel()
+	// 10 buckets with 10/s and a burst of 5: 3 x 50, 100/s during 1, 2 and 1 s, and a token for each instance.
+	r := outageOf(func(*shot) {})
+	if r.Bound < 150+400-5 || r.Bound > 150+400+20+5 || r.Admitted != 400 || r.AdmittedInOutage != 200 {
+		t.Errorf("%d admitted, %d in the outage; at most %.1f", r.Admitted, r.AdmittedInOutage, r.Bound)
+	}
+	if r := outageOf(func(s *shot) { s.status = 200 }); r.Met() {
+		t.Errorf("%d admitted, at most %.1f, and nothing is missed: %+v", r.Admitted, r.Bound, r.Targets)
+	}
+}
+
+func TestOutage_EachViolation_MissesATarget(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(*shot){
+		"slowest": func(s *shot) {
+			if s.due == at(1.5) {
+				s.took = 151 * time.Millisecond
+			}
+		},
+		"p99":   func(s *shot) { s.took += 40 * time.Millisecond },
+		"other": func(s *shot) { s.status = 503 },
+		"none":  func(s *shot) { s.status = 0 },
+	} {
+		if r := outageOf(change); r.Met() {
+			t.Errorf("%s: %+v", name, r.Targets)
+		}
+	}
+}
+
+func TestOutage_Result_ReportAndChartWritten(t *testing.T) {
+	t.Parallel()
+	r, dir := outageOf(func(*shot) {}), t.TempDir()
+	if err := r.write(dir); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"outage.json", "outage.svg"} {
+		if info, err := os.Stat(filepath.Join(dir, name)); err != nil || info.Size() < 1000 {
+			t.Errorf("%s: %v, %v", name, info, err)
+		}
+	}
+	var out strings.Builder
+	if err := r.Print(&report.Printer{Out: &out}); err != nil || !strings.Contains(out.String(), "admitted 400") {
+		t.Errorf("%v:\n%s", err, out.String())
+	}
+}

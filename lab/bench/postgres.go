@@ -1,0 +1,290 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/quotasvc/quotasvc/internal/lab/localstack"
+	"github.com/quotasvc/quotasvc/lab/bench/report"
+	"github.com/quotasvc/quotasvc/lab/bench/tuning"
+)
+
+// PostgresRun configures RunPostgres: what it starts, and the load.
+type PostgresRun struct {
+	Exe         string        // the binary of quotasvc; required
+	Env         []string      // further variables of its environment
+	Dir         string        // results go here, and the servers' data while it runs; required
+	Rounds      int           // 1..100; each has every setting once
+	Slice       time.Duration // of single debits; batches run half as long, and debits half as long before they are measured
+	OpenFor     time.Duration // of debits at a fixed rate
+	Rate        int           // debits/s
+	Connections int
+	Tenants     int
+	Batch       int
+	Only        []string  // texts in groups and names of settings; empty: all
+	Progress    io.Writer // a line per step
+	Log         io.Writer // output of the servers
+}
+
+func (c *PostgresRun) config() Config {
+	return Config{
+		Exe: c.Exe, Dir: c.Dir, Rounds: c.Rounds, Slice: c.Slice, OpenFor: c.OpenFor, Connections: c.Connections, Tenants: c.Tenants, Batch: c.Batch,
+		Rates: []int{c.Rate}, Progress: c.Progress, Log: c.Log, Env: append([]string{"QUOTASVC_VERIFY_EVERY=0s"}, c.Env...),
+	}
+}
+
+// tuner is the state of a run of RunPostgres.
+type tuner struct {
+	runner
+
+	run     *PostgresRun
+	dir     string // of the servers' data
+	socket  string // directory of the Unix socket
+	standby *localstack.Postgres
+	out     tuning.Result
+}
+
+// RunPostgres measures debits on PostgreSQL with one setting after the other, and compares each with the base of its group in the same round. It writes
+// postgres.json and postgres.svg into Dir.
+func RunPostgres(ctx context.Context, run PostgresRun) (_ *tuning.Result, err error) {
+	cfg := run.config()
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	all, left := tuning.All()
+	chosen := tuning.Wanted(all, run.Only)
+	if len(chosen) == 0 {
+		return nil, fmt.Errorf("no setting's name contains one of %q", run.Only)
+	}
+	began := time.Now()
+	dir, remove, err := makeData(run.Dir)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, remove()) }()
+	t := &tuner{run: &run, dir: dir, runner: runner{cfg: cfg}}
+	t.out.Left, t.out.Rate = left, run.Rate
+	socket, removeSocket, err := makeSocketDir()
+	if err != nil {
+		return nil, err
+	}
+	t.socket = socket
+	defer func() { err = errors.Join(err, removeSocket()) }()
+	t.stand = &stand{
+		cfg: cfg, adminKey: "bench-" + strings.Repeat("0123456789abcdef", 2),
+		bare: true, settings: map[string]string{"max_connections": "200", "unix_socket_directories": t.socket},
+	}
+	defer func() { err = errors.Join(err, t.stop()) }()
+	t.say("starting PostgreSQL and Redis in %s", dir)
+	if err := t.prepare(ctx); err != nil {
+		return nil, err
+	}
+	if err := t.compare(ctx, chosen); err != nil {
+		return nil, err
+	}
+	t.out.Took = time.Since(began).Round(time.Second).String()
+	return &t.out, t.out.Save(run.Dir)
+}
+
+func (t *tuner) stop() error {
+	err := t.stand.stop()
+	if t.standby != nil {
+		err = errors.Join(err, t.standby.Kill(), os.RemoveAll(t.standby.Dir()))
+	}
+	return err
+}
+
+// prepare starts the servers, makes the tenants and opens their balances.
+func (t *tuner) prepare(ctx context.Context) (err error) {
+	started, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	s := t.stand
+	if err := s.startServers(started, t.dir); err != nil {
+		return err
+	}
+	if t.out.Machine, err = s.describe(started); err != nil {
+		return err
+	}
+	if err := s.db.Close(started); err != nil {
+		return fmt.Errorf("close: %w", err)
+	}
+	s.db = nil // its server is started again all the time
+	if s.service, err = s.open(started, t.run.Exe, s.postgres.URL(), s.redis.URL()); err != nil {
+		return err
+	}
+	t.say("opening %d balances", t.run.Tenants)
+	debit, _, _ := t.templates()
+	first, err := t.each(ctx, s.service, debit, t.run.Connections, tenantRange{0, t.run.Tenants})
+	if err == nil && first.errors > 0 {
+		err = fmt.Errorf("%d of %d requests were refused", first.errors, first.sent)
+	}
+	return errors.Join(err, s.end(ctx, s.service))
+}
+
+// compare measures every setting once in each round: those without a standby first.
+func (t *tuner) compare(ctx context.Context, chosen []tuning.Setting) error {
+	for _, s := range chosen {
+		t.out.Settings = append(t.out.Settings, tuning.NewSettingResult(&s))
+	}
+	for _, standby := range []bool{false, true} {
+		if !slices.ContainsFunc(chosen, func(s tuning.Setting) bool { return (s.Group == tuning.WithStandby) == standby }) {
+			continue
+		}
+		if standby {
+			t.say("making a standby")
+			if err := t.addStandby(ctx); err != nil {
+				return err
+			}
+		}
+		for round := range t.run.Rounds {
+			for i := range chosen {
+				if s := &chosen[i]; (s.Group == tuning.WithStandby) == standby {
+					if err := t.visit(ctx, round, s, &t.out.Settings[i]); err != nil {
+						return fmt.Errorf("%s: %s: %w", s.Group, s.Name, err)
+					}
+				}
+			}
+		}
+	}
+	t.out.Summarize()
+	var err error
+	if t.stand.db, err = pgx.Connect(ctx, t.stand.postgres.URL()); err != nil {
+		return fmt.Errorf("connect: %w", err)
+	}
+	if err := t.prove(ctx); err != nil {
+		return err
+	}
+	t.out.Answered, t.out.Journal = t.runner.out.Answered, t.runner.out.Journal
+	return nil
+}
+
+// visit measures a setting once.
+func (t *tuner) visit(ctx context.Context, round int, s *tuning.Setting, out *tuning.SettingResult) (err error) {
+	if err := t.apply(ctx, s); err != nil {
+		return err
+	}
+	at := t.stand.service
+	if at.databaseURL = t.stand.postgres.URL(); s.Socket {
+		if at.databaseURL, err = socketURL(at.databaseURL, t.socket); err != nil {
+			return err
+		}
+	}
+	if err := t.stand.serve(ctx, at); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, t.stand.end(ctx, at)) }()
+	debit, _, _ := t.templates()
+	batch := newTemplate("/v1/debits/batch", bearer(t.stand.adminKey), batchBody(t.run.Batch), t.run.Batch)
+	batch.recorded = true
+	load := t.over(at.api, t.run.Connections, debit)
+	if _, err := load(ctx, t.run.Slice/2); err != nil {
+		return err
+	}
+	checkpointed := make(chan error, 1)
+	if s.Checkpoint {
+		go func() { checkpointed <- t.stand.exec(ctx, "CHECKPOINT") }()
+	} else {
+		checkpointed <- nil
+	}
+	before := cpuOf(os.Getpid(), at.child.Pid())
+	single, err := load(ctx, t.run.Slice)
+	used := cpuOf(os.Getpid(), at.child.Pid()).Minus(before)
+	if err = errors.Join(err, <-checkpointed); err != nil {
+		return err
+	}
+	batches, err := t.over(at.api, min(batchClients, t.run.Connections), batch)(ctx, t.run.Slice/2)
+	if err != nil {
+		return err
+	}
+	steadily, err := t.open(ctx, at.api, debit, t.run.Rate)
+	if err != nil {
+		return err
+	}
+	out.Note(&tuning.Round{
+		Rate: single.rate(), BatchRate: batches.rate(), CPU: used.Per(single.units), P99: float64(steadily.latency.ValueAtQuantile(99)),
+		Errors: single.errors + batches.errors + steadily.errors,
+	})
+	t.say("round %d/%d  %-16s %-34s %7.0f/s  batches %7.0f/s  p99 %s", round+1, t.run.Rounds, s.Group, s.Name, single.rate(), batches.rate(),
+		report.Micros(steadily.latency.ValueAtQuantile(99)))
+	return nil
+}
+
+// apply gives PostgreSQL the setting's values and no others, and starts it again unless it has a standby.
+func (t *tuner) apply(ctx context.Context, s *tuning.Setting) error {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	statements := []string{"ALTER SYSTEM RESET ALL"}
+	values := s.Values()
+	for name, value := range values {
+		statements = append(statements, "ALTER SYSTEM SET "+name+" = '"+value+"'")
+	}
+	if err := t.stand.exec(ctx, append(statements, "SELECT pg_reload_conf()")...); err != nil {
+		return err
+	}
+	if s.Group != tuning.WithStandby {
+		return t.stand.postgres.Restart(ctx)
+	}
+	return t.stand.postgres.Await(ctx, fmt.Sprintf(`SELECT current_setting('synchronous_commit') = '%s' AND current_setting('synchronous_standby_names') = '%s'
+		AND (SELECT count(*) FROM pg_stat_replication WHERE state = 'streaming' AND (sync_state = 'sync') = ('%[2]s' <> '')) = 1`,
+		values["synchronous_commit"], values["synchronous_standby_names"]))
+}
+
+// addStandby starts a standby of the server, which has the values of the base then.
+func (t *tuner) addStandby(ctx context.Context) (err error) {
+	if err := t.apply(ctx, &tuning.Setting{}); err != nil {
+		return err
+	}
+	extra := map[string]string{"max_connections": "200", "unix_socket_directories": ""}
+	t.standby, err = t.stand.postgres.AddStandby(ctx, "bench", localstack.PostgresConfig{Dir: filepath.Join(t.dir, "standby"), Durable: true, Extra: extra})
+	return err
+}
+
+// exec runs statements on a connection of their own.
+func (s *stand) exec(ctx context.Context, statements ...string) error {
+	db, err := pgx.Connect(ctx, s.postgres.URL())
+	if err != nil {
+		return fmt.Errorf("connect: %w", err)
+	}
+	defer func() { _ = db.Close(ctx) }() // what was done is committed
+	for _, sql := range statements {
+		if _, err := db.Exec(ctx, sql); err != nil {
+			return fmt.Errorf("%s: %w", sql, err)
+		}
+	}
+	return nil
+}
+
+// socketURL returns the URL of the same database through a socket in dir.
+func socketURL(databaseURL, dir string) (string, error) {
+	u, err := url.Parse(databaseURL)
+	if err != nil {
+		return "", fmt.Errorf("URL of the database: %w", err)
+	}
+	q := u.Query()
+	q.Set("host", dir)
+	q.Set("port", u.Port())
+	u.Host, u.RawQuery = "", q.Encode()
+	return u.String(), nil
+}
+
+// makeSocketDir makes a directory with a short name, as a socket needs it, that the server's user may write to.
+func makeSocketDir() (dir string, remove func() error, err error) {
+	if dir, err = os.MkdirTemp("", "quotasvc-socket-"); err != nil {
+		return "", nil, fmt.Errorf("make a directory for the socket: %w", err)
+	}
+	remove = func() error { return os.RemoveAll(dir) }
+	if err := os.Chmod(dir, 0o777); err != nil { //nolint:gosec // the server runs as another user
+		return "", nil, fmt.Errorf("open the socket's directory to the server: %w", err)
+	}
+	return dir, remove, nil
+}

@@ -1,0 +1,84 @@
+package report
+
+import (
+	"slices"
+
+	"github.com/quotasvc/quotasvc/lab/bench/chart"
+)
+
+// Target is a target and the measured value.
+type Target struct {
+	What     string  `json:"what"`
+	Unit     string  `json:"unit"`
+	Target   float64 `json:"target,omitempty"`
+	Measured float64 `json:"measured"`
+	Low      float64 `json:"low,omitempty"` // of the rounds, for ratios
+	High     float64 `json:"high,omitempty"`
+	AtMost   bool    `json:"at_most,omitempty"` // the target is a bound from above
+	Pass     bool    `json:"pass"`
+}
+
+// AtMost returns a target with a bound from above.
+func AtMost(what, unit string, most, measured float64) Target {
+	return Target{What: what, Unit: unit, Target: most, Measured: measured, AtMost: true, Pass: measured <= most}
+}
+
+// AtLeast returns a target with a bound from below.
+func AtLeast(what, unit string, least, measured float64) Target {
+	return Target{What: what, Unit: unit, Target: least, Measured: measured, Pass: measured >= least}
+}
+
+// AllMet reports whether all targets are met.
+func AllMet(targets []Target) bool {
+	return !slices.ContainsFunc(targets, func(t Target) bool { return !t.Pass })
+}
+
+// strain returns how much of what the target allows was used: above 1 the target is missed. A target that is met in another way
+// has at most 1.
+func (t *Target) strain() float64 {
+	s := 0.0
+	switch {
+	case t.AtMost && t.Target > 0:
+		s = t.Measured / t.Target
+	case !t.AtMost && t.Measured > 0:
+		s = t.Target / t.Measured
+	case !t.Pass: // nothing was allowed, or nothing was measured
+		return strainCut
+	}
+	if t.Pass {
+		return min(s, 1)
+	}
+	return max(s, 1)
+}
+
+func (t *Target) wanted() string {
+	sign := "≥"
+	if t.AtMost {
+		sign = "≤"
+	}
+	return sign + " " + amount(t.Target, t.Unit)
+}
+
+// Say returns the target as a sentence's part: what was measured and what was wanted.
+func (t *Target) Say() string {
+	return t.What + " is " + amount(t.Measured, t.Unit) + ", wanted " + t.wanted()
+}
+
+func (t *Target) verdict() string {
+	if t.Pass {
+		return "met"
+	}
+	return "MISSED"
+}
+
+// amount returns a value with its unit.
+func amount(v float64, unit string) string {
+	switch {
+	case unit == "":
+		return chart.Figure(v)
+	case unit[0] == '/':
+		return chart.Figure(v) + unit
+	default:
+		return chart.Figure(v) + " " + unit
+	}
+}
