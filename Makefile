@@ -66,14 +66,15 @@ test: servers test-tools ## develop: Run the whole test suite on real servers (S
 
 # The packages whose tests use the database: a test compares them with the tests. The ledger and what is in front of it come first, the longest last.
 CITUS_PACKAGES := ./internal/store/citus ./internal/lab/localstack ./internal/ledger/... ./internal/catalog/... ./internal/access/... ./internal/gate/... \
-	./internal/outbox/... ./internal/notify/... ./internal/report/... ./internal/pages/... ./deploy/postgres ./internal/httpapi/... ./cmd/quotasvc
+	./internal/outbox/... ./internal/notify/... ./internal/report/... ./internal/pages/... ./deploy/postgres ./internal/httpapi/... ./cmd/quotasvc ./lab/e2e
 
 .PHONY: test-citus
 test-citus: servers test-tools ## develop: Run the database tests on private Citus clusters (Citus 13.2 beside PostgreSQL 15), one package at a time: about 25 minutes
 	QUOTASVC_TEST_CITUS=1 go test -count=1 -p 1 -timeout 30m $(ARGS) $(CITUS_PACKAGES)
 
 # What the race detector has nothing to see in. Packages: files are compared with code, or another program is measured. Tests of
-# cmd/quotasvc: a browser, a pasted page, a benchmark or a drill drives the program with requests whose handlers other tests run with it.
+# lab/e2e: a browser, a pasted page, a benchmark or a drill drives the program with requests whose handlers other tests run. The
+# program of lab/e2e has the detector, too: it is built with it if the tests are.
 RACE_WITHOUT := /(deploy|internal/lab/archtest|internal/lab/clientgen|internal/lab/testenv/suite|lab/bench.*|lab/drill.*)$$
 RACE_SKIP    := ^Test(Console_InChromium|Portal_InChromium|Pages|Scene|Operations|Growth|Drill|BenchPostgres|SDKExamples|Version|Upgrade)_
 
@@ -96,7 +97,7 @@ soak: servers ## measure: Run random programs for about two hours (SOAK_STEPS, S
 
 .PHONY: rolling
 rolling: servers test-tools ## measure: Restart three instances in turn behind HAProxy and nginx under load, ROLLING (30000) requests each: about 3 minutes
-	QUOTASVC_TEST_ROLLING=$(or $(ROLLING),30000) go test -v -count=1 -timeout 30m -parallel 1 -run '^TestRolling_' ./cmd/quotasvc
+	QUOTASVC_TEST_ROLLING=$(or $(ROLLING),30000) go test -v -count=1 -timeout 30m -parallel 1 -run '^TestRolling_' ./lab/e2e
 
 .PHONY: large
 large: servers ## measure: Measure a catalogue of LARGE (20000) limits and five times as many overrides: a PUT, checks beside changes, leases, memory: some minutes
@@ -146,7 +147,7 @@ bench-redis-memory: servers ## measure: Measure the bytes in Redis of buckets, l
 
 .PHONY: bench-console
 bench-console: servers ## measure: Measure each page of the console with a million tenants (CONSOLE_TENANTS, default 1000000): p95 below 50 ms; some minutes
-	QUOTASVC_TEST_CONSOLE_TENANTS=$(or $(CONSOLE_TENANTS),1000000) go test -v -count=1 -timeout 30m -run '^TestConsole_ManyTenants_PagesAreQuick$$' ./cmd/quotasvc
+	QUOTASVC_TEST_CONSOLE_TENANTS=$(or $(CONSOLE_TENANTS),1000000) go test -v -count=1 -timeout 30m -run '^TestConsole_ManyTenants_PagesAreQuick$$' ./lab/e2e
 
 .PHONY: bench-citus
 bench-citus: servers ## measure: Measure debits on Citus beside PostgreSQL in one run: rate and CPU per debit (CITUS_ROUND, default 5s): some minutes
@@ -166,10 +167,10 @@ build-bench: ## measure: Build bin/quotasvc-bench, the benchmark program
 
 .PHONY: test-upgrade upgrade-snapshot
 test-upgrade: servers ## develop: Test the upgrade: old schemas with data, and the version before beside this one (ARGS)
-	program=$$(scripts/build-previous.sh) && QUOTASVC_UPGRADE_PROGRAM=$$program go test -count=1 -v -timeout $(TEST_TIMEOUT) -run '^TestUpgrade' $(ARGS) ./cmd/quotasvc
+	program=$$(scripts/build-previous.sh) && QUOTASVC_UPGRADE_PROGRAM=$$program go test -count=1 -v -timeout $(TEST_TIMEOUT) -run '^TestUpgrade' $(ARGS) ./lab/e2e
 
-upgrade-snapshot: servers ## release: At a release: store its schema with data; see cmd/quotasvc/testdata/upgrade
-	program=$$(scripts/build-previous.sh) && QUOTASVC_UPGRADE_PROGRAM=$$program QUOTASVC_UPGRADE_SNAPSHOT=1 go test -count=1 -v -run '^TestUpgrade_Snapshot' ./cmd/quotasvc
+upgrade-snapshot: servers ## release: At a release: store its schema with data; see lab/e2e/testdata/upgrade
+	program=$$(scripts/build-previous.sh) && QUOTASVC_UPGRADE_PROGRAM=$$program QUOTASVC_UPGRADE_SNAPSHOT=1 go test -count=1 -v -run '^TestUpgrade_Snapshot' ./lab/e2e
 
 .PHONY: test-sdk sdk-tools test-sdk-python test-sdk-typescript generate-sdk generate-sdk-python generate-sdk-typescript
 test-sdk: test-sdk-python test-sdk-typescript ## develop: Run the tests of the SDKs
@@ -260,14 +261,14 @@ test-tools: ## develop: Install missing programs that only tests use: nginx, HAP
 
 .PHONY: console-pictures
 console-pictures: servers test-tools ## release: Make the pictures of docs/console.md and docs/portal.md again, in Chromium; look at them before you commit them
-	QUOTASVC_CONSOLE_PICTURES=$(CURDIR)/docs/img go test -v -count=1 -run '^TestConsole_Pictures$$' ./cmd/quotasvc
+	QUOTASVC_CONSOLE_PICTURES=$(CURDIR)/docs/img go test -v -count=1 -run '^TestConsole_Pictures$$' ./lab/e2e
 
 .PHONY: test-sdk-go
 test-sdk: test-sdk-go
 
 test-sdk-go: servers ## develop: Test the Go SDK on a real service (`make test` does too)
 	go test -count=1 -timeout $(TEST_TIMEOUT) ./client/... ./internal/lab/clientgen
-	@$(SUITE) ./cmd/quotasvc -count=1 -timeout $(TEST_TIMEOUT) -run '^Test(SDK|LocalUnits)' $(ARGS)
+	@$(SUITE) ./lab/e2e -count=1 -timeout $(TEST_TIMEOUT) -run '^Test(SDK|LocalUnits)' $(ARGS)
 
 .PHONY: test-sdk-scenes
 test-sdk: test-sdk-scenes
@@ -275,7 +276,7 @@ test-sdk: test-sdk-scenes
 test-sdk-scenes: servers ## develop: Follow the pages of docs/integrate from nothing, as a stranger does: npm and Debian's Python packages, one at a time
 	@scripts/install-servers.sh npm
 	@sdk/python/scripts/test.sh --install
-	QUOTASVC_TEST_SCENES=node,python go test -count=1 -parallel 1 -timeout $(TEST_TIMEOUT) -run '^TestScene' $(ARGS) ./cmd/quotasvc
+	QUOTASVC_TEST_SCENES=node,python go test -count=1 -parallel 1 -timeout $(TEST_TIMEOUT) -run '^TestScene' $(ARGS) ./lab/e2e
 
 .PHONY: clean
 clean: ## use: Remove binaries and the results of benchmarks and drills; keep the data of `make run`

@@ -3,7 +3,7 @@
 set -eu
 cd "$(dirname "$0")/.."
 
-version=$(cat cmd/quotasvc/testdata/upgrade/previous)
+version=$(cat lab/e2e/testdata/upgrade/previous)
 if ! commit=$(git rev-parse --verify --quiet "$version^{commit}"); then
 	printf '%s\n' "The version before this one, $version, is not in this clone: run git fetch --unshallow --tags." >&2
 	exit 1

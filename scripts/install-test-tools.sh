@@ -26,7 +26,7 @@ have_libfaketime() {
 	return 1
 }
 
-# The same places as in cmd/quotasvc (pgbouncer_test.go).
+# The same places as in lab/e2e (pgbouncer_test.go).
 have_pgbouncer() {
 	command -v pgbouncer >/dev/null 2>&1 || [ -x /usr/sbin/pgbouncer ] || [ -x bin/pgbouncer/pgbouncer ]
 }

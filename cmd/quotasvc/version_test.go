@@ -1,8 +1,6 @@
 package main
 
 import (
-	"io"
-	"net/http"
 	"os/exec"
 	"path/filepath"
 	"runtime/debug"
@@ -13,16 +11,21 @@ import (
 func TestBuild_HoweverBuilt_SaysVersionAndCommit(t *testing.T) {
 	t.Parallel()
 	const hash = "0123456789abcdef0123456789abcdef01234567"
-	clone := &debug.BuildInfo{Main: debug.Module{Version: "(devel)"}, Settings: []debug.BuildSetting{{Key: "vcs.revision", Value: hash}, {Key: "vcs.modified", Value: "true"}}}
+	clone := &debug.BuildInfo{
+		Main:     debug.Module{Version: "(devel)"},
+		Settings: []debug.BuildSetting{{Key: "vcs.revision", Value: hash}, {Key: "vcs.modified", Value: "true"}},
+	}
 	bare := &debug.BuildInfo{Main: debug.Module{Version: "(devel)"}}
 	installed := &debug.BuildInfo{Main: debug.Module{Version: "v1.2.3"}}
 	for want, got := range map[string]build{
-		"v1.2.3 commit 0123456789ab":            build{version: "v1.2.3", commit: hash}.with(bare),
-		"v1.2.3":                                build{}.with(installed),
-		"commit 0123456789ab-modified":          build{}.with(clone),
-		"v2 commit 0123456789ab-modified":       build{version: "v2"}.with(clone),
-		"v2-dirty commit fedcba987654-modified": build{version: "v2-dirty", commit: "fedcba9876543210-modified"}.with(clone),
-		"unknown":                               build{}.with(bare),
+		"v1.2.3 commit 0123456789ab":      build{version: "v1.2.3", commit: hash}.with(bare),
+		"v1.2.3":                          build{}.with(installed),
+		"commit 0123456789ab-modified":    build{}.with(clone),
+		"v2 commit 0123456789ab-modified": build{version: "v2"}.with(clone),
+		"v2-dirty commit fedcba987654-modified": build{
+			version: "v2-dirty", commit: "fedcba9876543210-modified",
+		}.with(clone),
+		"unknown": build{}.with(bare),
 	} {
 		if got.String() != want {
 			t.Errorf("%+v: got %q, want %q", got, got, want)
@@ -30,33 +33,14 @@ func TestBuild_HoweverBuilt_SaysVersionAndCommit(t *testing.T) {
 	}
 }
 
-func TestVersion_Metric_HasVersionCommitGo(t *testing.T) {
-	t.Parallel()
-	in := serve(t, backends(t))
-	response, err := http.Get(in.ops + "/metrics")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer response.Body.Close()
-	text, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, line, _ := strings.Cut(string(text), "\nquotasvc_build_info{")
-	line, _, _ = strings.Cut(line, "\n")
-	for _, label := range []string{`commit="`, `version="`, `go_version="go1.`, "} 1"} {
-		if !strings.Contains(line, label) {
-			t.Errorf("quotasvc_build_info{%s lacks %s", line, label)
-		}
-	}
-}
-
-// make build passes version and commit to the linker, so that they are known where the Go command does not look into git. Its environment has the rest.
+// make build passes version and commit to the linker, so that they are known where the Go command does not look into
+// git. Its environment has the rest.
 func TestVersion_Makefile_PassesVersionAndCommit(t *testing.T) {
 	t.Parallel()
 	const show = "flags:; @echo GOFLAGS=$$GOFLAGS CGO_ENABLED=$$CGO_ENABLED"
 	ask := func(args ...string) (string, error) {
-		out, err := exec.CommandContext(t.Context(), "make", append([]string{"-C", filepath.Join("..", ".."), "--eval", show}, args...)...).Output()
+		args = append([]string{"-C", filepath.Join("..", ".."), "--eval", show}, args...)
+		out, err := exec.CommandContext(t.Context(), "make", args...).Output()
 		return string(out), err
 	}
 	command, err := ask("-n", "build", "VERSION=v9.9.9", "COMMIT=abc")

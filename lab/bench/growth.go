@@ -32,7 +32,6 @@ type GrowthConfig struct {
 	PostgreSQL  map[string]string // settings in place of those of `bench run`: shared_buffers as on a server of its own (MemoryQuarter)
 	Progress    io.Writer         // one line per step
 	Log         io.Writer         // output of the servers
-	Env         []string          // further environment of the processes, for tests
 
 	// Tamper changes a database after the load, to see that it is noticed. For tests; nil: none.
 	Tamper func(ctx context.Context, databaseURL string) error

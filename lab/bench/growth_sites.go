@@ -54,7 +54,7 @@ func (g *grower) build(ctx context.Context) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, 3*startTimeout)
 	defer cancel()
 	g.stand = &stand{
-		cfg:      Config{Exe: g.cfg.Exe, Dir: g.cfg.Dir, Connections: g.cfg.Connections, Rounds: g.cfg.Rounds, Slice: g.cfg.Slice, Log: g.cfg.Log, Env: g.cfg.Env},
+		cfg:      Config{Exe: g.cfg.Exe, Dir: g.cfg.Dir, Connections: g.cfg.Connections, Rounds: g.cfg.Rounds, Slice: g.cfg.Slice, Log: g.cfg.Log},
 		adminKey: "bench-" + strings.Repeat("0123456789abcdef", 2),
 		settings: map[string]string{"max_connections": "400"}, // several instances at once
 	}

@@ -22,7 +22,6 @@ import (
 // PostgresRun configures RunPostgres: what it starts, and the load.
 type PostgresRun struct {
 	Exe         string        // the binary of quotasvc; required
-	Env         []string      // further variables of its environment
 	Dir         string        // results go here, and the servers' data while it runs; required
 	Rounds      int           // 1..100; each has every setting once
 	Slice       time.Duration // of single debits; batches run half as long, and debits half as long before they are measured
@@ -39,7 +38,7 @@ type PostgresRun struct {
 func (c *PostgresRun) config() Config {
 	return Config{
 		Exe: c.Exe, Dir: c.Dir, Rounds: c.Rounds, Slice: c.Slice, OpenFor: c.OpenFor, Connections: c.Connections, Tenants: c.Tenants, Batch: c.Batch,
-		Rates: []int{c.Rate}, Progress: c.Progress, Log: c.Log, Env: append([]string{"QUOTASVC_VERIFY_EVERY=0s"}, c.Env...),
+		Rates: []int{c.Rate}, Progress: c.Progress, Log: c.Log, Env: []string{"QUOTASVC_VERIFY_EVERY=0s"},
 	}
 }
 

@@ -36,7 +36,7 @@ type Config struct {
 	Against     string        // another binary of the service to measure in the same rounds; empty: none
 	Progress    io.Writer     // one line per step
 	Log         io.Writer     // output of the servers
-	Env         []string      // further environment of the processes, for tests
+	Env         []string      // further environment of the processes
 }
 
 func (c *Config) validate() error {

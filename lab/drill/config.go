@@ -10,11 +10,10 @@ import (
 
 // Config configures a run.
 type Config struct {
-	Exe       string   // the binary of quotasvc; required
-	Env       []string // further environment of the binary
-	Results   string   // directory of drill.json and the chart; empty: none are written
-	Seed      uint64   // of the schedule and of the clients' choices
-	Kills     int      // SIGKILLs of instances, PostgreSQL servers and Redis, without those of failovers
+	Exe       string // the binary of quotasvc; required
+	Results   string // directory of drill.json and the chart; empty: none are written
+	Seed      uint64 // of the schedule and of the clients' choices
+	Kills     int    // SIGKILLs of instances, PostgreSQL servers and Redis, without those of failovers
 	Failovers int
 	Restores  int // backups that are restored to an instant
 	Instances int

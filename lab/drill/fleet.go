@@ -54,7 +54,6 @@ func startFleet(ctx context.Context, cfg *Config, databaseURL, redisURL string) 
 		"QUOTASVC_DRAIN_DELAY=500ms", // nobody asks /readyz here
 		"QUOTASVC_VERIFY_EVERY=0s",   // the drill verifies; a full pass at each start would be most of the load
 	}}
-	f.env = append(f.env, cfg.Env...)
 	crashes := new(atomic.Int64)
 	for range cfg.Instances {
 		f.slots = append(f.slots, &slot{crashes: crashes})

@@ -220,7 +220,6 @@ func (d *drill) restore(ctx context.Context) error {
 func (d *drill) tool(ctx context.Context, url string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, d.cfg.Exe, args...)
 	cmd.Env = append(os.Environ(), "QUOTASVC_DATABASE_URL="+url, "QUOTASVC_REDIS_URL=", "QUOTASVC_LOG_LEVEL=warn")
-	cmd.Env = append(cmd.Env, d.cfg.Env...)
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		return string(out), fmt.Errorf("%v: %w\n%s", args, err, out)

@@ -2,18 +2,17 @@ package archtest
 
 import (
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 )
 
 // notInTheProduct are modules, and packages of ours, that the product's binary must not contain: what measures, draws and
 // tests.
-var notInTheProduct = []string{
-	"gonum.org/v1/plot", "golang.org/x/image", "codeberg.org/go-latex", "codeberg.org/go-fonts", "codeberg.org/go-pdf",
-	"git.sr.ht/~sbinet/gg", "github.com/golang/freetype", "github.com/ajstarks/svgo", "github.com/HdrHistogram",
+var notInTheProduct = slices.Concat(laboratoryAlone, []string{
 	"github.com/testcontainers", "pgregory.net/rapid", "testing",
-	module + "/lab/bench", module + "/lab/drill", module + "/lab/program", module + "/internal/lab/testenv", module + "/internal/lab/archtest",
-}
+	module + "/lab", module + "/internal/lab/testenv", module + "/internal/lab/archtest",
+})
 
 // laboratory returns the packages of dependencies that the product must not contain.
 func laboratory(dependencies []string) []string {

@@ -29,6 +29,38 @@ func inModule(t *testing.T, dir string, args ...string) string {
 	return string(out)
 }
 
+// laboratoryAlone are modules that only lab/ needs: they draw, count and drive a browser.
+var laboratoryAlone = []string{
+	"github.com/HdrHistogram/hdrhistogram-go", "github.com/chromedp/cdproto", "github.com/chromedp/chromedp",
+	"gonum.org/v1/plot", "golang.org/x/image", "codeberg.org/go-latex/latex", "codeberg.org/go-fonts/liberation",
+	"codeberg.org/go-pdf/fpdf", "git.sr.ht/~sbinet/gg", "github.com/golang/freetype", "github.com/ajstarks/svgo",
+}
+
+// The service needs none of the libraries of the laboratory, which is a module of its own.
+func TestProduct_Modules_NoneOfTheLaboratory(t *testing.T) {
+	t.Parallel()
+	modulesOf := func(dir string) map[string]bool {
+		found := map[string]bool{}
+		for line := range strings.Lines(inModule(t, dir, "list", "-m", "all")) {
+			found[strings.Fields(line)[0]] = true
+		}
+		return found
+	}
+	product, laboratory := modulesOf("../../.."), modulesOf("../../../lab")
+	for _, path := range laboratoryAlone {
+		if product[path] {
+			t.Errorf("go.mod needs %s", path)
+		}
+		if !laboratory[path] {
+			t.Errorf("lab/go.mod does not need %s: take it off this list", path)
+		}
+	}
+	if product[module+"/lab"] {
+		t.Error("the service needs its laboratory")
+	}
+	inModule(t, "../../../lab", "list", "-deps", "-test", "./...") // its go.mod has all that it needs
+}
+
 // The client needs the standard library and nothing else, and the middleware the oldest echo that it works with.
 func TestClient_Modules_CompileAlone(t *testing.T) {
 	t.Parallel()

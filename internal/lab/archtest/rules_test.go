@@ -294,6 +294,7 @@ func TestRules_Violations_Caught(t *testing.T) {
 		{"imports go down only", "internal/pages/console/x.go", `package console; import _ "github.com/quotasvc/quotasvc/internal/gate"`},
 		{"imports go down only", "client/x.go", `package client; import _ "github.com/quotasvc/quotasvc/internal/kit/bound"`},
 		{"imports go down only", "cmd/quotasvc/x.go", `package main; import _ "github.com/quotasvc/quotasvc/lab/bench"`},
+		{"imports go down only", "lab/bench/x.go", `package bench; import _ "github.com/quotasvc/quotasvc/internal/gate"`},
 		{"libraries stay where they belong", "internal/gate/x.go", `package gate; import _ "github.com/labstack/echo/v4"`},
 		{"libraries stay where they belong", "internal/gate/x_test.go", `package gate; import _ "github.com/labstack/echo/v4/middleware"`},
 		{"libraries stay where they belong", "internal/httpapi/x.go", `package httpapi; import _ "github.com/jackc/pgx/v5"`},

@@ -11,12 +11,12 @@ import (
 // maySleep lists the functions of tests that let a span of time pass, with the reason. All others wait for what they mean:
 // testenv.Eventually, testenv.Receive. In a bubble of testing/synctest time costs nothing. The list only gets shorter.
 var maySleep = map[string]string{
-	"cmd/quotasvc/process_test.go pace":                                     "the pace of a load",
+	"lab/e2e/process_test.go pace":                                          "the pace of a load",
 	"internal/gate/bundle_test.go pace":                                     "the pace of a load",
 	"internal/ledger/pg/clients_test.go backOff":                            "the pace of a load",
 	"internal/ratelimit/fullest_bench_test.go BenchmarkFullest":             "the pace of a load, in a benchmark",
 	"lab/bench/load_test.go TestOpenLoop_WaitForConnection_CountsAsLatency": "a receiver that is slow",
-	"cmd/quotasvc/memory_test.go heap":                                      "what is kept for 2 s is let go: no metric shows it",
+	"lab/e2e/memory_test.go heap":                                           "what is kept for 2 s is let go: no metric shows it",
 }
 
 // sleeps returns the functions of a test file that call time.Sleep or time.After outside a bubble, as file and name.

@@ -1,0 +1,9 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/quotasvc/quotasvc/internal/lab/testenv"
+)
+
+func TestMain(m *testing.M) { testenv.Main(m) }

@@ -1,0 +1,337 @@
+package e2e
+
+import (
+	"encoding/json"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/quotasvc/quotasvc/internal/lab/testenv"
+)
+
+func TestServe_InvalidConfiguration_ListsAllProblems(t *testing.T) {
+	t.Parallel()
+	status, _, stderr := tool(t, []string{
+		"QUOTASVC_DATABASE_URL=postgres://u:hunter2@h:port/db", "QUOTASVC_REDIS_URL=http://:hunter2@h", "QUOTASVC_ADMIN_KEY=short",
+		"QUOTASVC_LISTEN=nowhere", "QUOTASVC_STOP_TIMEOUT=1ms", "QUOTASVC_LEDGER_LANES=65", "QUOTASVC_TENANTS_IN_MEMORY=999", "QUOTASVC_REPLICAS=0", "QUOTASVC_REJECTIONS_HIGH=-1",
+		"QUOTASVC_LEGACY_HEADERS=x-ratelimit-epoch,x-ratelimit-delta",
+		"QUOTASVC_TRUSTED_PROXIES=10.0.0.0/8,10.0.0.0/40",
+	}, "serve")
+	if status != exitUsage {
+		t.Errorf("ended with %d, want %d", status, exitUsage)
+	}
+	for _, name := range []string{"DATABASE_URL", "REDIS_URL", "ADMIN_KEY", "LISTEN", "STOP_TIMEOUT", "LEDGER_LANES", "TENANTS_IN_MEMORY", "REPLICAS", "REJECTIONS_HIGH", "LEGACY_HEADERS", "TRUSTED_PROXIES"} {
+		if !strings.Contains(stderr, "(QUOTASVC_"+name+")") {
+			t.Errorf("the error does not name %s", name)
+		}
+	}
+	if strings.Contains(stderr, "hunter2") {
+		t.Error("a password is printed")
+	}
+	if t.Failed() {
+		t.Log(stderr)
+	}
+}
+
+func TestServe_EmptyVariable_CountsAsUnset(t *testing.T) {
+	t.Parallel()
+	status, _, stderr := tool(t, []string{
+		"QUOTASVC_DATABASE_URL=postgres://h/db", "QUOTASVC_ADMIN_KEY=" + testKey,
+		"QUOTASVC_REDIS_URL=", "QUOTASVC_DRAIN_DELAY=", "QUOTASVC_LISTEN=", "QUOTASVC_LOG_LEVEL=",
+		"QUOTASVC_LEGACY_HEADERS=",
+	}, "serve", "--validate")
+	if status != 0 {
+		t.Errorf("ended with %d: %s", status, stderr)
+	}
+}
+
+func TestServe_TrustedProxies_OnlyNamedOnes(t *testing.T) {
+	t.Parallel()
+	for list, ok := range map[string]bool{
+		"":          true,
+		"127.0.0.1": true, "::1": true, "10.0.0.0/8": true, "fd00::/8": true, "10.0.0.0/8, 192.0.2.7": true,
+		"0.0.0.0/0": false, "::/0": false, "::ffff:10.0.0.0/104": false, "localhost": false, "10.0.0.0/33": false, "10.0.0.0/8;::1": false, "fe80::1%eth0": false,
+	} {
+		status, _, stderr := tool(t, []string{
+			"QUOTASVC_DATABASE_URL=postgres://h/db", "QUOTASVC_ADMIN_KEY=" + testKey, "QUOTASVC_TRUSTED_PROXIES=" + list,
+		}, "serve", "--validate")
+		if (status == 0) != ok || !ok && !strings.Contains(stderr, "--trusted-proxies") {
+			t.Errorf("%q: ended with %d: %s", list, status, stderr)
+		}
+	}
+}
+
+func TestHelp_EveryFlag_NamesItsVariable(t *testing.T) {
+	t.Parallel()
+	for _, command := range []string{"serve", "dev"} {
+		stdout := must(t, nil, command, "--help")
+		for _, line := range strings.Split(stdout, "\n") {
+			flag := strings.TrimSpace(line)
+			if !strings.HasPrefix(flag, "--") || strings.HasPrefix(flag, "--validate") {
+				continue
+			}
+			// The help of a flag continues in the following lines.
+			_, rest, _ := strings.Cut(stdout, line)
+			entry, _, _ := strings.Cut(rest, "\n  --")
+			if !strings.Contains(line+entry, "$QUOTASVC_") {
+				t.Errorf("%s %s has no variable", command, flag)
+			}
+		}
+	}
+}
+
+func TestServe_SchemaBehind_Refused(t *testing.T) {
+	t.Parallel()
+	env := []string{"QUOTASVC_DATABASE_URL=" + testenv.PostgresEmpty(t), "QUOTASVC_ADMIN_KEY=" + testKey}
+	status, _, stderr := tool(t, env, "serve", "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0")
+	if status == 0 || !strings.Contains(stderr, "quotasvc migrate up") {
+		t.Errorf("ended with %d, and does not say what to do:\n%s", status, stderr)
+	}
+	if testenv.OnCitus() { // serve --migrate applies the schema, and moves no table
+		must(t, env, migrateUpArgs()...)
+	}
+	in := launch(t, env, "serve", "--migrate", "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0")
+	in.line("API ")
+	in.stop()
+}
+
+func TestMigrate_UpStatusDown_RoundTrip(t *testing.T) {
+	t.Parallel()
+	env := []string{"QUOTASVC_DATABASE_URL=" + testenv.PostgresEmpty(t)}
+	if status, _, _ := tool(t, env, "migrate", "status"); status != 1 {
+		t.Errorf("status of an empty database ended with %d, want 1", status)
+	}
+	must(t, env, "migrate", "up")
+	must(t, env, "migrate", "up") // nothing to do
+	applied := must(t, env, "migrate", "status")
+	if strings.Contains(applied, "missing") || !strings.Contains(applied, "00001_") {
+		t.Errorf("status after up:\n%s", applied)
+	}
+	steps := strings.Count(applied, "\n")
+	for range steps {
+		must(t, env, "migrate", "down")
+	}
+	if status, _, stderr := tool(t, env, "migrate", "down"); status == 0 || !strings.Contains(stderr, "nothing to undo") {
+		t.Errorf("one down too many ended with %d: %s", status, stderr)
+	}
+	must(t, env, "migrate", "up")
+}
+
+func TestServe_PortTaken_ReportedFirst(t *testing.T) {
+	t.Parallel()
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	status, _, stderr := tool(t, []string{
+		"QUOTASVC_DATABASE_URL=postgres://nobody@127.0.0.1:1/none", "QUOTASVC_ADMIN_KEY=" + testKey,
+	}, "serve", "--listen", taken.Addr().String(), "--ops-listen", "127.0.0.1:0")
+	if status != 1 || !strings.Contains(stderr, taken.Addr().String()) || !strings.Contains(stderr, "--listen") {
+		t.Errorf("ended with %d: %s", status, stderr)
+	}
+}
+
+func TestServe_NoPostgres_ErrorHidesPassword(t *testing.T) {
+	t.Parallel()
+	status, _, stderr := tool(t, []string{
+		"QUOTASVC_DATABASE_URL=postgres://nobody:hunter2@127.0.0.1:1/none", "QUOTASVC_ADMIN_KEY=" + testKey, "QUOTASVC_START_TIMEOUT=1s",
+	}, "serve", "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0")
+	if status != 1 || !strings.Contains(stderr, "127.0.0.1") || strings.Contains(stderr, "hunter2") {
+		t.Errorf("ended with %d: %s", status, stderr)
+	}
+}
+
+func TestHealth_Readiness_SetsExitStatus(t *testing.T) {
+	t.Parallel()
+	in := serve(t, backends(t))
+	ops := strings.TrimPrefix(in.ops, "http://")
+	must(t, []string{"QUOTASVC_OPS_LISTEN=" + ops}, "health")
+	must(t, nil, "health", "--url", in.ops+"/livez")
+	in.stop()
+	if status, _, stderr := tool(t, []string{"QUOTASVC_OPS_LISTEN=" + ops}, "health"); status != 1 || !strings.Contains(stderr, "health") {
+		t.Errorf("health of a stopped service ended with %d: %s", status, stderr)
+	}
+}
+
+func TestServe_Signals_FirstDrainsSecondEnds(t *testing.T) {
+	t.Parallel()
+	in := serve(t, append(backends(t), "QUOTASVC_DRAIN_DELAY=1m", "QUOTASVC_LOG_LEVEL=info"))
+	in.setUp(t, 10)
+	in.signal(syscall.SIGTERM)
+	in.logged("stopping", 1)
+	testenv.Eventually(t, func() bool { return in.ask(t, "/readyz").status != http.StatusOK }, "not ready")
+	in.do(t, http.StatusOK, "POST", "/v1/debits", "while-draining", debitOf("acme", "api_calls", 1))
+	in.signal(syscall.SIGTERM)
+	if status := in.wait(); status != exitInterrupted {
+		t.Errorf("ended with %d after a second signal, want %d", status, exitInterrupted)
+	}
+}
+
+func TestServe_NoRedis_StartsAndDebits(t *testing.T) {
+	t.Parallel()
+	for name, redis := range map[string]string{"not configured": "", "down": "redis://127.0.0.1:1"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			in := serve(t, []string{
+				"QUOTASVC_DATABASE_URL=" + testenv.PostgresService(t), "QUOTASVC_REDIS_URL=" + redis, "QUOTASVC_ADMIN_KEY=" + testKey,
+			})
+			in.setUp(t, 10)
+			got := in.do(t, http.StatusOK, "POST", "/v1/debits", "one", debitOf("acme", "api_calls", 3))
+			if left := got.header.Get("X-Quota-Remaining"); left != "7" {
+				t.Errorf("remaining %s, want 7", left)
+			}
+			in.do(t, http.StatusOK, "POST", "/v1/check", "", debitOf("acme", "api_calls", 3))
+			in.stop()
+		})
+	}
+}
+
+func TestApply_DryRun_ShowsChangesMakesNone(t *testing.T) {
+	t.Parallel()
+	env := []string{"QUOTASVC_DATABASE_URL=" + testenv.PostgresService(t)}
+	const file = "../../cmd/quotasvc/demo.yaml"
+	dry := must(t, env, "apply", "-f", file, "--dry-run")
+	if !strings.Contains(dry, "api_calls") {
+		t.Errorf("the dry run shows\n%s", dry)
+	}
+	if again := must(t, env, "apply", "-f", file, "--dry-run"); again != dry {
+		t.Errorf("after a dry run another one shows\n%s\nnot\n%s", again, dry)
+	}
+	must(t, env, "apply", "-f", file)
+	if done := must(t, env, "apply", "-f", file, "--dry-run"); !strings.Contains(done, "0 created, 0 changed") {
+		t.Errorf("after apply there is still a difference:\n%s", done)
+	}
+	bad := filepath.Join(t.TempDir(), "bad.yaml")
+	if err := os.WriteFile(bad, []byte("plans:\n  - plan: 'a b'\n    allowances: []\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if status, _, stderr := tool(t, env, "apply", "-f", bad); status == 0 || !strings.Contains(stderr, "plan") {
+		t.Errorf("a bad file ended with %d: %s", status, stderr)
+	}
+}
+
+func TestApply_InexactLimit_Refused(t *testing.T) {
+	t.Parallel()
+	env := []string{"QUOTASVC_DATABASE_URL=" + testenv.PostgresService(t)}
+	file := filepath.Join(t.TempDir(), "catalog.yaml")
+	text := "limits:\n  - {rule: too-fine, per: [tenant], kind: token_bucket, rate: 7/day, burst: 999999999999}\n"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if status, _, stderr := tool(t, env, "apply", "-f", file); status == 0 || !strings.Contains(stderr, "burst") {
+		t.Errorf("ended with %d: %s", status, stderr)
+	}
+}
+
+func TestRoll_CatchesUp_RefusesFuture(t *testing.T) {
+	t.Parallel()
+	env := backends(t)
+	in := serve(t, env)
+	in.setUp(t, 10)
+	in.do(t, http.StatusOK, "POST", "/v1/debits", "one", debitOf("acme", "api_calls", 3))
+	must(t, env, "roll")
+	future := time.Now().Add(time.Hour).UTC().Format(time.RFC3339)
+	if status, _, stderr := tool(t, env, "roll", "--as-of", future); status == 0 || !strings.Contains(stderr, "future") {
+		t.Errorf("a roll of the future ended with %d: %s", status, stderr)
+	}
+	must(t, env, "verify")
+	cron := launch(t, append(env, "QUOTASVC_LOG_LEVEL=info"), "roll", "--every", "1s")
+	cron.logged("roll done", 2)
+	cron.stop()
+}
+
+func TestVerify_Difference_NamedExitStatus1(t *testing.T) {
+	t.Parallel()
+	env := backends(t)
+	in := serve(t, env)
+	in.setUp(t, 10)
+	in.do(t, http.StatusOK, "POST", "/v1/debits", "one", debitOf("acme", "api_calls", 3))
+	if out := must(t, env, "verify", "--tenant", "acme"); !strings.Contains(out, "all agree") {
+		t.Errorf("a clean ledger is reported as\n%s", out)
+	}
+	database, _ := strings.CutPrefix(env[0], "QUOTASVC_DATABASE_URL=")
+	execSQL(t, testenv.AsSuperuser(t, database), "UPDATE balances SET used = used + 1, head_remaining = head_remaining - 1 WHERE tenant_id = 'acme'")
+	status, stdout, _ := tool(t, env, "verify")
+	if status != 1 || !strings.Contains(stdout, "acme/api_calls") {
+		t.Errorf("a balance that was tampered with: ended with %d\n%s", status, stdout)
+	}
+}
+
+// The report for programs has the members of the API's.
+func TestVerify_JSON_SaysWhatWasComparedAndRead(t *testing.T) {
+	t.Parallel()
+	env := backends(t)
+	in := serve(t, env)
+	in.setUp(t, 10)
+	in.do(t, http.StatusOK, "POST", "/v1/debits", "one", debitOf("acme", "api_calls", 3))
+	type report struct {
+		Tenant, Status      string
+		Balances            int64
+		Incremental         bool
+		CopiesCompared      bool     `json:"copies_compared"`
+		UnreadBalances      []object `json:"unread_balances"`
+		Totals, Differences []object
+		DifferenceCount     int64 `json:"difference_count"`
+	}
+	read := func(stdout string) (got report) {
+		t.Helper()
+		if err := json.Unmarshal([]byte(stdout), &got); err != nil {
+			t.Fatalf("%v: %s", err, stdout)
+		}
+		return got
+	}
+	got := read(must(t, env, "verify", "--json", "--tenant", "acme"))
+	if got.Status != "clean" || got.Tenant != "acme" || got.Balances != 1 || !got.CopiesCompared || len(got.Totals) != 1 || got.Incremental || got.UnreadBalances == nil {
+		t.Errorf("%+v", got)
+	}
+	alone := env[:1] // without Redis
+	if got := read(must(t, alone, "verify", "--json")); got.Status != "clean" || got.CopiesCompared {
+		t.Errorf("without Redis: %+v", got)
+	}
+	url, _ := strings.CutPrefix(env[0], "QUOTASVC_DATABASE_URL=")
+	execSQL(t, testenv.AsSuperuser(t, url), "UPDATE balances SET used = used + 1, head_remaining = head_remaining - 1 WHERE tenant_id = 'acme'")
+	status, stdout, _ := tool(t, env, "verify", "--json")
+	if got := read(stdout); status != 1 || got.Status != "drift" || got.DifferenceCount == 0 || len(got.Differences) == 0 {
+		t.Errorf("a balance that was tampered with: ended with %d, %+v", status, got)
+	}
+	if status, _, stderr := tool(t, env, "verify", "--json", "--archive", t.TempDir()); status != 2 || !strings.Contains(stderr, "--json") {
+		t.Errorf("with an archive: %d, %s", status, stderr)
+	}
+}
+
+// A tenant anchored on 31 January has periods that end on the last day of shorter months, and on the 31st again after them.
+func TestPeriods_AnchorJanuary31_EndOnLastDays(t *testing.T) {
+	t.Parallel()
+	in := serve(t, backends(t))
+	in.setUp(t, 10)
+	in.do(t, http.StatusCreated, "PUT", "/v1/plans/monthly", "", object{"allowances": []object{
+		{"meter": "api_calls", "amount": 5, "every": "month", "anchor": "tenant"},
+	}})
+	in.do(t, http.StatusCreated, "PUT", "/v1/tenants/end-of-month", "", object{"plan": "monthly", "anchor": "2020-01-31T00:00:00Z"})
+	var list struct {
+		Items []struct{ Start, End time.Time }
+	}
+	in.do(t, http.StatusOK, "GET", "/v1/tenants/end-of-month/periods?meter=api_calls&next=60", "", nil).into(t, &list)
+	ends := map[string]bool{}
+	for i, p := range list.Items {
+		next := p.End.AddDate(0, 0, 1)
+		if next.Month() == p.End.Month() && p.End.Day() != 31 {
+			t.Errorf("a period ends on %s, which is not its month's last day", p.End.Format(time.DateOnly))
+		}
+		if i > 0 && !p.Start.Equal(list.Items[i-1].End) {
+			t.Errorf("a period starts at %s, the one before ends at %s", p.Start, list.Items[i-1].End)
+		}
+		ends[p.End.Format("01-02")] = true
+	}
+	for _, want := range []string{"02-28", "02-29", "03-31", "04-30", "01-31"} {
+		if !ends[want] {
+			t.Errorf("none of 60 periods ends on %s", want)
+		}
+	}
+}

@@ -1,0 +1,158 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/quotasvc/quotasvc/internal/lab/testenv"
+)
+
+const testKey = "0123456789abcdef0123456789abcdef"
+
+// backends returns the environment of instances that share a database and a Redis.
+func backends(t testing.TB) []string {
+	t.Helper()
+	return []string{
+		"QUOTASVC_DATABASE_URL=" + testenv.PostgresService(t), "QUOTASVC_REDIS_URL=" + testenv.RedisURL(t), "QUOTASVC_ADMIN_KEY=" + testKey,
+		"QUOTASVC_LOG_LEVEL=warn",
+	}
+}
+
+// instance is a running service with a client.
+type instance struct {
+	*process
+	api, ops string
+	http     *http.Client
+}
+
+// serve starts an instance on free ports, or with the API at the given address.
+func serve(t testing.TB, env []string, listen ...string) *instance {
+	t.Helper()
+	return serveBy(t, quotasvc(t), env, listen...)
+}
+
+// serveBy is serve with a program of another version.
+func serveBy(t testing.TB, path string, env []string, listen ...string) *instance {
+	t.Helper()
+	args := []string{"serve", "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0"}
+	if len(listen) > 0 {
+		args[2] = listen[0]
+	}
+	p := launchBy(t, path, env, args...)
+	transport := &http.Transport{MaxIdleConnsPerHost: 512}
+	t.Cleanup(transport.CloseIdleConnections)
+	return &instance{
+		process: p, api: p.line("API "), ops: p.line("ops "),
+		http: &http.Client{Transport: transport, Timeout: testenv.Patience},
+	}
+}
+
+// answer is an HTTP response.
+type answer struct {
+	status int
+	header http.Header
+	body   []byte
+}
+
+func (a answer) String() string { return fmt.Sprintf("%d %s", a.status, a.body) }
+
+func (a answer) into(t testing.TB, v any) {
+	t.Helper()
+	if err := json.Unmarshal(a.body, v); err != nil {
+		t.Fatalf("%s: %v", a, err)
+	}
+}
+
+// send makes a request. It returns an error if no complete answer arrives.
+func (in *instance) send(ctx context.Context, method, path, key string, body any) (answer, error) {
+	var payload io.Reader
+	if body != nil {
+		raw, err := json.Marshal(body)
+		if err != nil {
+			return answer{}, err
+		}
+		payload = bytes.NewReader(raw)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, in.api+path, payload)
+	if err != nil {
+		return answer{}, err
+	}
+	req.Header.Set("Authorization", "Bearer "+testKey)
+	if body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	if key != "" {
+		req.Header.Set("Idempotency-Key", key)
+	}
+	resp, err := in.http.Do(req)
+	if err != nil {
+		return answer{}, err
+	}
+	defer resp.Body.Close()
+	raw, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return answer{}, err
+	}
+	return answer{resp.StatusCode, resp.Header, raw}, nil
+}
+
+// do makes a request and fails the test unless the answer has this status.
+func (in *instance) do(t testing.TB, status int, method, path, key string, body any) answer {
+	t.Helper()
+	got, err := in.send(t.Context(), method, path, key, body)
+	if err != nil {
+		t.Fatalf("%s %s: %v", method, path, err)
+	}
+	if got.status != status {
+		t.Fatalf("%s %s: got %s, want %d", method, path, got, status)
+	}
+	return got
+}
+
+type object = map[string]any
+
+// debitOf returns the body of a debit.
+func debitOf(tenant, meter string, amount int64) object {
+	return object{"tenant": tenant, "items": []object{{"meter": meter, "amount": amount}}}
+}
+
+// setUp creates tenant acme with a plan that grants amount api_calls per year.
+func (in *instance) setUp(t testing.TB, amount int64) {
+	t.Helper()
+	in.do(t, http.StatusCreated, "PUT", "/v1/meters/api_calls", "", object{"unit": "call"})
+	in.do(t, http.StatusCreated, "PUT", "/v1/plans/basic", "", object{"allowances": []object{
+		{"meter": "api_calls", "amount": amount, "every": "year", "anchor": "calendar"},
+	}})
+	in.do(t, http.StatusCreated, "PUT", "/v1/tenants/acme", "", object{"plan": "basic"})
+}
+
+// sellTokens makes the tenant ada, which has 500 tokens a year and then pays a coin for each started thousand.
+func (in *instance) sellTokens(t testing.TB) {
+	t.Helper()
+	in.do(t, http.StatusCreated, "PUT", "/v1/meters/tokens", "", object{"unit": "tokens"})
+	in.do(t, http.StatusCreated, "PUT", "/v1/meters/coins", "", object{"unit": "coins"})
+	in.do(t, http.StatusCreated, "PUT", "/v1/plans/ai", "", object{"allowances": []object{
+		{"meter": "tokens", "amount": 500, "every": "year", "anchor": "calendar", "overflow": object{"meter": "coins", "price": object{"units": 1, "per": 1000}}},
+		{"meter": "coins", "amount": 10, "every": "year", "anchor": "calendar"},
+	}})
+	in.do(t, http.StatusCreated, "PUT", "/v1/tenants/ada", "", object{"plan": "ai"})
+}
+
+// balance is the service's answer about a balance.
+type balance struct {
+	Granted, Used, Remaining int64
+	Period                   struct{ Start, End *time.Time }
+}
+
+func (in *instance) balance(t testing.TB, tenant, meter string) balance {
+	t.Helper()
+	var b balance
+	in.do(t, http.StatusOK, "GET", "/v1/tenants/"+tenant+"/balances/"+meter, "", nil).into(t, &b)
+	return b
+}

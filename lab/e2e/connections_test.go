@@ -1,0 +1,74 @@
+package e2e
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/quotasvc/quotasvc/internal/lab/testenv"
+)
+
+// Clients that keep connections open must not take the file descriptors of /livez and PostgreSQL: an orchestrator would kill the process.
+func TestConnections_MoreThanFiles_OperatorsAndDebitsGoOn(t *testing.T) {
+	t.Parallel()
+	in := serveBy(t, withFiles(t, 200), backends(t))
+	in.setUp(t, 1000) // over the one connection that the client keeps
+	var held int
+	for range 260 {
+		conn, err := net.Dial("tcp", strings.TrimPrefix(in.api, "http://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		if err := conn.SetDeadline(time.Now().Add(testenv.Patience)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.WriteString(conn, "GET /v1/openapi.yaml HTTP/1.1\r\nHost: quota\r\nAuthorization: Bearer "+testKey+"\r\n\r\n"); err != nil {
+			continue // refused
+		}
+		if response, err := http.ReadResponse(bufio.NewReader(conn), nil); err == nil {
+			_ = response.Body.Close() // the connection stays
+			held++
+		}
+	}
+	if held < 90 || held > 100 { // half of the files, less the client's
+		t.Errorf("%d connections are held", held)
+	}
+	operators := &http.Client{Timeout: testenv.Patience, Transport: &http.Transport{DisableKeepAlives: true}}
+	for range 20 {
+		for _, path := range []string{"/livez", "/readyz?strict=1", "/metrics"} {
+			response, err := operators.Get(in.ops + path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := response.Body.Close(); err != nil || response.StatusCode != http.StatusOK {
+				t.Errorf("%s: %s, %v", path, response.Status, err)
+			}
+		}
+	}
+	in.do(t, 200, "POST", "/v1/debits", "k", debitOf("acme", "api_calls", 1))
+	if m := in.metrics(t); !strings.Contains(m, `quotasvc_http_connections_max{listener="api"} 100`) || strings.Contains(m, `quotasvc_http_connections_refused_total{listener="api"} 0`) {
+		t.Error("the metrics do not say how many were refused")
+	}
+	if log := in.stderr.String(); strings.Contains(log, "too many open files") {
+		t.Errorf("%s", log)
+	}
+}
+
+// withFiles returns a program that is quotasvc with at most this many open files.
+func withFiles(t *testing.T, most int) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "quotasvc")
+	script := fmt.Sprintf("#!/bin/sh\nulimit -n %d && exec '%s' \"$@\"\n", most, quotasvc(t))
+	if err := os.WriteFile(path, []byte(script), 0o755); err != nil { //nolint:gosec // it is run
+		t.Fatal(err)
+	}
+	return path
+}

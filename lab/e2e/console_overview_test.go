@@ -1,0 +1,145 @@
+package e2e
+
+import (
+	"bufio"
+	"context"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+)
+
+// stream opens the stream of the overview, and returns the names of its events and what they show.
+func (b *browser) stream() <-chan [2]string {
+	b.t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	b.t.Cleanup(cancel)
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, b.at+"/console/overview/stream", nil)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	endless := *b.client
+	endless.Timeout = 0
+	got, err := endless.Do(r) //nolint:bodyclose // the goroutine below closes it
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	if got.StatusCode != http.StatusOK || got.Header.Get("Content-Type") != "text/event-stream" || got.Header.Get("Cache-Control") != "no-store" {
+		b.t.Fatalf("%s %v", got.Status, got.Header)
+	}
+	events := make(chan [2]string)
+	go func() {
+		defer close(events)
+		defer got.Body.Close()
+		var now [2]string
+		for lines := bufio.NewScanner(got.Body); lines.Scan(); {
+			line := lines.Text()
+			if name, ok := strings.CutPrefix(line, "event: "); ok {
+				now = [2]string{name}
+			} else if data, ok := strings.CutPrefix(line, "data: "); ok {
+				now[1] += data + "\n"
+			} else if line == "" {
+				select {
+				case events <- now:
+				case <-ctx.Done():
+					return
+				}
+			}
+		}
+	}()
+	return events
+}
+
+// refuse has tenants refused, acme more often than globex.
+func (c *consoled) refuse(t testing.TB) {
+	t.Helper()
+	for i, tenant := range []string{"acme", "acme", "globex"} {
+		c.do(t, 429, "POST", "/v1/debits", "too-much-"+string(rune('0'+i)), object{"tenant": tenant, "items": []object{{"meter": "api_calls", "amount": 20_000}}})
+	}
+}
+
+func TestConsole_Overview_WhatIsNow(t *testing.T) {
+	t.Parallel()
+	c := newConsole(t, "QUOTASVC_DEFAULT_PLAN=nowhere")
+	c.refuse(t)
+	c.do(t, 200, "POST", "/v1/debits", "most", object{"tenant": "globex", "items": []object{{"meter": "api_calls", "amount": 9_500}}})
+	c.do(t, 202, "POST", "/v1/rolls", "", nil)
+	read, _ := c.key(t, "", "read")
+	b := c.browser(t)
+	b.signIn(read)
+	b.get(200, "/console/", "1 part does not work on this instance", "default plan", "Requests a second", "Last roll", "No day is sealed"[3:], "nothing is archived")
+	b.showsSoon("/console/", "acme 2 quota_exceeded globex 1 quota_exceeded")
+	b.showsSoon("/console/", "done")
+	b.get(200, "/console/overview/near", "globex", "api_calls", "95 %", "500 calls")
+	part := string(b.send("GET", "/console/", nil, "Hx-Request", "true").body)
+	if strings.Contains(part, "<html") || !strings.Contains(part, "Refused most") {
+		t.Errorf("htmx gets %s", part)
+	}
+
+	bound, _ := c.key(t, "globex", "read")
+	b.signIn(bound)
+	if page := b.get(200, "/console/tenants"); strings.Contains(page, "Overview") {
+		t.Error("the navigation offers the overview to a key that may not see it")
+	}
+	b.get(403, "/console/overview/stream", "This key may not do that")
+	if page := plain(b.get(200, "/console/overview/near", "globex")); strings.Contains(page, "acme") {
+		t.Errorf("a bound key sees %s", page)
+	}
+}
+
+// TestConsole_Stream_EndsWithItsSession: and a service that stops does not wait for streams.
+func TestConsole_Stream_EndsWithItsSession(t *testing.T) {
+	t.Parallel()
+	c := newConsole(t)
+	b, other := c.browser(t), c.browser(t)
+	b.signIn(testKey)
+	other.signIn(testKey)
+	events, stays := b.stream(), other.stream()
+	if e := <-events; e[0] != "now" || !strings.Contains(e[1], "Everything works on this instance") {
+		t.Fatalf("the first event is %v", e)
+	}
+	<-stays
+	c.refuse(t)
+	for e := range events {
+		if strings.Contains(plain(e[1]), "acme 2 quota_exceeded") {
+			break // it was sent again
+		}
+	}
+	b.post(303, "/console/logout", url.Values{"token": {b.token()}})
+	last := [2]string{}
+	for e := range events {
+		last = e
+	}
+	if last[0] != "ended" {
+		t.Errorf("the last event is %v", last)
+	}
+	if e := <-stays; e[0] != "now" {
+		t.Errorf("the stream of another session sends %v", e)
+	}
+	go func() {
+		for range stays { // a browser reads on
+		}
+	}()
+	c.stop()
+}
+
+func TestConsole_InChromium_Overview_RefreshesItself(t *testing.T) {
+	oneChromium.join(t)
+	t.Parallel()
+	c := newConsole(t)
+	b := newChromium(t, c)
+	b.signIn(testKey)
+	b.shows("Everything works on this instance")
+	b.shows("No tenant has used 80 % or more")
+	b.until(`document.querySelector("#now").dataset.live === "yes"`)
+	b.shows("refreshes by itself")
+	c.refuse(t)
+	b.shows("acme 2 quota_exceeded") // without a click
+	b.click("Pause")
+	b.shows("paused")
+	b.click("Pause")
+	b.shows("refreshes by itself")
+	b.click("acme")
+	b.shows("Why requests were refused")
+	b.clean()
+}

@@ -1,0 +1,74 @@
+package e2e
+
+import (
+	"fmt"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp/kb"
+)
+
+func TestConsole_Tenants_FilteredAndByWhatRemains(t *testing.T) {
+	t.Parallel()
+	c := newConsole(t)
+	c.do(t, 200, "POST", "/v1/debits", "most", object{"tenant": "globex", "items": []object{{"meter": "api_calls", "amount": 9_500}}})
+	c.do(t, 200, "PATCH", "/v1/tenants/acme-eu", "", object{"plan": "team", "apply": "now", "status": "suspended"})
+	b := c.browser(t)
+	b.signIn(testKey)
+	for _, tc := range []struct {
+		query, shows string
+		hides        []string
+	}{
+		{"plan=team", "acme-eu team suspended", []string{"globex starter"}},
+		{"status=active&plan=team", "No tenant is as asked for", nil},
+		{"near=90", "globex starter active api_calls 95 % 500 calls", []string{"acme starter"}},
+		{"near=90&status=suspended", "No tenant is as asked for", nil},
+		{"meter=credits&sort=remaining", "560 credits", []string{"acme-eu"}},
+		{"near=1&sort=remaining&meter=api_calls", "globex starter active api_calls 95 % 500 calls acme starter active api_calls 25 % 7,500 calls", nil},
+		{"q=acme-&plan=starter", "acme-eu team suspended", []string{"globex starter"}}, // the search looks at all
+		{"plan=" + url.QueryEscape(hostile[:60]), "The API does not take this", nil},
+	} {
+		page := plain(string(b.send("GET", "/console/tenants?"+tc.query, nil).body))
+		if !strings.Contains(page, tc.shows) {
+			t.Errorf("%s lacks %q: %s", tc.query, tc.shows, page)
+		}
+		for _, hidden := range tc.hides {
+			if strings.Contains(page, hidden) {
+				t.Errorf("%s shows %q", tc.query, hidden)
+			}
+		}
+	}
+	for _, near := range []string{"0", "101", "many", "-1"} {
+		b.get(400, "/console/tenants?near="+near, "The share is not a percentage", "near is")
+	}
+}
+
+// TestConsole_Tenants_Thousands: a page has fifty of them, and goes on where it ended, with the same filter.
+func TestConsole_Tenants_Thousands(t *testing.T) {
+	oneChromium.join(t)
+	t.Parallel()
+	c := newConsole(t)
+	tenants := object{}
+	for i := range 120 {
+		tenants[fmt.Sprintf("bulk-%03d", i)] = object{"plan": "team"}
+	}
+	c.do(t, 200, "POST", "/v1/catalog", "", object{"tenants": tenants})
+	b := newChromium(t, c)
+	b.signIn(testKey)
+	b.open("/console/tenants?plan=team")
+	b.shows("bulk-049")
+	b.press("n")
+	b.shows("bulk-099")
+	b.press("j", kb.ArrowDown, kb.ArrowDown, kb.ArrowUp)
+	b.until(`document.activeElement.innerText === "bulk-051"`)
+	b.press("n")
+	b.shows("bulk-119")
+	b.until(`!document.querySelector("a[rel=next]")`)
+	b.click("First page")
+	b.shows("bulk-000")
+	b.choose("status", "suspended")
+	b.shows("No tenant is as asked for")
+	b.until(`location.search.includes("status=suspended") && location.search.includes("plan=team")`)
+	b.clean()
+}

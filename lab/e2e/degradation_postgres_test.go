@@ -1,0 +1,153 @@
+package e2e
+
+import (
+	"context"
+	"net/url"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/quotasvc/quotasvc/internal/lab/testenv"
+)
+
+func TestDegradation_PostgresPaused_RefusedInFiveSecondsThenAtOnce(t *testing.T) {
+	t.Parallel()
+	pg := testenv.PostgresPrivate(t)
+	tr := newTrial(t, pg.URL, testenv.RedisURL(t))
+	tr.through(pg.Pause, pg.Resume, tr.postgresIsAway)
+	tr.each("check", tr.begun, "an answer from the cache", succeeds)
+	tr.refusedAtOnce()
+	tr.exactlyWhatWasAcknowledged()
+}
+
+func TestDegradation_PostgresDown_RefusedAtOnce(t *testing.T) {
+	t.Parallel()
+	pg := testenv.PostgresPrivate(t)
+	tr := newTrial(t, pg.URL, testenv.RedisURL(t))
+	tr.through(pg.Kill, pg.Start, tr.postgresIsAway)
+	tr.each("check", tr.begun, "an answer from the cache", succeeds)
+	tr.refusedAtOnce()
+	tr.exactlyWhatWasAcknowledged()
+}
+
+func TestDegradation_PostgresSlow_CallersWaitAndSucceed(t *testing.T) {
+	t.Parallel()
+	link, url := testenv.NewLinkTo(t, testenv.Postgres(t))
+	tr := newTrial(t, url, testenv.RedisURL(t))
+	const delay = 20 * time.Millisecond // what takes 4 s is refused
+	tr.through(func() { link.Delay.Store(int64(delay)) }, func() { link.Delay.Store(0) }, always)
+	tr.each("check", tr.begun, "success", succeeds)
+	tr.each("consume debit admin", tr.begun, "success after a round trip", func(c call) bool { return succeeds(c) && c.took > 2*delay })
+	tr.exactlyWhatWasAcknowledged()
+}
+
+func TestDegradation_NetworkToPostgresCut_RefusedInFiveSecondsThenAtOnce(t *testing.T) {
+	t.Parallel()
+	testenv.NotOnCitus(t, "the link leads to the coordinator, and batches go to the nodes")
+	link, url := testenv.NewLinkTo(t, testenv.Postgres(t))
+	tr := newTrial(t, url, testenv.RedisURL(t))
+	tr.through(link.Cut, link.Heal, tr.postgresIsAway)
+	tr.each("check", tr.begun, "an answer from the cache", succeeds)
+	tr.refusedAtOnce()
+	tr.exactlyWhatWasAcknowledged()
+}
+
+// refusedSoon is a refusal within ten times a second.
+func refusedSoon(c call) bool { return refused(c) && c.took < 10*time.Second }
+
+// Somebody else takes every connection that the service loses.
+func TestDegradation_PostgresOutOfConnections_RefusedUntilThereAreSome(t *testing.T) {
+	t.Parallel()
+	pg := testenv.PostgresPrivate(t)
+	db := connectTo(t, pg.URL)
+	tr := newTrial(t, pg.URL, testenv.RedisURL(t))
+	tr.through(func() {
+		runSQL(t, db, "ALTER ROLE quotasvc_test_service CONNECTION LIMIT 0")
+		runSQL(t, db, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'quotasvc_test_service'")
+	}, func() { runSQL(t, db, "ALTER ROLE quotasvc_test_service CONNECTION LIMIT -1") }, tr.answers("consume debit admin", refused))
+	tr.each("check", tr.begun, "an answer from the cache", succeeds)
+	tr.each("consume debit admin", tr.known, "a refusal", refusedSoon)
+	tr.exactlyWhatWasAcknowledged()
+}
+
+func TestDegradation_PostgresReadOnly_RefusedAtOnce(t *testing.T) {
+	t.Parallel()
+	pg := testenv.PostgresPrivate(t)
+	tr := newTrial(t, pg.URL, testenv.RedisURL(t))
+	db := connectTo(t, pg.URL)
+	set := func(to string) {
+		runSQL(t, db, "SET default_transaction_read_only = off")
+		runSQL(t, db, "ALTER SYSTEM SET default_transaction_read_only = "+to)
+		runSQL(t, db, "SELECT pg_reload_conf()")
+	}
+	tr.through(func() { set("on") }, func() { set("off") }, tr.postgresIsAway)
+	tr.each("check", tr.begun, "an answer from the cache", succeeds)
+	tr.refusedAtOnce()
+	tr.exactlyWhatWasAcknowledged()
+}
+
+// What fits into pages that exist is stored for a while longer; changes of limits need no new page at all.
+func TestDegradation_PostgresDiskFull_RefusedWithinASecond(t *testing.T) {
+	t.Parallel()
+	pg, disk := testenv.PostgresOnSmallDisk(t)
+	tr := newTrial(t, pg.URL, testenv.RedisURL(t))
+	tr.through(disk.Fill, disk.Free, tr.answers("consume debit", refused))
+	tr.each("check", tr.begun, "an answer from the cache", succeeds)
+	tr.each("consume debit", tr.known, "a refusal", refusedSoon)
+	tr.exactlyWhatWasAcknowledged()
+}
+
+func TestDegradation_StandbyAway_OutcomeUnknownInFiveSeconds(t *testing.T) {
+	t.Parallel()
+	pg := testenv.PostgresWithStandby(t)
+	tr := newTrial(t, pg.URL, testenv.RedisURL(t))
+	tr.answersEach = 1 // each takes seconds
+	tr.through(pg.Standby.Pause, pg.Standby.Resume, always)
+	tr.each("check", tr.begun, "an answer from the cache", succeeds)
+	tr.each("consume debit", tr.begun, "no success", refused)
+	tr.exactlyWhatWasAcknowledged()
+}
+
+func TestDegradation_PostgresFailsOver_RefusedUntilPromoted(t *testing.T) {
+	t.Parallel()
+	pg := testenv.PostgresWithStandby(t)
+	tr := newTrial(t, bothHosts(t, pg), testenv.RedisURL(t))
+	tr.through(pg.Kill, pg.Promote, tr.postgresIsAway)
+	tr.each("check", tr.begun, "an answer from the cache", succeeds)
+	tr.refusedAtOnce()
+	tr.exactlyWhatWasAcknowledged()
+}
+
+// bothHosts returns the URL of whichever server writes.
+func bothHosts(t *testing.T, pg *testenv.PostgresReplicated) string {
+	t.Helper()
+	primary, err := url.Parse(pg.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	standby, err := url.Parse(pg.Standby.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	primary.Host += "," + standby.Host
+	primary.RawQuery = "sslmode=disable&target_session_attrs=read-write"
+	return primary.String()
+}
+
+func connectTo(t *testing.T, url string) *pgx.Conn {
+	t.Helper()
+	db, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close(context.Background()) })
+	return db
+}
+
+func runSQL(t *testing.T, db *pgx.Conn, sql string) {
+	t.Helper()
+	if _, err := db.Exec(t.Context(), sql); err != nil {
+		t.Errorf("%s: %v", sql, err)
+	}
+}

@@ -1,0 +1,177 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/quotasvc/quotasvc/internal/lab/testenv"
+)
+
+// redisFault checks what every fault of Redis promises: everything succeeds while it lasts, and nothing is lost.
+func (tr *trial) redisFault(begin, end func(), known func() bool) {
+	tr.t.Helper()
+	tr.degradedIsWell = true
+	tr.through(begin, end, known)
+	tr.each(everyKind, tr.begun, "success", succeeds)
+	tr.exactlyWhatWasAcknowledged()
+}
+
+// redisAway is redisFault for one in which limits are decided without Redis in the end. Until Redis decides again takes up to 5 s
+// more, for which TestOutage_RedisKilled_CallersDoNotNotice waits.
+func (tr *trial) redisAway(begin, end func()) {
+	tr.t.Helper()
+	tr.redisFault(begin, end, tr.answers("check consume", degraded))
+	tr.each("check consume", tr.known, "a decision without Redis", degraded)
+}
+
+func degraded(c call) bool { return c.degraded }
+
+func TestDegradation_RedisDown_CallersDoNotNotice(t *testing.T) {
+	t.Parallel()
+	server := testenv.RedisPrivate(t)
+	tr := newTrial(t, testenv.Postgres(t), server.URL)
+	tr.redisAway(server.Kill, server.Start)
+}
+
+func TestDegradation_RedisPaused_CallersDoNotNotice(t *testing.T) {
+	t.Parallel()
+	server := testenv.RedisPrivate(t)
+	tr := newTrial(t, testenv.Postgres(t), server.URL)
+	tr.redisAway(server.Pause, server.Resume)
+}
+
+func TestDegradation_RedisSlow_BudgetHolds(t *testing.T) {
+	t.Parallel()
+	link, url := testenv.NewLinkTo(t, testenv.RedisURL(t))
+	tr := newTrial(t, testenv.Postgres(t), url)
+	tr.redisAway(func() { link.Delay.Store(int64(waitMax)) }, func() { link.Delay.Store(0) })
+}
+
+func TestDegradation_NetworkToRedisCut_CallersDoNotNotice(t *testing.T) {
+	t.Parallel()
+	link, url := testenv.NewLinkTo(t, testenv.RedisURL(t))
+	tr := newTrial(t, testenv.Postgres(t), url)
+	tr.redisAway(link.Cut, link.Heal)
+}
+
+func TestDegradation_RedisFull_CallersDoNotNotice(t *testing.T) {
+	t.Parallel()
+	server := testenv.RedisPrivate(t)
+	client := redis.NewClient(server.Options())
+	t.Cleanup(func() { _ = client.Close() })
+	set := func(bytes string) {
+		if err := client.ConfigSet(t.Context(), "maxmemory", bytes).Err(); err != nil {
+			t.Error(err)
+		}
+	}
+	tr := newTrial(t, testenv.Postgres(t), server.URL)
+	tr.redisAway(func() { set("1") }, func() { set("0") })
+}
+
+func TestDegradation_RedisFlushed_LimitsKeepTheirLevels(t *testing.T) {
+	t.Parallel()
+	server := testenv.RedisPrivate(t)
+	client := redis.NewClient(server.Options())
+	t.Cleanup(func() { _ = client.Close() })
+	tr := newTrial(t, testenv.Postgres(t), server.URL)
+	tr.in.do(t, http.StatusCreated, "PUT", "/v1/limits/two", "", object{"per": []string{"tenant"}, "match": object{"route": "/two"}, "kind": "token_bucket", "rate": "2/day", "burst": 2})
+	body := debitOf("acme", "api_calls", 1)
+	body["route"] = "/two"
+	testenv.Eventually(t, func() bool { // the limit is in force
+		a, err := tr.in.send(t.Context(), "POST", "/v1/check", "", body)
+		return err == nil && strings.Contains(string(a.body), `"rule":"two"`)
+	})
+	spend := func() (granted int) {
+		for i := range 3 {
+			a, err := tr.in.send(t.Context(), "POST", "/v1/consume", fmt.Sprintf("two-%d-%d", tr.rates.Add(1), i), body)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if a.status == http.StatusOK {
+				granted++
+			}
+		}
+		return granted
+	}
+	if n := spend(); n != 2 {
+		t.Fatalf("the limit of 2 granted %d", n)
+	}
+	flush := func() {
+		if err := client.FlushAll(context.Background()).Err(); err != nil {
+			t.Error(err)
+		}
+	}
+	tr.through(flush, func() {}, always)
+	tr.each(everyKind, tr.begun, "success", succeeds)
+	if n := spend(); n != 0 {
+		t.Errorf("after the flush the used limit of 2 granted %d", n)
+	}
+}
+
+func TestDegradation_RedisFailsOver_CallersDoNotNotice(t *testing.T) {
+	t.Parallel()
+	group := testenv.RedisSentinelsPrivate(t)
+	tr := newTrial(t, testenv.Postgres(t), group.URL)
+	tr.redisFault(group.Master.Kill, func() { group.AwaitMaster(group.Replica) }, always)
+}
+
+func TestDegradation_BothDown_ChecksFromThisProcess(t *testing.T) {
+	t.Parallel()
+	pg, server := testenv.PostgresPrivate(t), testenv.RedisPrivate(t)
+	tr := newTrial(t, pg.URL, server.URL)
+	tr.degradedIsWell = true
+	tr.through(func() { pg.Kill(); server.Kill() }, func() { server.Start(); pg.Start() }, tr.postgresIsAway)
+	tr.each("check", tr.begun, "an answer from this process", succeeds)
+	tr.refusedAtOnce()
+	tr.exactlyWhatWasAcknowledged()
+}
+
+// The pause is longer than every time limit: PostgreSQL has ended the instance's transactions, and the other instance has forgotten it.
+func TestDegradation_InstancePaused_OthersServeAndItGoesOn(t *testing.T) {
+	t.Parallel()
+	databaseURL, redisURL := testenv.Postgres(t), testenv.RedisURL(t)
+	tr := newTrial(t, databaseURL, redisURL)
+	other := serve(t, tr.env)
+	answers := make(chan call, 3)
+	tr.in.signal(syscall.SIGSTOP)
+	for i, kind := range []string{"check", "consume", "debit"} {
+		go func() { answers <- tr.in.call(context.Background(), kind, "paused-"+kind, int64(i)) }()
+	}
+	db := connectTo(t, databaseURL)
+	left := ""
+	defer func() { t.Log("left:", left) }()
+	testenv.Eventually(t, func() bool {
+		for kind := range strings.FieldsSeq(everyKind) {
+			if c := other.call(t.Context(), kind, fmt.Sprintf("other-%s-%d", kind, tr.rates.Add(1)), tr.rates.Add(1)); !succeeds(c) {
+				t.Errorf("on the other instance: %s", c)
+			}
+		}
+		var open int
+		if err := db.QueryRow(t.Context(), "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND state LIKE 'idle in%'").Scan(&open); err != nil {
+			t.Fatal(err)
+		}
+		left = fmt.Sprintf("%d transactions, %s replicas", open, other.replicas(t))
+		return left == "0 transactions, 1 replicas"
+	}, "PostgreSQL and the other instance have forgotten it")
+	tr.in.signal(syscall.SIGCONT)
+	for range 3 {
+		if c, _ := testenv.Receive(t, answers); !succeeds(c) && !refused(c) {
+			t.Errorf("on the paused instance: %s", c)
+		}
+	}
+	testenv.Eventually(t, func() bool { return succeeds(tr.in.call(t.Context(), "debit", "after", 0)) })
+	for _, kind := range []string{"consume", "debit"} {
+		if c := other.call(t.Context(), kind, "paused-"+kind, 0); !succeeds(c) {
+			t.Errorf("sent again to the other instance: %s", c)
+		}
+	}
+	if status, stdout, stderr := tool(t, tr.env, "verify"); status != 0 {
+		t.Errorf("verify ended with %d\n%s\n%s", status, stdout, stderr)
+	}
+}

@@ -1,0 +1,287 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/quotasvc/quotasvc/internal/lab/testenv"
+)
+
+// The tests of docs/degradation.md. Each puts callers of four kinds on an instance, brings one fault about, and says what
+// every kind sees. Only calls that were sent and answered in the fault are judged. The fault lasts until there are enough.
+const (
+	// waitMax is ten times the bound of the contract: no caller waits longer than 5 s for a refusal.
+	waitMax = 50 * time.Second
+
+	// atOnceMax is ten times what a refusal takes while PostgreSQL is known to be away.
+	atOnceMax = time.Second
+
+	// callersEach is the number of callers of a kind, and answersEach how many answers each of them gets in a fault.
+	callersEach, answersEach = 3, 5
+)
+
+// call is one request and what became of it.
+type call struct {
+	kind     string // check, consume, debit, admin
+	caller   int
+	sent     time.Time
+	took     time.Duration
+	status   int // 0: no answer
+	code     string
+	degraded bool
+	body     string
+	key      string
+}
+
+func (c call) String() string {
+	return fmt.Sprintf("%s: %d %s after %s, degraded %t: %s", c.kind, c.status, c.code, c.took.Round(time.Millisecond), c.degraded, c.body)
+}
+
+const everyKind = "check consume debit admin"
+
+// trial is an instance, its callers, and a fault.
+type trial struct {
+	t     *testing.T
+	in    *instance
+	env   []string
+	rates atomic.Int64
+
+	mu    sync.Mutex
+	calls []call // that have ended
+
+	begun   time.Time // the fault is there
+	known   time.Time // its effect was seen
+	end     time.Time // it is about to end
+	untried float64   // operations that were refused without an attempt, between known and end
+
+	answersEach    int
+	degradedIsWell bool // recovery does not wait for Redis
+}
+
+// newTrial starts an instance on the URLs, with a tenant and a limit.
+func newTrial(t *testing.T, databaseURL, redisURL string) *trial {
+	t.Helper()
+	env := []string{
+		"QUOTASVC_DATABASE_URL=" + testenv.AsService(databaseURL), "QUOTASVC_REDIS_URL=" + redisURL, "QUOTASVC_ADMIN_KEY=" + testKey,
+		"QUOTASVC_LOG_LEVEL=warn", "QUOTASVC_VERIFY_EVERY=0s",
+	}
+	tr := &trial{t: t, in: serve(t, env), env: env, answersEach: answersEach}
+	tr.in.setUp(t, 1_000_000)
+	tr.in.do(t, http.StatusCreated, "PUT", "/v1/limits/api", "", object{"per": []string{"tenant"}, "kind": "token_bucket", "rate": "100000/s", "burst": 100000})
+	return tr
+}
+
+// through has callers on the instance before, during and after a fault. The fault lasts until known returns true and each caller
+// has had answers to calls that it sent after that. through returns when every caller succeeds again.
+func (tr *trial) through(begin, end func(), known func() bool) {
+	tr.t.Helper()
+	ctx, stop := context.WithCancel(context.Background())
+	var callers sync.WaitGroup
+	defer callers.Wait()
+	defer stop()
+	for kind := range strings.FieldsSeq(everyKind) {
+		for n := range callersEach {
+			callers.Go(func() { tr.keepCalling(ctx, kind, n) })
+		}
+	}
+	await := func(what string, reached func() bool) {
+		tr.t.Helper()
+		testenv.Eventually(tr.t, reached, what)
+	}
+	await("a success of each caller before the fault", func() bool { return tr.newest(everyKind, time.Time{}, 1, succeeds) })
+	begin()
+	tr.begun = time.Now()
+	await("the effect of the fault", known)
+	before := tr.refusedUntried()
+	tr.known = time.Now()
+	await("answers of each caller in the fault", func() bool {
+		return tr.newest(everyKind, tr.known, tr.answersEach, func(call) bool { return true })
+	})
+	tr.end = time.Now()
+	tr.untried = tr.refusedUntried() - before
+	end()
+	await("a success of each caller after the fault", func() bool {
+		return tr.newest(everyKind, tr.end, 1, func(c call) bool { return succeeds(c) && (tr.degradedIsWell || !c.degraded) })
+	})
+	stop()
+	callers.Wait()
+	tr.noticed()
+}
+
+func (tr *trial) keepCalling(ctx context.Context, kind string, n int) {
+	for i := 0; pace(ctx, 30*time.Millisecond); i++ {
+		c := tr.in.call(context.Background(), kind, fmt.Sprintf("%s-%d-%d", kind, n, i), tr.rates.Add(1))
+		c.caller = n
+		tr.mu.Lock()
+		tr.calls = append(tr.calls, c)
+		tr.mu.Unlock()
+	}
+}
+
+// call makes one request of a kind. One of kind admin stores a limit with another rate each time, because an equal one is not written.
+func (in *instance) call(ctx context.Context, kind, key string, rate int64) call {
+	c := call{kind: kind, sent: time.Now(), key: key}
+	method, path, body := "POST", "/v1/"+kind, debitOf("acme", "api_calls", 1)
+	switch kind {
+	case "debit":
+		path = "/v1/debits"
+	case "admin":
+		method, path, body = "PUT", "/v1/limits/admin", object{"per": []string{"ip"}, "kind": "token_bucket", "rate": fmt.Sprintf("%d/h", 1000+rate)}
+	}
+	a, err := in.send(ctx, method, path, key, body)
+	c.took = time.Since(c.sent)
+	if err != nil {
+		c.body = err.Error()
+		return c
+	}
+	var facts struct {
+		Code     string
+		Degraded bool
+	}
+	_ = json.Unmarshal(a.body, &facts) // an answer without these has none of them
+	c.status, c.code, c.degraded, c.body = a.status, facts.Code, facts.Degraded || a.header.Get("X-RateLimit-Mode") == "local", string(a.body)
+	return c
+}
+
+// newest reports whether each caller of the kinds has had so many answers to calls that it sent after an instant, and the newest
+// of them are as wanted.
+func (tr *trial) newest(kinds string, after time.Time, answers int, ok func(c call) bool) bool {
+	type caller struct {
+		kind string
+		n    int
+	}
+	row := map[caller]int{} // of good answers
+	tr.mu.Lock()
+	defer tr.mu.Unlock()
+	for _, c := range tr.calls {
+		switch at := (caller{c.kind, c.caller}); {
+		case !c.sent.After(after):
+		case ok(c):
+			row[at]++
+		default:
+			row[at] = 0
+		}
+	}
+	for kind := range strings.FieldsSeq(kinds) {
+		for n := range callersEach {
+			if row[caller{kind, n}] < answers {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// The known of a fault: always for one that callers need not notice, the breaker of PostgreSQL, or answers.
+
+func always() bool { return true }
+
+func (tr *trial) postgresIsAway() bool {
+	return strings.Contains(tr.in.stderr.String(), "server is away")
+}
+
+func (tr *trial) answers(kinds string, ok func(c call) bool) func() bool {
+	return func() bool { return tr.newest(kinds, tr.begun, 1, ok) }
+}
+
+// refusedUntried returns how many operations were refused without an attempt because PostgreSQL is known to be away.
+func (tr *trial) refusedUntried() float64 {
+	tr.t.Helper()
+	return metricOf(tr.in.metrics(tr.t), `quotasvc_ledger_refusals_total{reason="away"}`)
+}
+
+// during returns the calls of a kind that were sent after an instant and answered in the fault.
+func (tr *trial) during(kind string, from time.Time) []call {
+	var out []call
+	for _, c := range tr.calls {
+		if c.kind == kind && c.sent.After(from) && c.sent.Add(c.took).Before(tr.end) {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// noticed checks what holds in every fault: nobody waited longer than the contract says, every answer is a success or says unavailable, and
+// calls that were sent when all was well again succeed.
+func (tr *trial) noticed() {
+	tr.t.Helper()
+	for kind := range strings.FieldsSeq(everyKind) {
+		statuses := map[string]int{}
+		for _, c := range tr.during(kind, tr.begun) {
+			statuses[fmt.Sprintf("%d %s degraded=%t", c.status, c.code, c.degraded)]++
+		}
+		tr.t.Logf("%-8s %v; sent when it was known: %d", kind, statuses, len(tr.during(kind, tr.known)))
+	}
+	for _, c := range tr.calls {
+		if c.took > waitMax {
+			tr.t.Errorf("waited too long: %s", c)
+		}
+		if c.status/100 != 2 && c.status != http.StatusServiceUnavailable {
+			tr.t.Errorf("neither done nor unavailable: %s", c)
+		}
+	}
+}
+
+// each fails the test unless every call of the kinds that was sent after an instant and answered in the fault is as wanted.
+func (tr *trial) each(kinds string, from time.Time, want string, ok func(c call) bool) {
+	tr.t.Helper()
+	for kind := range strings.FieldsSeq(kinds) {
+		calls := tr.during(kind, from)
+		if len(calls) < callersEach*tr.answersEach {
+			tr.t.Errorf("%d calls of %s in the fault", len(calls), kind)
+		}
+		if i := slices.IndexFunc(calls, func(c call) bool { return !ok(c) }); i >= 0 {
+			tr.t.Errorf("want %s, got, %s after the beginning: %s", want, calls[i].sent.Sub(tr.begun).Round(time.Millisecond), calls[i])
+		}
+	}
+}
+
+func succeeds(c call) bool { return c.status/100 == 2 }
+
+func refused(c call) bool {
+	return c.status == http.StatusServiceUnavailable && (c.code == "unavailable" || c.code == "outcome_unknown")
+}
+
+// refusedAtOnce fails the test unless everything that needs PostgreSQL was refused from known on, and operations without an attempt.
+// For changes of the catalogue, of which none is counted, it looks at the quickest: all of them would wait.
+func (tr *trial) refusedAtOnce() {
+	tr.t.Helper()
+	tr.each("consume debit admin", tr.known, "a refusal", refused)
+	if n := len(tr.during("consume", tr.known)) + len(tr.during("debit", tr.known)); tr.untried < float64(n) {
+		tr.t.Errorf("%g operations were refused without an attempt, of %d", tr.untried, n)
+	}
+	if !slices.ContainsFunc(tr.during("admin", tr.known), func(c call) bool { return c.took < atOnceMax }) {
+		tr.t.Error("no change of the catalogue was refused at once")
+	}
+}
+
+// exactlyWhatWasAcknowledged checks that each acknowledged operation is charged once, and that verify is clean. Operations without a final
+// answer are sent again first.
+func (tr *trial) exactlyWhatWasAcknowledged() {
+	tr.t.Helper()
+	charged := int64(0)
+	for _, c := range tr.calls {
+		if c.kind != "debit" && c.kind != "consume" {
+			continue
+		}
+		charged++
+		again := tr.in.call(tr.t.Context(), c.kind, c.key, 0)
+		if again.status != http.StatusOK {
+			tr.t.Errorf("%s, sent again: %s", c, again)
+		}
+	}
+	if used := tr.in.balance(tr.t, "acme", "api_calls").Used; used != charged {
+		tr.t.Errorf("used %d, want %d", used, charged)
+	}
+	if status, stdout, stderr := tool(tr.t, tr.env, "verify"); status != 0 {
+		tr.t.Errorf("verify ended with %d\n%s\n%s", status, stdout, stderr)
+	}
+}

@@ -1,0 +1,146 @@
+package e2e
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/quotasvc/quotasvc/internal/lab/testenv"
+)
+
+// denials is the service's answer about refused requests.
+type denials struct {
+	Items []struct {
+		At        time.Time
+		Code      string
+		RequestID string `json:"request_id"`
+	}
+	Counts []struct {
+		Minute            time.Time
+		Code, Meter, Rule string
+		N                 int64
+	}
+}
+
+func (d denials) total() (n int64) {
+	for _, c := range d.Counts {
+		n += c.N
+	}
+	return n
+}
+
+func (in *instance) denials(t testing.TB, tenant string) (d denials) {
+	t.Helper()
+	in.do(t, http.StatusOK, "GET", "/v1/tenants/"+tenant+"/denials", "", nil).into(t, &d)
+	return d
+}
+
+// A process that is killed loses what it has noted since its last flush, a second before, and no more. The others are counted once.
+func TestDenials_Killed_LosesAtMostAnInterval(t *testing.T) {
+	t.Parallel()
+	env := backends(t)
+	in := serve(t, env)
+	in.setUp(t, 1)
+	var sent int64
+	refuse := func(in *instance, n int) {
+		for range n {
+			sent++
+			in.do(t, http.StatusTooManyRequests, "POST", "/v1/debits", fmt.Sprint("k", sent), debitOf("acme", "api_calls", 5))
+		}
+	}
+	refuse(in, 40)
+	testenv.Eventually(t, func() bool { return in.denials(t, "acme").total() >= 40 }, "40 denials are stored")
+	refuse(in, 10)
+	in.signal(syscall.SIGKILL)
+	in.wait()
+	again := serve(t, env)
+	if n := again.denials(t, "acme").total(); n < 40 || n > 50 {
+		t.Errorf("%d are known after the kill, of 50; 40 were stored", n)
+	}
+	stored := again.denials(t, "acme").total()
+	refuse(again, 7)
+	again.stop() // this one flushes
+	last := serve(t, env)
+	d := last.denials(t, "acme")
+	if d.total() != stored+7 || int64(len(d.Items)) != stored+7 || d.Items[0].Code != "quota_exceeded" {
+		t.Errorf("%d are counted and %d explained, want %d", d.total(), len(d.Items), stored+7)
+	}
+}
+
+// A flood of refusals costs transactions by the time it takes, and rows by its reasons, not by its requests.
+func TestDenials_Flood_BoundedTransactionsAndRows(t *testing.T) {
+	t.Parallel()
+	env := backends(t)
+	in := serve(t, env)
+	in.setUp(t, 1)
+	conn, err := pgx.Connect(t.Context(), strings.TrimPrefix(env[0], "QUOTASVC_DATABASE_URL="))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close(t.Context()) }()
+	const clients, each = 10, 300
+	began := time.Now()
+	var all sync.WaitGroup
+	for c := range clients {
+		all.Go(func() {
+			for i := range each {
+				if got, err := in.send(t.Context(), "POST", "/v1/debits", fmt.Sprint("k", c, "-", i), debitOf("acme", "api_calls", 5)); err != nil || got.status != http.StatusTooManyRequests {
+					t.Errorf("%v, %v", got, err)
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+	testenv.Eventually(t, func() bool {
+		d := in.denials(t, "acme")
+		return d.total() == clients*each && len(d.Items) == 100
+	}, "all are counted, the last 100 explained")
+	took := time.Since(began)
+	// Each flush adds to the row of the minute once, and replaces the explanations once: what the table's statistics have seen bounds the flushes.
+	var rows, changes int64
+	if err := conn.QueryRow(t.Context(), "SELECT count(*) FROM denial_counts").Scan(&rows); err != nil {
+		t.Fatal(err)
+	}
+	if err := conn.QueryRow(t.Context(), "SELECT n_tup_ins + n_tup_upd FROM pg_stat_user_tables WHERE relname = 'denials_recent'").Scan(&changes); err != nil {
+		t.Fatal(err)
+	}
+	if most := int64(took/time.Second) + 2; rows > int64(took/time.Minute)+2 || changes > most {
+		t.Errorf("%d rows, %d changes in %s, want at most %d", rows, changes, took, most)
+	}
+	t.Logf("%d refusals in %s: %d rows, %d changes", clients*each, took, rows, changes)
+}
+
+// The commands of docs/support.md work as they stand, with a key that can only read, and answer why.
+func TestSupport_Page_Answers(t *testing.T) {
+	t.Parallel()
+	programOf(t, "curl")
+	in := serve(t, backends(t))
+	in.setUp(t, 5)
+	in.do(t, http.StatusTooManyRequests, "POST", "/v1/debits", "k", debitOf("acme", "api_calls", 100))
+	testenv.Eventually(t, func() bool { return in.denials(t, "acme").total() > 0 }, "the denial is listed")
+	var key struct{ Secret string }
+	in.do(t, http.StatusCreated, "POST", "/v1/keys", "", object{"name": "support", "scopes": []string{"read"}}).into(t, &key)
+	tty := openTerminal(t, t.TempDir(), append(withoutSettings(os.Environ()), "QUOTASVC_URL="+in.api, "QUOTASVC_KEY="+key.Secret, "PROGRAM="+quotasvc(t)))
+	tty.paste(`quotasvc() { "$PROGRAM" "$@"; }` + "\n")
+	blocks := markedBlocks(t, "docs/support.md")
+	for i := range blocks {
+		tty.use(&blocks[i])
+	}
+	tty.leave()
+	if expectations(blocks) < 5 {
+		t.Errorf("the page expects %d answers", expectations(blocks))
+	}
+	in.do(t, http.StatusOK, "POST", "/v1/debits", "used", debitOf("acme", "api_calls", 4))
+	near := in.do(t, http.StatusOK, "GET", "/v1/tenants?near=80&meter=api_calls", "", nil)
+	if !strings.Contains(string(near.body), `"standing":{"meter":"api_calls","percent":80,"remaining":1,"used":4}`) {
+		t.Errorf("%s", near)
+	}
+}

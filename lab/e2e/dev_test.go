@@ -1,0 +1,304 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/quotasvc/quotasvc/internal/lab/testenv"
+)
+
+func execSQL(t *testing.T, databaseURL, statement string) {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), databaseURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.WithoutCancel(t.Context()))
+	if _, err := conn.Exec(t.Context(), statement); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// keyFile has the administrator's key, in the data directory of dev.
+const keyFile = "admin.key"
+
+// introduction is the text that dev prints.
+type introduction struct {
+	*process
+	api, key, console string
+
+	commands []string
+}
+
+// launchDev starts dev with the tenant of its introduction alone: the demo takes its time on a busy machine.
+func launchDev(t *testing.T, dir string) *introduction {
+	t.Helper()
+	return introduced(launch(t, nil, "dev", "--no-demo", "--dir", dir, "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0", "--log-level", "warn"))
+}
+
+// launchDemo starts dev as `make run` does.
+func launchDemo(t *testing.T, dir string) *introduction {
+	t.Helper()
+	return introduced(launch(t, nil, "dev", "--dir", dir, "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0", "--log-level", "warn"))
+}
+
+// introduced waits until dev has introduced itself.
+func introduced(p *process) *introduction {
+	p.t.Helper()
+	in := &introduction{process: p, api: p.line("  API "), console: p.line("  console "), key: p.line("  key ")}
+	p.line("Ctrl-C")
+	for line := range strings.Lines(p.stdout.String()) {
+		if strings.HasPrefix(line, "curl ") || strings.HasPrefix(line, "for ") {
+			in.commands = append(in.commands, strings.TrimSpace(line))
+		}
+	}
+	return in
+}
+
+// paste runs a command in a shell and returns its output.
+func paste(t *testing.T, command string) string {
+	t.Helper()
+	if _, err := exec.LookPath("curl"); err != nil {
+		t.Fatal("this test pastes curl commands: install curl")
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), testenv.Patience)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, "sh", "-c", command).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s: %v\n%s", command, err, out)
+	}
+	return string(out)
+}
+
+func TestDev_Introduction_CommandsWorkDataSurvives(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "data")
+	first := launchDemo(t, dir)
+	ahead := first.roomInTheHour(t)
+	story := first.story(t, ahead)
+	for i, step := range []struct {
+		again  int // how often the command is pasted
+		expect []string
+	}{
+		{1, []string{`"meter":"api_calls"`, `"remaining":5`}},
+		{2, []string{"200 OK", "X-Quota-Remaining: 2", "Idempotent-Replayed: true"}},
+		{1, []string{"429 Too Many Requests", "quota_exceeded", "X-Quota-Remaining: 2", "Retry-After: "}},
+		{1, []string{"402 Payment Required", "credits_exhausted", "X-Quota-Remaining: 0"}},
+		{1, []string{"201 Created", `"source":"topup"`}},
+		{4, []string{"200 OK", `"allowed":true`, `"remaining":100`, "RateLimit: \"demo-search\";r=3"}},
+		{1, []string{"200 OK", "429 Too Many Requests", "rate_limited", "demo-search", "X-Quota-Remaining: 97"}},
+		{1, []string{`"items":[`, `"kind":"debit"`, `"kind":"grant"`}},
+	} {
+		var printed strings.Builder
+		for range step.again {
+			printed.WriteString(paste(t, first.commands[i]))
+		}
+		for _, want := range step.expect {
+			if !strings.Contains(printed.String(), want) {
+				t.Errorf("command %d: no %s in what it prints:\n%s\n%s", i+1, want, first.commands[i], printed.String())
+			}
+		}
+	}
+	if info, err := os.Stat(filepath.Join(dir, keyFile)); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("the key's file: %v, %v; want mode 0600", info, err)
+	}
+
+	if status, _, stderr := tool(t, nil, "dev", "--dir", dir, "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0"); status != 1 ||
+		!strings.Contains(stderr, "(pid ") {
+		t.Errorf("a second dev in the same directory ended with %d: %s", status, stderr)
+	}
+
+	first.signal(syscall.SIGINT)
+	if status := first.wait(); status != 0 {
+		t.Errorf("dev ended with %d after Ctrl-C; its log:\n%s", status, first.stderr.tail())
+	}
+	second := launchDemo(t, dir)
+	if second.key != first.key {
+		t.Error("the key has changed")
+	}
+	if again := second.story(t, ahead); again != story {
+		t.Errorf("the second start has told %q, the first %q", again, story)
+	}
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, second.api+"/v1/tenants/demo/balances/ai_credits", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+second.key)
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer http.DefaultClient.CloseIdleConnections()
+	defer resp.Body.Close()
+	var body strings.Builder
+	if err := resp.Write(&body); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(body.String(), `"remaining":97`) {
+		t.Errorf("after a restart the balance is\n%s", body.String())
+	}
+	second.signal(syscall.SIGINT)
+	second.wait()
+}
+
+// story fails the test unless the demo is there, complete and so many seconds ahead of the present. It returns what two starts have in common.
+func (in *introduction) story(t *testing.T, ahead int) string {
+	t.Helper()
+	ask := func(path string) string {
+		return paste(t, "curl -s '"+in.api+path+"' -H 'Authorization: Bearer "+in.key+"'")
+	}
+	if clock := ask("/v1/test/clock"); !strings.Contains(clock, fmt.Sprintf(`"offset_seconds":%d}`, ahead)) {
+		t.Errorf("the clock is not %d s ahead of the present: %s", ahead, clock)
+	}
+	var told strings.Builder
+	for path, want := range map[string]string{
+		"/v1/tenants/acme/balances/ai_credits":              `"remaining":12,`,
+		"/v1/tenants/acme/denials":                          `"available":12,"code":"credits_exhausted"`,
+		"/v1/tenants/acme/terms":                            "upgrade, ticket 1203",
+		"/v1/tenants/initech":                               `"status":"suspended"`,
+		"/v1/tenants/globex/entries?kind=adjust_up&limit=5": "demo-adjust",
+		"/v1/tenants/hooli/holds":                           "render-8841",
+		"/v1/limits/render-strict":                          `"mode":"shadow"`,
+	} {
+		testenv.Eventually(t, func() bool { return strings.Contains(ask(path), want) }, path, " has ", want) // refusals are stored a second later
+	}
+	for _, tenant := range []string{"acme", "globex", "hooli", "umbrella"} {
+		told.WriteString(ask("/v1/tenants/" + tenant + "/entries?meter=ai_credits&order=desc&limit=1"))
+	}
+	return told.String()
+}
+
+// roomInTheHour moves dev's time into the next hour if this one ends soon: the demo's allowance is renewed then, which would change the numbers in the
+// introduction. It returns how many seconds dev is ahead then.
+func (in *introduction) roomInTheHour(t *testing.T) (ahead int) {
+	t.Helper()
+	if left := time.Until(time.Now().Truncate(time.Hour).Add(time.Hour)); left < testenv.Patience {
+		ahead = int(left.Seconds()) + 1
+		paste(t, fmt.Sprintf(`curl -sSf %s/v1/test/clock -H 'Authorization: Bearer %s' -H 'Content-Type: application/json' -d '{"advance":"%ds"}'`, in.api, in.key, ahead))
+	}
+	return ahead
+}
+
+func TestDev_InterruptedStart_LeavesNothing(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "data")
+	p := launch(t, nil, "dev", "--dir", dir, "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0", "--log-level", "info")
+	p.logged("creating the PostgreSQL data directory", 1)
+	p.signal(syscall.SIGINT)
+	if status := p.wait(); status != exitInterrupted {
+		t.Errorf("ended with %d, want %d; its log:\n%s", status, exitInterrupted, p.stderr.tail())
+	}
+	again := launchDev(t, dir) // the directory is free, and unfinished data is created again
+	again.signal(syscall.SIGINT)
+	again.wait()
+}
+
+// databaseOfDev returns the URL of the running PostgreSQL of a dev in dir.
+func databaseOfDev(t *testing.T, dir string) string {
+	t.Helper()
+	read := func(path string) string {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.TrimSpace(string(text))
+	}
+	place := filepath.Join(dir, "postgres")
+	if _, err := os.Stat(place + ".path"); err == nil {
+		place = read(place + ".path")
+	}
+	port := strings.Split(read(filepath.Join(place, "data", "postmaster.pid")), "\n")[3]
+	return "postgres://quotasvc:" + read(filepath.Join(place, "password")) + "@127.0.0.1:" + port + "/quotasvc?sslmode=disable"
+}
+
+// The ledger's time survives a restart of dev, holds for commands on its database, and nobody else may serve that database.
+func TestDev_TestClock_KeepsItsTime(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "data")
+	if err := errors.Join(os.Mkdir(dir, 0o755), os.WriteFile(filepath.Join(dir, keyFile), []byte(testKey), 0o600)); err != nil { //nolint:gosec // PostgreSQL's user must enter it
+		t.Fatal(err)
+	}
+	first := launchDev(t, dir)
+	type moved struct {
+		Now    time.Time `json:"now"`
+		Offset int64     `json:"offset_seconds"`
+	}
+	on := func(in *introduction) *instance {
+		transport := &http.Transport{}
+		t.Cleanup(transport.CloseIdleConnections)
+		return &instance{process: in.process, api: in.api, http: &http.Client{Transport: transport, Timeout: testenv.Patience}}
+	}
+	dev := on(first)
+	dev.do(t, http.StatusCreated, "POST", "/v1/tenants/demo/grants", "promo", object{
+		"meter": "ai_credits", "amount": 50, "source": "promo", "expires_at": time.Now().Add(30 * 24 * time.Hour).UTC().Format(time.RFC3339),
+	})
+	dev.do(t, http.StatusOK, "POST", "/v1/debits", "before", debitOf("demo", "api_calls", 5))
+	if got := dev.balance(t, "demo", "ai_credits").Remaining; got != 50 {
+		t.Errorf("%d credits before", got)
+	}
+	var c moved
+	// Beyond the months that were made at the start. On a slow machine they take longer than a request has: what was made stays.
+	var ahead answer
+	testenv.Eventually(t, func() (done bool) {
+		var err error
+		ahead, err = dev.send(t.Context(), "POST", "/v1/test/clock", "", object{"advance": "800d"})
+		return err != nil || ahead.status != http.StatusServiceUnavailable
+	}, "the clock moves")
+	if ahead.status != http.StatusOK {
+		t.Fatalf("the clock did not move: %d %s", ahead.status, ahead.body)
+	}
+	ahead.into(t, &c)
+	if got := dev.balance(t, "demo", "ai_credits").Remaining; got != 0 || c.Offset != 800*24*3600 {
+		t.Errorf("%d credits after %+v", got, c)
+	}
+	if got := dev.balance(t, "demo", "api_calls").Remaining; got != 5 {
+		t.Errorf("%d calls in a new hour", got)
+	}
+	dev.do(t, http.StatusOK, "POST", "/v1/debits", "after", debitOf("demo", "api_calls", 2))
+	database := databaseOfDev(t, dir)
+	if status, _, stderr := tool(t, []string{"QUOTASVC_DATABASE_URL=" + database}, "roll"); status != 0 {
+		t.Errorf("roll ended with %d: %s", status, stderr)
+	}
+	if status, _, stderr := tool(t, []string{"QUOTASVC_DATABASE_URL=" + database}, "verify"); status != 0 {
+		t.Errorf("verify ended with %d: %s", status, stderr)
+	}
+	status, _, stderr := tool(t, []string{"QUOTASVC_DATABASE_URL=" + database, "QUOTASVC_ADMIN_KEY=" + testKey}, "serve", "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0")
+	if status != 1 || !strings.Contains(stderr, "test clock") {
+		t.Errorf("serve on the database of dev ended with %d: %s", status, stderr)
+	}
+	first.signal(syscall.SIGINT)
+	first.wait()
+
+	second := launchDev(t, dir)
+	dev = on(second)
+	var again moved
+	dev.do(t, http.StatusOK, "GET", "/v1/test/clock", "", nil).into(t, &again)
+	if again.Offset != c.Offset || again.Now.Before(c.Now) || again.Now.After(time.Now().Add(time.Duration(c.Offset+1)*time.Second)) {
+		t.Errorf("%+v after a restart, %+v before", again, c)
+	}
+	if got := dev.balance(t, "demo", "ai_credits").Remaining; got != 0 {
+		t.Errorf("%d credits after a restart", got)
+	}
+	dev.do(t, http.StatusOK, "POST", "/v1/debits", "again", debitOf("demo", "api_calls", 1))
+	second.signal(syscall.SIGINT)
+	second.wait()
+}
+
+// Nobody moves the time of a service.
+func TestServe_TestClock_IsNotFound(t *testing.T) {
+	t.Parallel()
+	in := serve(t, backends(t))
+	in.do(t, http.StatusNotFound, "POST", "/v1/test/clock", "", object{"advance": "31d"})
+	in.do(t, http.StatusNotFound, "GET", "/v1/test/clock", "", nil)
+}

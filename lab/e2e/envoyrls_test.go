@@ -1,0 +1,363 @@
+package e2e
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+
+	ratelimitv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/common/ratelimit/v3"
+	rls "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/quotasvc/quotasvc/internal/lab/testenv"
+)
+
+// rateLimited is a service that answers Envoy, with tenant acme.
+type rateLimited struct {
+	*instance
+	address string
+	conn    *grpc.ClientConn
+}
+
+func newRateLimited(t testing.TB, transport credentials.TransportCredentials, env ...string) *rateLimited {
+	t.Helper()
+	in := serve(t, append(backends(t), append([]string{"QUOTASVC_LOG_LEVEL=info", "QUOTASVC_ENVOY_RLS_LISTEN=127.0.0.1:0"}, env...)...))
+	r := &rateLimited{instance: in, address: in.line("envoy-rls ")}
+	r.conn = r.dial(t, transport)
+	return r
+}
+
+// dial returns a client as Envoy is one: it does not wait for a connection, and does not repeat requests that were processed.
+func (r *rateLimited) dial(t testing.TB, transport credentials.TransportCredentials) *grpc.ClientConn {
+	t.Helper()
+	conn, err := grpc.NewClient(r.address, grpc.WithTransportCredentials(transport))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	return conn
+}
+
+// envoyDescriptor returns a descriptor of entries such as "tenant=acme".
+func envoyDescriptor(entries ...string) *ratelimitv3.RateLimitDescriptor {
+	d := &ratelimitv3.RateLimitDescriptor{}
+	for _, e := range entries {
+		key, value, _ := strings.Cut(e, "=")
+		d.Entries = append(d.Entries, &ratelimitv3.RateLimitDescriptor_Entry{Key: key, Value: value})
+	}
+	return d
+}
+
+// charge asks with a key.
+func (r *rateLimited) charge(t testing.TB, key string, hits uint32, descriptors ...*ratelimitv3.RateLimitDescriptor) (*rls.RateLimitResponse, error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), testenv.Patience)
+	defer cancel()
+	if key != "" {
+		ctx = metadata.AppendToOutgoingContext(ctx, "authorization", "Bearer "+key)
+	}
+	return rls.NewRateLimitServiceClient(r.conn).ShouldRateLimit(ctx, &rls.RateLimitRequest{Domain: "edge", Descriptors: descriptors, HitsAddend: hits})
+}
+
+// want is charge for an answer with these codes: OK or OVER_LIMIT in all, then for each descriptor.
+func (r *rateLimited) want(t testing.TB, want string, hits uint32, descriptors ...*ratelimitv3.RateLimitDescriptor) *rls.RateLimitResponse {
+	t.Helper()
+	out, err := r.charge(t, testKey, hits, descriptors...)
+	if err != nil {
+		t.Fatalf("%v: %v", descriptors, err)
+	}
+	got := out.GetOverallCode().String() + ":"
+	for _, s := range out.GetStatuses() {
+		got += " " + s.GetCode().String()
+	}
+	if got != want {
+		t.Fatalf("%s, want %s: %v", got, want, out)
+	}
+	return out
+}
+
+// fails is charge for an error.
+func (r *rateLimited) fails(t testing.TB, key string, code codes.Code, text string, descriptors ...*ratelimitv3.RateLimitDescriptor) {
+	t.Helper()
+	out, err := r.charge(t, key, 1, descriptors...)
+	if status.Code(err) != code || !strings.Contains(status.Convert(err).Message(), text) {
+		t.Errorf("%v: %v, %v; want %s with %q", descriptors, out, err, code, text)
+	}
+}
+
+// put stores a limit, and waits until acme's requests meet it.
+func (r *rateLimited) put(t testing.TB, rule string, limit object) {
+	t.Helper()
+	r.do(t, http.StatusCreated, "PUT", "/v1/limits/"+rule, "", limit)
+	testenv.Eventually(t, func() bool {
+		d := envoyDescriptor("tenant=acme", "user=nobody", "path=/none", "rule="+rule)
+		d.HitsAddend = wrapperspb.UInt64(0)
+		_, err := r.charge(t, testKey, 0, d)
+		return err == nil
+	}, "limit ", rule, " is known")
+}
+
+// newSecret makes a key.
+func (r *rateLimited) newSecret(t testing.TB, key object) string {
+	t.Helper()
+	var created struct {
+		Secret string `json:"secret"`
+	}
+	if err := json.Unmarshal(r.do(t, http.StatusCreated, "POST", "/v1/keys", "", key).body, &created); err != nil {
+		t.Fatal(err)
+	}
+	return created.Secret
+}
+
+func headersOf(out *rls.RateLimitResponse) string {
+	var all []string
+	for _, h := range out.GetResponseHeadersToAdd() {
+		all = append(all, h.GetKey()+": "+h.GetValue())
+	}
+	return strings.Join(all, "\n")
+}
+
+func TestEnvoyRateLimit_Descriptors_ChargeTheirRules(t *testing.T) {
+	t.Parallel()
+	r := newRateLimited(t, insecure.NewCredentials())
+	r.setUp(t, 1000)
+	r.put(t, "per-user", object{"per": []string{"tenant", "subject"}, "kind": "fixed_window", "rate": "3/3600s"})
+	r.put(t, "search", object{"per": []string{"tenant"}, "match": object{"route": "/search", "method": "GET"}, "kind": "fixed_window", "rate": "10/3600s"})
+
+	ann, bob := envoyDescriptor("tenant=acme", "user=ann"), envoyDescriptor("tenant=acme", "subject=bob")
+	for left := range 3 {
+		out := r.want(t, "OK: OK", 0, ann)
+		if s := out.GetStatuses()[0]; s.GetLimitRemaining() != uint32(2-left) || s.GetCurrentLimit().GetName() != "per-user" || s.GetCurrentLimit().GetRequestsPerUnit() != 3 ||
+			s.GetCurrentLimit().GetUnit() != rls.RateLimitResponse_RateLimit_HOUR || s.GetDurationUntilReset().AsDuration() <= 0 {
+			t.Errorf("%v", s)
+		}
+		if got := headersOf(out); !strings.HasPrefix(got, fmt.Sprintf("ratelimit: \"per-user\";r=%d;t=", 2-left)) || !strings.Contains(got, "ratelimit-policy: \"per-user\";q=3;w=3600") {
+			t.Error(got)
+		}
+	}
+	if got := headersOf(r.want(t, "OVER_LIMIT: OVER_LIMIT", 0, ann)); !strings.Contains(got, "\nretry-after: ") {
+		t.Error(got)
+	}
+	r.want(t, "OVER_LIMIT: OK OVER_LIMIT", 0, bob, ann) // bob is charged all the same
+	r.want(t, "OK: OK", 2, bob)
+	r.want(t, "OVER_LIMIT: OVER_LIMIT", 1, bob)
+	r.want(t, "OVER_LIMIT: OVER_LIMIT", 4, envoyDescriptor("tenant=acme", "user=cleo")) // can never pass
+	looks, takes := envoyDescriptor("tenant=acme", "user=dora"), envoyDescriptor("tenant=acme", "user=dora")
+	looks.HitsAddend, takes.HitsAddend = wrapperspb.UInt64(0), wrapperspb.UInt64(3)
+	for range 5 {
+		r.want(t, "OK: OK", 9, looks)
+	}
+	r.want(t, "OK: OK", 9, takes)
+	r.want(t, "OVER_LIMIT: OVER_LIMIT", 9, looks)
+
+	// Spellings of the path are one route, as at every gateway; other methods and rules that are not named are not charged.
+	for i, path := range []string{"/search", "//search?q=1", "/SEARCH/", "/search;x=1"} {
+		out := r.want(t, "OK: OK", 1, envoyDescriptor("tenant=acme", "path="+path, "method=get", "user=emil", "rule=search"))
+		if got := out.GetStatuses()[0].GetLimitRemaining(); got != uint32(9-i) {
+			t.Errorf("%s: %d left", path, got)
+		}
+	}
+	if out := r.want(t, "OK: OK", 1, envoyDescriptor("tenant=acme", "path=/search", "method=POST")); out.GetStatuses()[0].GetCurrentLimit() != nil {
+		t.Errorf("no limit applies: %v", out)
+	}
+	r.want(t, "OVER_LIMIT: OVER_LIMIT OK", 1, envoyDescriptor("tenant=acme", "path=/"+strings.Repeat("x", 300)), bob) // it must not evade its limits
+
+	// The domain is the tenant of descriptors that name none.
+	r.fails(t, testKey, codes.NotFound, "edge", envoyDescriptor("user=ann"))
+	r.do(t, http.StatusCreated, "PUT", "/v1/tenants/edge", "", object{"plan": "basic"})
+	testenv.Eventually(t, func() bool {
+		_, err := r.charge(t, testKey, 1, envoyDescriptor("user=fred"))
+		return err == nil
+	}, "tenant edge is known")
+
+	// Blocked and suspended requests must not pass a proxy that fails open.
+	r.do(t, http.StatusCreated, "PUT", "/v1/blocks/ip/192.0.2.0%2F24", "", object{})
+	testenv.Eventually(t, func() bool {
+		out, err := r.charge(t, testKey, 1, envoyDescriptor("tenant=acme", "remote_address=192.0.2.7"))
+		return err == nil && out.GetOverallCode() == rls.RateLimitResponse_OVER_LIMIT
+	}, "the address is blocked")
+	r.do(t, http.StatusOK, "PATCH", "/v1/tenants/acme", "", object{"status": "suspended"})
+	testenv.Eventually(t, func() bool {
+		out, err := r.charge(t, testKey, 1, envoyDescriptor("tenant=acme", "user=gina"))
+		return err == nil && out.GetOverallCode() == rls.RateLimitResponse_OVER_LIMIT
+	}, "acme is suspended")
+
+	r.fails(t, testKey, codes.NotFound, "none-such", envoyDescriptor("tenant=edge", "rule=none-such"))
+	r.fails(t, testKey, codes.InvalidArgument, `descriptors[0].entries[1].key "usr" is unknown`, envoyDescriptor("tenant=edge", "usr=ann"))
+	r.fails(t, testKey, codes.InvalidArgument, "descriptors must have")
+	if got := r.metrics(t); !strings.Contains(got, `quotasvc_envoy_rls_requests_total{code="InvalidArgument"} 2`) || !strings.Contains(got, "quotasvc_envoy_rls_in_flight_requests 0") ||
+		!strings.Contains(got, `quotasvc_http_connections{listener="envoy_rls"} 1`) {
+		t.Error("the metrics lack requests or connections")
+	}
+	r.logged(`"violated":"per-user"`, 2)
+	r.logged(`"grpc_code":"OverLimit"`, 4)
+	r.stop()
+}
+
+func TestEnvoyRateLimit_Keys_Required(t *testing.T) {
+	t.Parallel()
+	r := newRateLimited(t, insecure.NewCredentials())
+	r.setUp(t, 1000)
+	acme, other := envoyDescriptor("tenant=acme"), envoyDescriptor("tenant=other")
+	bound, reader := r.newSecret(t, object{"name": "bound", "scopes": []string{"use"}, "tenant": "acme"}), r.newSecret(t, object{"name": "reader", "scopes": []string{"read"}})
+	r.fails(t, "", codes.Unauthenticated, "authorization", acme)
+	r.fails(t, "wrong", codes.Unauthenticated, "unknown", acme)
+	r.fails(t, reader, codes.PermissionDenied, "scope use", acme)
+	if out, err := r.charge(t, bound, 1, acme, acme); err != nil || out.GetOverallCode() != rls.RateLimitResponse_OK {
+		t.Error(out, err)
+	}
+	r.fails(t, bound, codes.PermissionDenied, "another tenant", acme, other)
+	r.fails(t, bound, codes.PermissionDenied, "another tenant", envoyDescriptor("user=ann")) // the domain is another tenant
+	ctx := metadata.AppendToOutgoingContext(t.Context(), "authorization", "Bearer "+testKey, "authorization", "Bearer wrong")
+	if _, err := rls.NewRateLimitServiceClient(r.conn).ShouldRateLimit(ctx, &rls.RateLimitRequest{Domain: "edge", Descriptors: []*ratelimitv3.RateLimitDescriptor{acme}}); status.Code(err) != codes.InvalidArgument {
+		t.Error(err)
+	}
+	testenv.Eventually(t, func() bool {
+		_, err := r.charge(t, "wrong", 1, acme)
+		return status.Code(err) == codes.ResourceExhausted
+	}, "guesses are limited")
+	if _, err := r.charge(t, bound, 1, acme); err != nil {
+		t.Error("a right key is locked out:", err)
+	}
+	huge := envoyDescriptor("tenant=acme", "user="+strings.Repeat("x", 70<<10))
+	r.fails(t, testKey, codes.ResourceExhausted, "larger than max", huge)
+	health := grpc_health_v1.NewHealthClient(r.conn)
+	for service, want := range map[string]codes.Code{"": codes.OK, "envoy.service.ratelimit.v3.RateLimitService": codes.OK, "other": codes.NotFound} {
+		if got, err := health.Check(t.Context(), &grpc_health_v1.HealthCheckRequest{Service: service}); status.Code(err) != want || err == nil && got.GetStatus() != grpc_health_v1.HealthCheckResponse_SERVING {
+			t.Errorf("health of %q: %v, %v", service, got, err)
+		}
+	}
+}
+
+func TestEnvoyRateLimit_TLS_CertificateOfTheAPI(t *testing.T) {
+	t.Parallel()
+	authority, dir := testenv.NewAuthority(t), t.TempDir()
+	cert, key := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
+	authority.Issue(t, cert, key)
+	pair, err := tls.LoadX509KeyPair(cert, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	with := func(certificates ...tls.Certificate) credentials.TransportCredentials {
+		return credentials.NewTLS(&tls.Config{RootCAs: authority.Pool, Certificates: certificates, MinVersion: tls.VersionTLS12})
+	}
+	r := newRateLimited(t, with(pair), "QUOTASVC_TLS_CERT_FILE="+cert, "QUOTASVC_TLS_KEY_FILE="+key, "QUOTASVC_TLS_CLIENT_CA_FILE="+authority.File)
+	r.fails(t, testKey, codes.NotFound, "acme", envoyDescriptor("tenant=acme"))
+	for name, stranger := range map[string]credentials.TransportCredentials{"plain": insecure.NewCredentials(), "no certificate": with()} {
+		r.conn = r.dial(t, stranger)
+		if _, err := r.charge(t, testKey, 1, envoyDescriptor("tenant=acme")); status.Code(err) != codes.Unavailable {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// Refused requests of a flood cost no tokens of others, and the limit holds to the request.
+func TestEnvoyRateLimit_Flood_LimitIsExact(t *testing.T) {
+	t.Parallel()
+	const clients, each, limit = 32, 100, 500
+	r := newRateLimited(t, insecure.NewCredentials(), "QUOTASVC_LOG_LEVEL=warn")
+	r.setUp(t, 1000)
+	r.put(t, "per-tenant", object{"per": []string{"tenant"}, "kind": "fixed_window", "rate": fmt.Sprintf("%d/day", limit)})
+	var all sync.WaitGroup
+	var passed, refused, failed atomic.Int64
+	for range clients {
+		conn := r.dial(t, insecure.NewCredentials())
+		all.Go(func() {
+			ctx := metadata.AppendToOutgoingContext(t.Context(), "authorization", "Bearer "+testKey)
+			for range each {
+				d := envoyDescriptor("tenant=acme", fmt.Sprintf("user=u%d", rand.IntN(10)))
+				switch out, err := rls.NewRateLimitServiceClient(conn).ShouldRateLimit(ctx, &rls.RateLimitRequest{Domain: "edge", Descriptors: []*ratelimitv3.RateLimitDescriptor{d}}); {
+				case err != nil:
+					failed.Add(1)
+				case out.GetOverallCode() == rls.RateLimitResponse_OK:
+					passed.Add(1)
+				default:
+					refused.Add(1)
+				}
+			}
+		})
+	}
+	all.Wait()
+	// A Redis that is slow once leaves decisions to the instance: the limit holds for what Redis decided.
+	local := max(0, metricOf(r.metrics(t), `quotasvc_limit_decisions_total{kind="fixed_window",mode="local",outcome="allow",rule="per-tenant"}`))
+	exact := passed.Load() == limit || local > 0 && float64(passed.Load())-local <= limit
+	if !exact || failed.Load() != 0 || passed.Load()+refused.Load() != clients*each {
+		t.Errorf("%d passed, %d refused, %d failed of %d; want %d to pass", passed.Load(), refused.Load(), failed.Load(), clients*each, limit)
+	}
+}
+
+// Envoys keep their connections and go on asking while an instance stops.
+func TestEnvoyRateLimit_StopUnderLoad_LosesNoAnswer(t *testing.T) {
+	t.Parallel()
+	const clients = 8
+	r := newRateLimited(t, insecure.NewCredentials(), "QUOTASVC_LOG_LEVEL=warn", "QUOTASVC_DRAIN_DELAY=1s", "QUOTASVC_STOP_TIMEOUT=10m")
+	r.setUp(t, 1000)
+	r.put(t, "per-tenant", object{"per": []string{"tenant"}, "kind": "fixed_window", "rate": "1000000/day"})
+	var all sync.WaitGroup
+	var answered atomic.Int64
+	for range clients {
+		conn := r.dial(t, insecure.NewCredentials())
+		all.Go(func() {
+			ctx := metadata.AppendToOutgoingContext(t.Context(), "authorization", "Bearer "+testKey)
+			for {
+				_, err := rls.NewRateLimitServiceClient(conn).ShouldRateLimit(ctx, &rls.RateLimitRequest{Domain: "edge", Descriptors: []*ratelimitv3.RateLimitDescriptor{envoyDescriptor("tenant=acme")}})
+				if err == nil {
+					answered.Add(1)
+					continue
+				}
+				// The connection was told to close, and nobody listens for the next one: this request was not sent.
+				if text := status.Convert(err).Message(); status.Code(err) != codes.Unavailable || !strings.Contains(text, "connection refused") {
+					t.Errorf("an answer is lost: %v", err)
+				}
+				return
+			}
+		})
+	}
+	testenv.Eventually(t, func() bool { return answered.Load() > 500 }, "there is load")
+	begun := answered.Load()
+	r.signal(syscall.SIGTERM)
+	health := grpc_health_v1.NewHealthClient(r.conn)
+	testenv.Eventually(t, func() bool {
+		got, err := health.Check(t.Context(), &grpc_health_v1.HealthCheckRequest{})
+		return err == nil && got.GetStatus() == grpc_health_v1.HealthCheckResponse_NOT_SERVING
+	}, "health says that the end is near")
+	all.Wait()
+	if code := r.wait(); code != 0 {
+		t.Errorf("ended with %d", code)
+	}
+	if after := answered.Load() - begun; after < clients {
+		t.Errorf("only %d answers after the signal", after)
+	}
+}
+
+func TestEnvoyRateLimit_Address_CheckedAtStart(t *testing.T) {
+	t.Parallel()
+	r := newRateLimited(t, insecure.NewCredentials(), "QUOTASVC_LOG_LEVEL=warn")
+	free := freeAddress(t)
+	for address, want := range map[string]string{
+		"nowhere": `"nowhere" is not host:port`,
+		free:      "is the address of another listener: " + free,
+		r.address: r.address + " is in use by another program",
+	} {
+		status, _, log := tool(t, append(backends(t), "QUOTASVC_ENVOY_RLS_LISTEN="+address), "serve", "--listen", free, "--ops-listen", "127.0.0.1:0")
+		if status == 0 || !strings.Contains(log, want) || !strings.Contains(log, "QUOTASVC_ENVOY_RLS_LISTEN") {
+			t.Errorf("%s: %d\n%s", address, status, log)
+		}
+	}
+}

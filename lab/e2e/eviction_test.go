@@ -1,0 +1,84 @@
+package e2e
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/quotasvc/quotasvc/internal/lab/testenv"
+)
+
+// evictBy sets the policy of a private Redis.
+func evictBy(t *testing.T, server *testenv.RedisServer, policy string) {
+	t.Helper()
+	c := redis.NewClient(server.Options())
+	defer func() { _ = c.Close() }()
+	if err := c.ConfigSet(t.Context(), "maxmemory-policy", policy).Err(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestStart_RedisEvicts_Refused, with one line that says which node, why and what to do. It has no maxmemory: one can be set at any time.
+func TestStart_RedisEvicts_Refused(t *testing.T) {
+	t.Parallel()
+	server := testenv.RedisPrivate(t)
+	evictBy(t, server, "allkeys-lru")
+	env := append(backends(t), "QUOTASVC_REDIS_URL="+server.URL)
+	status, stdout, log := tool(t, env, "serve", "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0")
+	if status != 1 || strings.Contains(stdout, "API ") {
+		t.Errorf("status %d: %s\n%s", status, stdout, log)
+	}
+	for _, part := range []string{server.Addr, "maxmemory-policy allkeys-lru", "an evicted bucket is a full bucket", "maxmemory-policy noeviction"} {
+		if strings.Count(strings.ToLower(log), part) == 0 {
+			t.Errorf("the log does not say %q:\n%s", part, log)
+		}
+	}
+	evictBy(t, server, "noeviction")
+	serve(t, env).stop()
+}
+
+// TestEviction_InOperation_ShownAndServed: a service that has started goes on, and says what is wrong.
+func TestEviction_InOperation_ShownAndServed(t *testing.T) {
+	t.Parallel()
+	for name, begin := range map[string]func(*testenv.RedisServer, []string) *instance{
+		"the policy changes": func(server *testenv.RedisServer, env []string) *instance {
+			in := serve(t, env)
+			in.setUp(t, 1000)
+			evictBy(t, server, "volatile-lru")
+			return in
+		},
+		"redis was away at the start": func(server *testenv.RedisServer, env []string) *instance {
+			server.Stop()
+			in := serve(t, env)
+			in.setUp(t, 1000)
+			server.Start()
+			evictBy(t, server, "volatile-lru")
+			return in
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server := testenv.RedisPrivate(t)
+			in := begin(server, append(backends(t), "QUOTASVC_REDIS_URL="+server.URL))
+			testenv.Eventually(t, func() bool {
+				return strings.Contains(string(in.ask(t, "/readyz").body), "maxmemory-policy volatile-lru")
+			}, "the body of /readyz says so")
+			if got := in.ask(t, "/readyz"); got.status != 200 || !strings.Contains(string(got.body), `"warnings":{"redis_eviction":`) {
+				t.Errorf("/readyz: %s", got)
+			}
+			if got := in.ask(t, "/readyz?strict=1"); got.status != 503 { // the next instance would not start
+				t.Errorf("strict: %s", got)
+			}
+			if got := in.metrics(t); !strings.Contains(got, "quotasvc_redis_evicting_masters 1\n") {
+				t.Error("the metric does not say so")
+			}
+			in.logged("redis may evict keys", 1)
+			in.do(t, http.StatusOK, "POST", "/v1/debits", "d1", debitOf("acme", "api_calls", 1))
+			evictBy(t, server, "noeviction")
+			testenv.Eventually(t, func() bool { return in.ask(t, "/readyz?strict=1").status == 200 }, "all is well")
+			in.stop()
+		})
+	}
+}

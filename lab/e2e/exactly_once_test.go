@@ -1,0 +1,308 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/quotasvc/quotasvc/internal/lab/testenv"
+)
+
+// The crowd asks for more units than there are and sends every request twice at the same time.
+const (
+	crowdUnits   = 1000
+	crowdClients = 200
+	crowdEach    = 6 // 1,200 operations for 1,000 units
+)
+
+// crowd sends every client's operations twice and returns both final answers by key. pick chooses the instance for the n-th
+// sending of a request. A sender that gets no answer or a 503 sends again.
+func crowd(t *testing.T, pick func(client, sending int) *instance, progress func(succeeded int64)) map[string][2]answer {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), testenv.Patience)
+	defer cancel()
+	var mu sync.Mutex
+	answers := map[string][2]answer{}
+	var succeeded atomic.Int64
+	var all sync.WaitGroup
+	for client := range crowdClients {
+		all.Go(func() {
+			for n := range crowdEach {
+				key := fmt.Sprintf("client-%d-%d", client, n)
+				var pair [2]answer
+				var both sync.WaitGroup
+				for sending := range pair {
+					both.Go(func() {
+						pair[sending] = untilAnswered(ctx, func(try int) *instance { return pick(client, sending+try) }, key)
+					})
+				}
+				both.Wait()
+				if pair[0].status == http.StatusOK {
+					progress(succeeded.Add(1))
+				}
+				mu.Lock()
+				answers[key] = pair
+				mu.Unlock()
+			}
+		})
+	}
+	all.Wait()
+	if ctx.Err() != nil {
+		t.Fatal("the crowd was not served")
+	}
+	return answers
+}
+
+// untilAnswered sends a debit of one unit until it gets a final answer. The key makes the retries safe.
+func untilAnswered(ctx context.Context, pick func(try int) *instance, key string) answer {
+	for try := 0; ctx.Err() == nil; try++ {
+		got, err := pick(try).send(ctx, "POST", "/v1/debits", key, debitOf("acme", "api_calls", 1))
+		if err == nil && got.status != http.StatusServiceUnavailable {
+			return got
+		}
+		pace(ctx, 10*time.Millisecond) // as a client should
+	}
+	return answer{}
+}
+
+// expectExact checks the answers against each other and against the stored balance.
+func expectExact(t *testing.T, in *instance, env []string, answers map[string][2]answer) {
+	t.Helper()
+	var succeeded, denied int
+	for key, pair := range answers {
+		for _, a := range pair {
+			if a.status != pair[0].status {
+				t.Errorf("%s: one sender got %s, the other %s", key, pair[0], pair[1])
+			}
+			if a.status == http.StatusTooManyRequests && !strings.Contains(string(a.body), "quota_exceeded") {
+				t.Errorf("%s: denied with %s", key, a)
+			}
+		}
+		switch pair[0].status {
+		case http.StatusOK:
+			succeeded++
+			if replays := replayed(pair[0]) + replayed(pair[1]); replays < 1 {
+				t.Errorf("%s: neither of two equal requests was a replay", key)
+			}
+		case http.StatusTooManyRequests:
+			denied++
+		default:
+			t.Errorf("%s: answered %s", key, pair[0])
+		}
+	}
+	if succeeded != crowdUnits || denied != crowdClients*crowdEach-crowdUnits {
+		t.Errorf("%d debits succeeded and %d were denied, want %d and %d", succeeded, denied, crowdUnits, crowdClients*crowdEach-crowdUnits)
+	}
+	if b := in.balance(t, "acme", "api_calls"); b.Used != crowdUnits || b.Remaining != 0 {
+		t.Errorf("used %d, remaining %d; want %d, 0", b.Used, b.Remaining, crowdUnits)
+	}
+	if status, stdout, stderr := tool(t, env, "verify"); status != 0 || !strings.Contains(stdout, "all agree") {
+		t.Errorf("verify ended with %d\n%s\n%s", status, stdout, stderr)
+	}
+}
+
+func replayed(a answer) int {
+	if a.header.Get("Idempotent-Replayed") == "true" {
+		return 1
+	}
+	return 0
+}
+
+func TestServe_ThousandUnits_UsedExactlyOnce(t *testing.T) {
+	t.Parallel()
+	env := backends(t)
+	in := serve(t, env)
+	in.setUp(t, crowdUnits)
+	answers := crowd(t, func(int, int) *instance { return in }, func(int64) {})
+	expectExact(t, in, env, answers)
+	in.stop()
+}
+
+func TestServe_TwoInstances_Agree(t *testing.T) {
+	t.Parallel()
+	env := backends(t)
+	both := [2]*instance{serve(t, env), serve(t, env)}
+	both[0].setUp(t, crowdUnits)
+	// The two sendings of a request go to different instances.
+	answers := crowd(t, func(client, sending int) *instance { return both[(client+sending)%2] }, func(int64) {})
+	expectExact(t, both[0], env, answers)
+	if a, b := both[0].balance(t, "acme", "api_calls"), both[1].balance(t, "acme", "api_calls"); a.Used != b.Used || a.Remaining != b.Remaining {
+		t.Errorf("one instance returns %+v, the other %+v", a, b)
+	}
+}
+
+func TestServe_KilledAndRestarted_SameResult(t *testing.T) {
+	t.Parallel()
+	env := backends(t)
+	first := serve(t, env)
+	first.setUp(t, crowdUnits)
+	var current atomic.Pointer[instance]
+	current.Store(first)
+	var once sync.Once
+	restarted := make(chan struct{})
+	answers := crowd(t, func(int, int) *instance { return current.Load() }, func(succeeded int64) {
+		if succeeded < crowdUnits/3 {
+			return
+		}
+		once.Do(func() {
+			first.signal(syscall.SIGKILL)
+			go func() {
+				defer close(restarted)
+				<-first.ended
+				current.Store(serve(t, env))
+			}()
+		})
+	})
+	<-restarted
+	if current.Load() == first {
+		t.Fatal("the service was not killed")
+	}
+	expectExact(t, current.Load(), env, answers)
+}
+
+// TestServe_KilledWhileGrantsAreExtended_EachOnceAndNothingMissing: whoever gets no answer sends the extension again with its key. At no moment is a
+// unit missing, and each grant has one entry about its later end.
+func TestServe_KilledWhileGrantsAreExtended_EachOnceAndNothingMissing(t *testing.T) {
+	t.Parallel()
+	const grants, each = 24, 10
+	env := backends(t)
+	first := serve(t, env)
+	first.setUp(t, crowdUnits)
+	id := func(n int) string { return fmt.Sprint("pack-", n) }
+	for n := range grants {
+		first.do(t, 201, "POST", "/v1/tenants/acme/grants", id(n), object{
+			"meter": "api_calls", "amount": each, "source": "topup", "grant_id": id(n), "expires_at": "2090-01-01T00:00:00Z",
+		})
+	}
+	want := first.balance(t, "acme", "api_calls").Remaining
+	ctx, cancel := context.WithTimeout(t.Context(), testenv.Patience)
+	defer cancel()
+	var current atomic.Pointer[instance]
+	current.Store(first)
+	var extended atomic.Int64
+	watched, endWatch := context.WithCancel(ctx)
+	var watching sync.WaitGroup
+	watching.Go(func() {
+		for pace(watched, time.Millisecond) {
+			var b balance
+			got, err := current.Load().send(ctx, "GET", "/v1/tenants/acme/balances/api_calls", "", nil)
+			if err == nil && got.status == http.StatusOK {
+				if err := json.Unmarshal(got.body, &b); err != nil || b.Remaining != want {
+					t.Errorf("%d units remain meanwhile, want %d (%v)", b.Remaining, want, err)
+				}
+			}
+		}
+	})
+	var all sync.WaitGroup
+	for n := range grants {
+		all.Go(func() {
+			for ctx.Err() == nil {
+				got, err := current.Load().send(ctx, "POST", "/v1/tenants/acme/grants/"+id(n)+"/extend", "extend-"+id(n), object{"expires_at": "2095-01-01T00:00:00Z", "reason": "paid late"})
+				if err == nil && got.status == http.StatusOK {
+					if extended.Add(1) == grants/4 {
+						first.signal(syscall.SIGKILL) // amid the others
+					}
+					return
+				}
+				if err == nil && got.status != http.StatusServiceUnavailable {
+					t.Errorf("%s: %s", id(n), got)
+					return
+				}
+				pace(ctx, 10*time.Millisecond) // as a client should
+			}
+		})
+	}
+	select {
+	case <-first.ended:
+	case <-ctx.Done():
+		t.Fatal("the service was not killed")
+	}
+	current.Store(serve(t, env))
+	all.Wait()
+	endWatch()
+	watching.Wait()
+	in := current.Load()
+	for n := range grants { // those that were answered before the kill, too
+		again := in.do(t, 200, "POST", "/v1/tenants/acme/grants/"+id(n)+"/extend", "extend-"+id(n), object{"expires_at": "2095-01-01T00:00:00Z", "reason": "paid late"})
+		if replayed(again) != 1 {
+			t.Errorf("%s was extended again", id(n))
+		}
+	}
+	var list struct{ Items []struct{ Grant string } }
+	in.do(t, 200, "GET", "/v1/tenants/acme/entries?kind=extend_grant&limit=500", "", nil).into(t, &list)
+	seen := map[string]int{}
+	for _, e := range list.Items {
+		seen[e.Grant]++
+	}
+	for n := range grants {
+		if seen[id(n)] != 1 {
+			t.Errorf("%s has %d extensions", id(n), seen[id(n)])
+		}
+	}
+	if b := in.balance(t, "acme", "api_calls"); b.Remaining != want || ctx.Err() != nil {
+		t.Errorf("%d remain, want %d (%v)", b.Remaining, want, ctx.Err())
+	}
+	if status, stdout, stderr := tool(t, env, "verify"); status != 0 || !strings.Contains(stdout, "all agree") {
+		t.Errorf("verify ended with %d\n%s\n%s", status, stdout, stderr)
+	}
+}
+
+func TestServe_StopUnderLoad_LosesNoAnswer(t *testing.T) {
+	t.Parallel()
+	env := backends(t)
+	in := serve(t, env)
+	in.setUp(t, 1_000_000)
+	ctx, cancel := context.WithTimeout(t.Context(), testenv.Patience)
+	defer cancel()
+	var mu sync.Mutex
+	answered := map[string]bool{}
+	var sent, answers atomic.Int64
+	var clients sync.WaitGroup
+	for client := range 50 {
+		clients.Go(func() {
+			for n := 0; ctx.Err() == nil; n++ {
+				key := fmt.Sprintf("client-%d-%d", client, n)
+				sent.Add(1)
+				got, err := in.send(ctx, "POST", "/v1/debits", key, debitOf("acme", "api_calls", 1))
+				if err != nil {
+					return // the listener is closed
+				}
+				if got.status != http.StatusOK {
+					t.Errorf("%s: answered %s while stopping", key, got)
+					return
+				}
+				mu.Lock()
+				answered[key] = true
+				mu.Unlock()
+				if answers.Add(1) == 500 {
+					in.signal(syscall.SIGTERM)
+				}
+			}
+		})
+	}
+	clients.Wait()
+	if status := in.wait(); status != 0 {
+		t.Errorf("quotasvc ended with %d after SIGTERM; its log:\n%s", status, in.stderr.tail())
+	}
+	again := serve(t, env)
+	for key := range answered {
+		got := again.do(t, http.StatusOK, "POST", "/v1/debits", key, debitOf("acme", "api_calls", 1))
+		if replayed(got) != 1 {
+			t.Errorf("%s was answered and is not stored", key)
+		}
+	}
+	// A request without an answer may have been charged, so the use can exceed the number of answers.
+	if used := again.balance(t, "acme", "api_calls").Used; used < int64(len(answered)) || used > sent.Load() {
+		t.Errorf("used %d, with %d answered and %d sent", used, len(answered), sent.Load())
+	}
+	if status, stdout, _ := tool(t, env, "verify"); status != 0 {
+		t.Errorf("verify ended with %d\n%s", status, stdout)
+	}
+}

@@ -1,0 +1,101 @@
+package e2e
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/quotasvc/quotasvc/lab/bench"
+	"github.com/quotasvc/quotasvc/lab/bench/growth"
+)
+
+// growthOf is a run of `make bench-growth` with tiny sizes: what costs time is starting servers and processes.
+func growthOf(t *testing.T) (bench.GrowthConfig, *logBuffer) {
+	t.Helper()
+	progress := &logBuffer{}
+	z := bench.GrowthTiny
+	z.Tenants, z.Base, z.Entries, z.EntryTenants, z.Instances, z.Months, z.Rules = []int{20, 60}, 20, []int{1000}, 20, []int{2}, []int{24}, []int{100}
+	z.Fillfactors, z.Debits, z.MonthTenants, z.MonthRate = []int{60}, 2000, 100, 30
+	return bench.GrowthConfig{
+		Exe: quotasvc(t), Dir: t.TempDir(), Sizes: z, Rounds: 1, Slice: 100 * time.Millisecond, OpenFor: 200 * time.Millisecond,
+		Connections: 8, Rate: 50, DiskShare: 1, Progress: progress, Log: progress,
+	}, progress
+}
+
+// This is the short form of `make bench-growth`. Beside other tests its figures mean nothing, and requests may time out; that every answered
+// debit is in the journal, and that `quotasvc verify` accepts the journals that were written past the service, is part of the run.
+func TestGrowth_ShortForm_MeasuresEveryStep(t *testing.T) {
+	t.Parallel()
+	cfg, progress := growthOf(t)
+	r, err := bench.Growth(t.Context(), cfg)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, progress.tail())
+	}
+	for _, name := range growth.Names() {
+		s := r.Step(name)
+		if s == nil {
+			t.Errorf("%s was not measured", name)
+			continue
+		}
+		for _, z := range s.Sizes {
+			for _, l := range z.Loads {
+				if len(l.Rates) != 1 || l.Rates[0] == 0 || l.P99s[0] == 0 || z.Verified == 0 && s.Name != growth.Tenants {
+					t.Errorf("%s, %s: %+v", name, z.Label, l)
+				}
+			}
+		}
+		for _, l := range s.Layouts {
+			debits := int64(cfg.Sizes.Debits)
+			if strings.HasSuffix(l.Label, "a fifth of the debits") {
+				debits /= 5
+			}
+			if l.Debits != debits || l.Updates == 0 || l.Hot <= 0 || l.Hot > 1 || l.Heap == 0 || l.WAL == 0 {
+				t.Errorf("%s: %+v", l.Label, l)
+			}
+		}
+	}
+	if s := r.Step(growth.Balances); s != nil && s.Layouts[0].Hot <= s.Layouts[1].Hot {
+		t.Errorf("an open snapshot keeps dead rows, and updates should find less room: %.2f HOT without one, %.2f beside it", s.Layouts[0].Hot, s.Layouts[1].Hot)
+	}
+	if m := r.Step(growth.MonthEnd).Month; m.Rolled+m.Lazily != int64(cfg.Sizes.MonthTenants) || m.Rolled == 0 || m.Lazily == 0 || len(m.Phases) != 4 {
+		t.Errorf("%d balances were rolled by the job and %d by debits, of %d; %d debits failed", m.Rolled, m.Lazily, cfg.Sizes.MonthTenants, m.Errors)
+	}
+	for _, name := range []string{"growth.json", "growth-targets.svg", "growth-throughput.svg", "growth-latency.svg", "growth-balances.svg", "growth-month-end.svg"} {
+		if _, err := os.Stat(filepath.Join(cfg.Dir, name)); err != nil {
+			t.Error(err)
+		}
+	}
+	left, err := filepath.Glob(filepath.Join(cfg.Dir, "data-*"))
+	if err != nil || len(left) > 0 {
+		t.Errorf("data is left: %v, %v", left, err)
+	}
+	cfg.Exe = "/no/such/binary" // all results are stored
+	if _, err := bench.Growth(t.Context(), cfg); err != nil {
+		t.Errorf("the second run measured again: %v", err)
+	}
+	t.Log(progress.tail())
+}
+
+// A measurement whose journal is wrong fails.
+func TestGrowth_JournalChanged_IsNoticed(t *testing.T) {
+	t.Parallel()
+	cfg, progress := growthOf(t)
+	cfg.Only = []string{growth.Journal}
+	cfg.Tamper = func(ctx context.Context, url string) error {
+		db, err := pgx.Connect(ctx, url)
+		if err != nil {
+			return err
+		}
+		defer db.Close(ctx)
+		_, err = db.Exec(ctx, "UPDATE entries SET requested = 2 WHERE seq = 2 AND tenant_id = 't-000007'")
+		return err
+	}
+	if _, err := bench.Growth(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "verify") {
+		t.Errorf("%v\n%s", err, progress.tail())
+	}
+}

@@ -1,0 +1,130 @@
+package e2e
+
+import (
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/quotasvc/quotasvc/internal/lab/testenv"
+)
+
+// haproxy starts HAProxy with deploy/haproxy in front of m. change holds pairs of a text in the configuration and its replacement.
+func (m *metered) haproxy(t testing.TB, key string, change ...string) *gateway {
+	t.Helper()
+	binary := gatewayProgram(t, "haproxy")
+	address := onFreePort(t, func(address string) *exec.Cmd {
+		replace := map[string]string{
+			"127.0.0.1:8080": strings.TrimPrefix(m.api, "http://"), "127.0.0.1:3000": strings.TrimPrefix(m.app.URL, "http://"),
+			"127.0.0.1:8000": address, "change-me-to-the-key-of-this-gateway": key,
+			"abns@quotasvc": "abns@quotasvc-test-" + address, // abstract names are shared by all programs of the host
+		}
+		for i := 0; i < len(change); i += 2 {
+			replace[change[i]] = change[i+1]
+		}
+		cmd := exec.Command(binary, "-db", "-f", "haproxy.cfg")
+		cmd.Dir = configured(t, "haproxy", replace)
+		return cmd
+	})
+	return &gateway{t: t, url: "http://" + address}
+}
+
+func TestHAProxy_PassedRequest_ChargedOnce(t *testing.T) {
+	t.Parallel()
+	m := newMetered(t)
+	m.meters(t, m.haproxy(t, m.key))
+}
+
+func TestHAProxy_ModeLimit_ApplicationCanRefund(t *testing.T) {
+	t.Parallel()
+	m := newMetered(t)
+	m.chargesLimitsOnly(t, m.haproxy(t, m.key, "str(api_calls)\n", "str(api_calls)\n    http-request set-var(txn.quota_mode) str(limit)\n"))
+}
+
+func TestHAProxy_Refusal_ReachesClient(t *testing.T) {
+	t.Parallel()
+	m := newMetered(t)
+	m.refuses(t, m.haproxy(t, m.key))
+}
+
+func TestHAProxy_ClientHeaders_NotTrusted(t *testing.T) {
+	t.Parallel()
+	m := newMetered(t)
+	m.isNotFooled(t, m.haproxy(t, m.key))
+}
+
+func TestHAProxy_NoDecision_OnePathClosesOneOpens(t *testing.T) {
+	t.Parallel()
+	postgres := testenv.PostgresPrivate(t)
+	m := newMetered(t, "QUOTASVC_DATABASE_URL="+testenv.AsService(postgres.URL))
+	g := m.haproxy(t, m.key)
+	g.get("127.0.0.1", "/search").passed(t)
+	undecided := func(what string) {
+		t.Log("an answer with " + what)
+		g.get("127.0.0.1", "/search").denied(t, 503, "unavailable")
+		g.get("127.0.0.1", "/profile").passed(t)
+	}
+	postgres.Pause()
+	undecided("PostgreSQL frozen")
+	postgres.Resume()
+	testenv.Eventually(t, func() bool { return g.get("127.0.0.1", "/search").status == 200 }, "it decides again")
+	m.stop()
+	undecided("quotasvc down")
+	if seen, _ := m.app.last(); seen.Header.Get("X-Quota-Operation") != "" {
+		t.Errorf("the application gets operation %q", seen.Header.Get("X-Quota-Operation"))
+	}
+}
+
+func TestHAProxy_QueueFull_OpensNothing(t *testing.T) {
+	t.Parallel()
+	opensUnlessQueueFull(t, func(m *metered) *gateway { return m.haproxy(t, m.key) })
+}
+
+func TestHAProxy_WrongKey_OpensNothing(t *testing.T) {
+	t.Parallel()
+	m := newMetered(t)
+	m.opensNothing(t, m.haproxy(t, m.key+"x"))
+}
+
+func TestHAProxy_OtherRefusals_Unchanged(t *testing.T) {
+	t.Parallel()
+	m := newMetered(t)
+	m.leavesAlone(t, m.haproxy(t, m.key))
+}
+
+func TestHAProxy_OuterLimit_RefusesInSameForm(t *testing.T) {
+	t.Parallel()
+	m := newMetered(t)
+	g := m.haproxy(t, m.key, "gt 500 }", "gt 2 }")
+	for range 2 {
+		g.get("127.0.0.1", "/search").passed(t)
+	}
+	before := m.balance(t, "acme", "api_calls").Remaining
+	for _, path := range []string{"/search", "/profile"} {
+		g.get("127.0.0.1", path).denied(t, 429, "rate_limited")
+	}
+	if after := m.balance(t, "acme", "api_calls").Remaining; after != before {
+		t.Errorf("what HAProxy refused used %d", before-after)
+	}
+	g.get("127.0.0.2", "/search").passed(t)
+}
+
+// Requests that wait for a decision do not block other requests.
+func TestHAProxy_ManyRequests_WaitIndependently(t *testing.T) {
+	t.Parallel()
+	m := newMetered(t)
+	g := m.haproxy(t, m.key)
+	for range 10 {
+		done := make(chan answer)
+		for range 20 {
+			go func() { done <- g.get("127.0.0.1", "/search") }()
+		}
+		for range 20 {
+			if got, _ := testenv.Receive(t, done); got.status != 200 {
+				t.Errorf("got %s", got)
+			}
+		}
+	}
+	if left := m.balance(t, "acme", "api_calls").Remaining; left != 800 {
+		t.Errorf("%d are left, want 800", left)
+	}
+}

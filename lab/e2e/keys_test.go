@@ -1,0 +1,83 @@
+package e2e
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/quotasvc/quotasvc/internal/lab/testenv"
+)
+
+// TestKeys_CreatedByCommand_WorkAtOnce: a key that the command makes works on a running service, until it is rotated or revoked.
+func TestKeys_CreatedByCommand_WorkAtOnce(t *testing.T) {
+	t.Parallel()
+	env := backends(t)
+	s := serve(t, env)
+	run := func(args ...string) string {
+		t.Helper()
+		status, stdout, stderr := tool(t, env, append([]string{"keys"}, args...)...)
+		if status != 0 {
+			t.Fatalf("%v ended with %d: %s", args, status, stderr)
+		}
+		return stdout
+	}
+	type key struct {
+		ID     string `json:"key_id"`
+		Secret string `json:"secret"`
+	}
+	made := func(text string) (k key) {
+		t.Helper()
+		if err := json.Unmarshal([]byte(text), &k); err != nil || k.Secret == "" {
+			t.Fatalf("%s: %v", text, err)
+		}
+		return k
+	}
+	status := func(secret string) int {
+		t.Helper()
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.api+"/v1/meters", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Authorization", "Bearer "+secret)
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		return resp.StatusCode
+	}
+	k := made(run("create", "--name", "reports", "--scope", "read", "--expires-in", "24h", "--json"))
+	if got := status(k.Secret); got != 200 {
+		t.Errorf("a new key: %d", got)
+	}
+	list := run("list")
+	if !strings.Contains(list, k.ID) || !strings.Contains(list, "reports") || strings.Contains(list, k.Secret[12:]) {
+		t.Error(list)
+	}
+	next := made(run("rotate", k.ID, "--overlap", "1h", "--json"))
+	for _, secret := range []string{k.Secret, next.Secret} {
+		if got := status(secret); got != 200 {
+			t.Errorf("during the overlap: %d", got)
+		}
+	}
+	run("revoke", k.ID)
+	testenv.Eventually(t, func() bool { return status(k.Secret) == 401 && status(next.Secret) == 401 }, "both secrets are refused")
+	if text := run("create", "--name", "gateway", "--scopes", "use", "--tenant", "acme", "--expires-at", "2097-01-01T00:00:00Z"); !strings.Contains(text, "tenant  acme") || !strings.Contains(text, "shown this once") {
+		t.Error(text)
+	}
+	for _, args := range [][]string{
+		{"create", "--name", "x", "--scope", "root"}, {"create", "--name", "x", "--scope", "use", "--expires-in", "-1h"}, {"rotate", k.ID, "--overlap", "200h"},
+	} {
+		if status, _, stderr := tool(t, env, append([]string{"keys"}, args...)...); status != exitUsage {
+			t.Errorf("%v ended with %d: %s", args, status, stderr)
+		}
+	}
+	if status, _, stderr := tool(t, env, "keys", "revoke", "key_none"); status != 1 || !strings.Contains(stderr, "does not exist") {
+		t.Errorf("ended with %d: %s", status, stderr)
+	}
+	lines := string(s.do(t, 200, "GET", "/v1/audit?actor=command", "", nil).body)
+	if !strings.Contains(lines, `"key.revoke"`) || !strings.Contains(lines, "quotasvc keys (") {
+		t.Error(lines)
+	}
+}

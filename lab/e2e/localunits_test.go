@@ -1,0 +1,541 @@
+package e2e
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"os/exec"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/quotasvc/quotasvc/client"
+	"github.com/quotasvc/quotasvc/internal/lab/testenv"
+)
+
+// asBackend makes the test binary behave like a backend that spends local units of the service at this URL, for tests that kill it.
+const asBackend = "TEST_AS_BACKEND"
+
+// backend takes units one by one until the balance has none. It prints after each how many it took and how many of them are not charged
+// yet. At the end it prints "closed".
+func backend(url string) int {
+	l, err := client.NewLocalUnits(client.LocalUnitsOptions{
+		URL: url, Key: testKey, Tenant: "acme", Meter: "api_calls", Min: 50, Max: 200, TTL: 2 * time.Second, CaptureEvery: 20 * time.Millisecond,
+	})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), testenv.Patience)
+	defer cancel()
+	for n := 1; ; n++ {
+		if err := l.TakeWait(ctx, 1); errors.Is(err, client.ErrExhausted) {
+			break
+		} else if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		fmt.Println(n, l.Stats().Uncharged)
+	}
+	if err := l.Close(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	fmt.Println("closed")
+	return 0
+}
+
+// startBackend runs backend as a process of its own. The reader is its standard output.
+func startBackend(t *testing.T, url string) (*exec.Cmd, *bufio.Scanner) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), os.Args[0])
+	cmd.Env = append(os.Environ(), asBackend+"="+url)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return cmd, bufio.NewScanner(out)
+}
+
+// localUnits returns local units of acme's api_calls. They are closed at the test's end, after which the service must have charged all that
+// was taken, once.
+func localUnits(t testing.TB, in *instance, change func(*client.LocalUnitsOptions)) *client.LocalUnits {
+	t.Helper()
+	o := client.LocalUnitsOptions{
+		URL: in.api, Key: testKey, Tenant: "acme", Meter: "api_calls", Min: 10, Max: 500, Client: &http.Client{Transport: in.http.Transport},
+		Backoff: client.Backoff{Base: 10 * time.Millisecond, Cap: 100 * time.Millisecond},
+	}
+	change(&o)
+	l, err := client.NewLocalUnits(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close(context.Background()) }) // tests look at the error themselves
+	return l
+}
+
+// closeAndCompare closes l. The service must have charged what was taken, and hold nothing.
+func closeAndCompare(t *testing.T, in *instance, l *client.LocalUnits) client.LocalStats {
+	t.Helper()
+	closeLocal(t, l)
+	s := l.Stats()
+	if s.Captured+s.Debited+s.Shortfall != s.Taken || s.Uncharged != 0 || s.Held != 0 {
+		t.Errorf("after Close: %+v", s)
+	}
+	if b := in.balance(t, "acme", "api_calls"); b.Used != s.Taken-s.Shortfall || b.Remaining != b.Granted-b.Used {
+		t.Errorf("taken %+v, the balance is %+v", s, b)
+	}
+	return s
+}
+
+// takeWait takes n units and fails the test without them.
+func takeWait(t *testing.T, l *client.LocalUnits, n int64) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), testenv.Patience)
+	defer cancel()
+	if err := l.TakeWait(ctx, n); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// tripper changes what a client sees of its requests.
+type tripper func(req *http.Request, next http.RoundTripper) (*http.Response, error)
+
+func (f tripper) RoundTrip(req *http.Request) (*http.Response, error) {
+	return f(req, http.DefaultTransport)
+}
+
+func through(f tripper) *http.Client { return &http.Client{Transport: f} }
+
+func TestLocalUnits_ManyTakers_ChargedWhatWasTaken(t *testing.T) {
+	t.Parallel()
+	env := backends(t)
+	in := serve(t, env)
+	in.setUp(t, 1_000_000)
+	l := localUnits(t, in, func(o *client.LocalUnitsOptions) { o.CaptureEvery = 20 * time.Millisecond })
+	var sum atomic.Int64
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			for range 500 {
+				n := rand.Int64N(5) + 1
+				if err := l.TakeWait(t.Context(), n); err != nil {
+					t.Error(err)
+					return
+				}
+				sum.Add(n)
+			}
+		})
+	}
+	all.Wait()
+	s := closeAndCompare(t, in, l)
+	if s.Taken != sum.Load() || s.Captured != s.Taken {
+		t.Errorf("%+v, granted were %d", s, sum.Load())
+	}
+	if s.Requests > 4000/5 {
+		t.Errorf("%d requests for 4000 takes", s.Requests)
+	}
+	if status, stdout, stderr := tool(t, env, "verify"); status != 0 {
+		t.Errorf("verify ended with %d\n%s\n%s", status, stdout, stderr)
+	}
+}
+
+// Two processes that share a balance grant what it has together, to the last unit.
+func TestLocalUnits_TwoProcesses_GrantTheBalanceOnce(t *testing.T) {
+	t.Parallel()
+	in := serve(t, backends(t))
+	const units = 3000
+	in.setUp(t, units)
+	var granted atomic.Int64
+	var both sync.WaitGroup
+	for range 2 {
+		cmd, out := startBackend(t, in.api)
+		both.Go(func() {
+			last := ""
+			for out.Scan() {
+				if out.Text() != "closed" {
+					last, _, _ = strings.Cut(out.Text(), " ")
+				}
+			}
+			n, err := strconv.ParseInt(last, 10, 64)
+			if err := errors.Join(err, cmd.Wait()); err != nil {
+				t.Error(err)
+			}
+			granted.Add(n)
+		})
+	}
+	both.Wait()
+	b := in.balance(t, "acme", "api_calls")
+	if b.Used != granted.Load() || b.Used > units || b.Remaining != units-b.Used {
+		t.Errorf("granted %d, balance %+v", granted.Load(), b)
+	}
+	// What one process returned at its end can be taken by the next one.
+	l := localUnits(t, in, func(o *client.LocalUnitsOptions) {})
+	for range units - b.Used {
+		takeWait(t, l, 1)
+	}
+	if err := l.TakeWait(t.Context(), 1); !errors.Is(err, client.ErrExhausted) {
+		t.Errorf("beyond the balance: %v", err)
+	}
+	closeLocal(t, l)
+	if b := in.balance(t, "acme", "api_calls"); b.Used != units {
+		t.Errorf("the balance is %+v", b)
+	}
+}
+
+func closeLocal(t *testing.T, l *client.LocalUnits) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), testenv.Patience)
+	defer cancel()
+	if err := l.Close(ctx); err != nil {
+		t.Error(err)
+	}
+}
+
+// A killed backend loses the use that it has not captured, and no more. Its units return when its holds expire.
+func TestLocalUnits_BackendKilled_LosesUncapturedUseOnly(t *testing.T) {
+	t.Parallel()
+	in := serve(t, backends(t))
+	in.setUp(t, 1_000_000)
+	cmd, out := startBackend(t, in.api)
+	var taken, uncharged int64
+	for range 2000 {
+		if !out.Scan() {
+			t.Fatal("the backend ended")
+		}
+	}
+	if err := cmd.Process.Signal(syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	for more := true; more; more = out.Scan() { // to the last line before its death
+		if _, err := fmt.Sscan(out.Text(), &taken, &uncharged); err != nil {
+			t.Fatalf("%q: %v", out.Text(), err)
+		}
+	}
+	_ = cmd.Wait() // killed
+	testenv.Eventually(t, func() bool {
+		b := in.balance(t, "acme", "api_calls")
+		return b.Remaining == b.Granted-b.Used
+	})
+	// It may have taken one more unit than it printed.
+	if b := in.balance(t, "acme", "api_calls"); b.Used > taken+1 || taken-b.Used > uncharged {
+		t.Errorf("taken %d, of which %d were not charged; the balance is %+v", taken, uncharged, b)
+	}
+}
+
+func TestLocalUnits_LostAnswers_ChargedOnce(t *testing.T) {
+	t.Parallel()
+	in := serve(t, backends(t))
+	in.setUp(t, 1_000_000)
+	var n, lost atomic.Int64
+	l := localUnits(t, in, func(o *client.LocalUnitsOptions) {
+		o.Max, o.CaptureEvery = 100, 10*time.Millisecond
+		o.Client = through(func(req *http.Request, next http.RoundTripper) (*http.Response, error) {
+			resp, err := next.RoundTrip(req)
+			if err == nil && n.Add(1)%3 != 0 { // of three answers two are lost
+				lost.Add(1)
+				resp.Body.Close()
+				return nil, errors.New("the answer is lost")
+			}
+			return resp, err
+		})
+	})
+	for range 3000 {
+		takeWait(t, l, 1)
+	}
+	if s := closeAndCompare(t, in, l); s.Taken != 3000 || s.Debited != 0 || lost.Load() < 50 {
+		t.Errorf("%+v with %d lost answers", s, lost.Load())
+	}
+}
+
+// A process that was stopped for long finds its hold expired. What it took from it is debited.
+func TestLocalUnits_HoldExpiresInUse_RestIsDebited(t *testing.T) {
+	t.Parallel()
+	in := serve(t, backends(t))
+	in.setUp(t, 1000)
+	var cut atomic.Bool
+	l := localUnits(t, in, func(o *client.LocalUnitsOptions) {
+		o.Min, o.TTL, o.CaptureEvery = 100, 2*time.Second, time.Millisecond
+		o.Client = through(func(req *http.Request, next http.RoundTripper) (*http.Response, error) {
+			if cut.Load() {
+				return nil, errors.New("cut")
+			}
+			return next.RoundTrip(req)
+		})
+	})
+	takeWait(t, l, 30)
+	testenv.Eventually(t, func() bool { return l.Stats().Captured == 30 })
+	cut.Store(true)
+	if err := l.Take(1); err != nil {
+		t.Fatalf("of held units: %v", err)
+	}
+	testenv.Eventually(t, func() bool {
+		b := in.balance(t, "acme", "api_calls")
+		return b.Used == 30 && b.Remaining == 970
+	})
+	if err := l.Take(1); !errors.Is(err, client.ErrRefilling) && !errors.Is(err, client.ErrAway) {
+		t.Errorf("of an expired hold: %v", err)
+	}
+	cut.Store(false)
+	testenv.Eventually(t, func() bool { return l.Stats().Debited == 1 })
+	if s := closeAndCompare(t, in, l); s.Captured != 30 || s.Debited != 1 {
+		t.Errorf("%+v", s)
+	}
+}
+
+func TestLocalUnits_ServiceKilled_SpendsHeldRefusesAndGoesOn(t *testing.T) {
+	t.Parallel()
+	env := backends(t)
+	in := serve(t, env)
+	in.setUp(t, 10_000)
+	l := localUnits(t, in, func(o *client.LocalUnitsOptions) { o.Min, o.CaptureEvery = 200, 50*time.Millisecond })
+	takeWait(t, l, 1)
+	in.signal(syscall.SIGKILL)
+	in.wait()
+	held := l.Stats().Held
+	if held < 199 {
+		t.Fatalf("%d units are held", held)
+	}
+	for range held {
+		if err := l.Take(1); err != nil {
+			t.Fatalf("of held units: %v", err)
+		}
+	}
+	testenv.Eventually(t, func() bool { return errors.Is(l.Take(1), client.ErrAway) })
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if err := l.TakeWait(ctx, 1); !errors.Is(err, client.ErrAway) || !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("waited: %v", err)
+	}
+	again := serve(t, env, strings.TrimPrefix(in.api, "http://"))
+	takeWait(t, l, 7)
+	if s := closeAndCompare(t, again, l); s.Taken != held+8 || s.Captured != s.Taken {
+		t.Errorf("%+v", s)
+	}
+}
+
+func TestLocalUnits_ServiceAway_UnbackedUpToBound_DebitedAfter(t *testing.T) {
+	t.Parallel()
+	in := serve(t, backends(t))
+	in.setUp(t, 130)
+	var cut atomic.Bool
+	var asked atomic.Int64 // without an answer yet
+	l := localUnits(t, in, func(o *client.LocalUnitsOptions) {
+		o.Min, o.UnbackedMax = 100, 60
+		o.Client = through(func(req *http.Request, next http.RoundTripper) (*http.Response, error) {
+			if cut.Load() {
+				return nil, errors.New("cut")
+			}
+			asked.Add(1)
+			defer asked.Add(-1)
+			return next.RoundTrip(req)
+		})
+	})
+	takeWait(t, l, 100)
+	testenv.Eventually(t, func() bool { s := l.Stats(); return s.Captured == 100 && s.Held > 0 })
+	cut.Store(true)
+	taken := int64(0)
+	testenv.Eventually(t, func() bool {
+		err := l.Take(1)
+		for ; err == nil; err = l.Take(1) {
+			taken++
+		}
+		return errors.Is(err, client.ErrAway) && asked.Load() == 0
+	}, "beyond UnbackedMax nothing is taken")
+	held := taken - 60 // a part of the 30 that remain
+	if held < 0 || held >= 30 {
+		t.Fatalf("%d are taken without a service", taken)
+	}
+	cut.Store(false)
+	testenv.Eventually(t, func() bool { return l.Stats().Uncharged == 0 })
+	// The balance covers what it has, less a hold that was asked for while the service was away. No unit is charged beyond it.
+	s := closeAndCompare(t, in, l)
+	left := in.balance(t, "acme", "api_calls").Remaining
+	if s.Shortfall != 30+held+left || s.Debited != 30-held-left || left > (30-held)/4+1 {
+		t.Errorf("held %d, left %d, %+v", held, left, s)
+	}
+}
+
+// While captures are not answered, the use that a crash would lose stays bounded.
+func TestLocalUnits_CapturesFail_AtMostFourHolds(t *testing.T) {
+	t.Parallel()
+	in := serve(t, backends(t))
+	in.setUp(t, 1_000_000)
+	var cut atomic.Bool
+	var made atomic.Int64
+	cut.Store(true)
+	l := localUnits(t, in, func(o *client.LocalUnitsOptions) {
+		o.Min, o.Max = 50, 50
+		o.Client = through(func(req *http.Request, next http.RoundTripper) (*http.Response, error) {
+			if strings.HasSuffix(req.URL.Path, "/capture") && cut.Load() {
+				return nil, errors.New("cut")
+			}
+			resp, err := next.RoundTrip(req)
+			if strings.HasSuffix(req.URL.Path, "/holds") {
+				made.Add(1)
+			}
+			return resp, err
+		})
+	})
+	for range 4 * 50 {
+		takeWait(t, l, 1)
+	}
+	testenv.Eventually(t, func() bool { return errors.Is(l.Take(1), client.ErrAway) })
+	if s := l.Stats(); made.Load() != 4 || s.Uncharged != 200 {
+		t.Errorf("%d holds, %+v", made.Load(), s)
+	}
+	cut.Store(false)
+	takeWait(t, l, 50)
+	if s := closeAndCompare(t, in, l); s.Captured != 250 || s.Debited != 0 {
+		t.Errorf("%+v", s)
+	}
+}
+
+func TestLocalUnits_Close_ReturnsTheRestAtOnce(t *testing.T) {
+	t.Parallel()
+	env := backends(t)
+	in := serve(t, env)
+	in.setUp(t, 1000)
+	l := localUnits(t, in, func(o *client.LocalUnitsOptions) { o.CaptureEvery = time.Hour })
+	takeWait(t, l, 3)
+	if s := closeAndCompare(t, in, l); s.Captured != 3 {
+		t.Errorf("%+v", s)
+	}
+	unused := localUnits(t, in, func(o *client.LocalUnitsOptions) {})
+	_ = unused.Take(1) // asks for a hold, and is refused or not
+	closeLocal(t, unused)
+	if b := in.balance(t, "acme", "api_calls"); b.Remaining != 1000-b.Used {
+		t.Errorf("%+v", b)
+	}
+}
+
+func TestLocalUnits_CloseWithoutService_EndsInTimeWithError(t *testing.T) {
+	t.Parallel()
+	in := serve(t, backends(t))
+	in.setUp(t, 1000)
+	l := localUnits(t, in, func(o *client.LocalUnitsOptions) { o.CaptureEvery = time.Hour })
+	takeWait(t, l, 3)
+	in.signal(syscall.SIGKILL)
+	in.wait()
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	if err := l.Close(ctx); err == nil || !strings.Contains(err.Error(), "3 used units were not charged") {
+		t.Errorf("%v", err)
+	}
+	if err := l.Take(1); !errors.Is(err, client.ErrClosed) {
+		t.Errorf("after Close: %v", err)
+	}
+}
+
+// The service's clock may be hours ahead or behind. Only the time between as_of and expires_at counts.
+func TestLocalUnits_ServiceClockOff_SameResult(t *testing.T) {
+	t.Parallel()
+	in := serve(t, backends(t))
+	in.setUp(t, 100_000)
+	times := regexp.MustCompile(`"(as_of|expires_at)":"([^"]+)"`)
+	for _, off := range []time.Duration{10 * time.Hour, -10 * time.Hour} {
+		before := in.balance(t, "acme", "api_calls").Used
+		l := localUnits(t, in, func(o *client.LocalUnitsOptions) {
+			o.TTL = 3 * time.Second
+			o.Client = through(func(req *http.Request, next http.RoundTripper) (*http.Response, error) {
+				resp, err := next.RoundTrip(req)
+				if err != nil {
+					return nil, err
+				}
+				defer resp.Body.Close()
+				raw, err := io.ReadAll(resp.Body)
+				shifted := times.ReplaceAllStringFunc(string(raw), func(s string) string {
+					parts := times.FindStringSubmatch(s)
+					at, err := time.Parse(time.RFC3339Nano, parts[2])
+					if err != nil {
+						t.Error(err)
+					}
+					return fmt.Sprintf(`"%s":%q`, parts[1], at.Add(off).Format(time.RFC3339Nano))
+				})
+				resp.Body = io.NopCloser(strings.NewReader(shifted))
+				resp.ContentLength = int64(len(shifted))
+				resp.Header.Set("Date", time.Now().Add(off).UTC().Format(http.TimeFormat))
+				return resp, err
+			})
+		})
+		for range 1000 {
+			takeWait(t, l, 1)
+		}
+		closeLocal(t, l)
+		if s := l.Stats(); s.Captured != 1000 || s.Requests > 200 {
+			t.Errorf("%s: %+v", off, s)
+		}
+		if b := in.balance(t, "acme", "api_calls"); b.Used-before != 1000 || b.Remaining != b.Granted-b.Used {
+			t.Errorf("%s: %+v", off, b)
+		}
+	}
+}
+
+func TestLocalUnits_Exhausted_SaysWhy_TopUpIsNoticed(t *testing.T) {
+	t.Parallel()
+	in := serve(t, backends(t))
+	in.setUp(t, 20)
+	l := localUnits(t, in, func(*client.LocalUnitsOptions) {})
+	for range 20 {
+		takeWait(t, l, 1)
+	}
+	err := l.TakeWait(t.Context(), 1)
+	denial, ok := errors.AsType[*client.LocalDenial](err)
+	if !ok || !errors.Is(err, client.ErrExhausted) || denial.Status != http.StatusTooManyRequests || denial.Code != "quota_exceeded" || denial.RetryAfter < time.Second {
+		t.Fatalf("%#v", err)
+	}
+	requests := l.Stats().Requests
+	for range 1000 {
+		_ = l.Take(1) // answered by the denial
+	}
+	if more := l.Stats().Requests - requests; more > 2 {
+		t.Errorf("%d requests", more)
+	}
+	in.do(t, http.StatusCreated, "POST", "/v1/tenants/acme/grants", "paid", object{"meter": "api_calls", "amount": 5, "source": "topup"})
+	testenv.Eventually(t, func() bool { return l.Take(1) == nil })
+	closeAndCompare(t, in, l)
+}
+
+// A hold in use is extended, so that its units are not returned in between. One not in use is returned.
+func TestLocalUnits_SlowUse_HoldIsExtendedThenReturned(t *testing.T) {
+	t.Parallel()
+	in := serve(t, backends(t))
+	in.setUp(t, 1000)
+	l := localUnits(t, in, func(o *client.LocalUnitsOptions) { o.Min, o.TTL, o.CaptureEvery = 500, 2*time.Second, time.Hour })
+	began := time.Now()
+	testenv.Eventually(t, func() bool { // beyond the life of a hold that nobody extends
+		takeWait(t, l, 1)
+		return time.Since(began) > 2500*time.Millisecond
+	})
+	var list struct {
+		Items []struct {
+			Status string
+		}
+	}
+	in.do(t, http.StatusOK, "GET", "/v1/tenants/acme/holds", "", nil).into(t, &list)
+	if len(list.Items) == 0 || list.Items[0].Status != "active" || list.Items[len(list.Items)-1].Status != "active" {
+		t.Errorf("holds %+v", list.Items)
+	}
+	if b := in.balance(t, "acme", "api_calls"); b.Used != 0 {
+		t.Errorf("captured too early: %+v", b)
+	}
+	testenv.Eventually(t, func() bool {
+		b := in.balance(t, "acme", "api_calls")
+		return b.Used == l.Stats().Taken && b.Remaining == b.Granted-b.Used
+	})
+	closeAndCompare(t, in, l)
+}

@@ -1,0 +1,93 @@
+package e2e
+
+import (
+	"fmt"
+	"net/http"
+	"regexp"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/quotasvc/quotasvc/internal/lab/testenv"
+)
+
+// A tenant in use has been debited and checked: it is in the catalogue, has a copy of its balance, is announced, and its keys in Redis are
+// watched. It took 1,570 bytes of the heap before these were packed. See docs/decisions/memory.md.
+func TestServe_ATenantInUse_TakesAtMost700Bytes(t *testing.T) {
+	if raceDetector {
+		t.Skip("the detector has memory of its own")
+	}
+	const tenants, batch, most = 10_000, 500, 700
+	url := testenv.Postgres(t)
+	in := serve(t, []string{
+		"QUOTASVC_DATABASE_URL=" + url, "QUOTASVC_REDIS_URL=" + testenv.RedisURL(t), "QUOTASVC_ADMIN_KEY=" + testKey,
+		"QUOTASVC_LOG_LEVEL=warn", "QUOTASVC_VERIFY_EVERY=0s", "QUOTASVC_PPROF=true",
+	})
+	in.setUp(t, 1_000_000)
+	limitOf := func(per ...string) object { return object{"per": per, "kind": "token_bucket", "rate": "1000000/s"} }
+	in.do(t, http.StatusCreated, "PUT", "/v1/limits/routes", "", limitOf("tenant", "route"))
+	in.do(t, http.StatusCreated, "PUT", "/v1/limits/users", "", limitOf("tenant", "subject"))
+	in.limit(t, "tenants", limitOf("tenant"))
+	db := connectTo(t, url)
+	runSQL(t, db, `INSERT INTO tenants (tenant_id, plan, anchor, metadata)
+		SELECT 'tenant-' || lpad(i::text, 8, '0'), 'basic', clock_timestamp(), '{"name": "Example Incorporated", "country": "NP"}' FROM generate_series(0, 14999) AS i`)
+	runSQL(t, db, `INSERT INTO tenant_terms (tenant_id, effective_at, plan, anchor, timezone, initial)
+		SELECT tenant_id, created_at, plan, anchor, timezone, true FROM tenants WHERE tenant_id LIKE 'tenant-%'`)
+	use := func(first, end int) {
+		for _, path := range []string{"/v1/debits/batch", "/v1/check/batch", "/v1/check/batch"} {
+			var callers sync.WaitGroup
+			for caller := range 8 {
+				callers.Go(func() {
+					for at := first + caller*batch; at < end; at += 8 * batch {
+						body := object{}
+						for i := range batch {
+							one := debitOf(fmt.Sprintf("tenant-%08d", at+i), "api_calls", 1)
+							if path == "/v1/debits/batch" {
+								one["idempotency_key"] = fmt.Sprint("d", at+i)
+								body["debits"] = append(list(body["debits"]), one)
+							} else {
+								one["route"], one["subject"] = "/orders", "user"
+								body["checks"] = append(list(body["checks"]), one)
+							}
+						}
+						in.do(t, http.StatusOK, "POST", path, "", body)
+					}
+				})
+			}
+			callers.Wait()
+		}
+	}
+	use(tenants, tenants+5000) // buffers and connections are there from here on, and queues have had their length
+	before := in.heap(t)
+	use(0, tenants)
+	each := (in.heap(t) - before) / tenants
+	if t.Logf("%.0f bytes", each); each > most {
+		t.Errorf("a tenant in use takes %.0f bytes, at most %d", each, most)
+	}
+}
+
+func list(v any) []object {
+	all, _ := v.([]object)
+	return all
+}
+
+var heapLine = regexp.MustCompile(`(?m)^# HeapAlloc = (\d+)$`)
+
+// heap returns the bytes of the heap that are in use, once what was used for a moment is gone.
+func (in *instance) heap(t testing.TB) (bytes float64) {
+	t.Helper()
+	time.Sleep(3 * time.Second) // the copies that wait for the case that somebody asks for them: 2 s
+	for range 2 {
+		got := in.ask(t, "/debug/pprof/heap?gc=1&debug=1")
+		line := heapLine.FindSubmatch(got.body)
+		if line == nil {
+			t.Fatalf("%d: %.200s", got.status, got.body)
+		}
+		var err error
+		if bytes, err = strconv.ParseFloat(string(line[1]), 64); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return bytes
+}

@@ -1,0 +1,409 @@
+package e2e
+
+import (
+	"crypto/tls"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/goccy/go-yaml"
+
+	"github.com/quotasvc/quotasvc/deploy/postgres"
+	"github.com/quotasvc/quotasvc/internal/lab/testenv"
+)
+
+// families maps the metrics of a scrape to their labels and label values.
+type families map[string]map[string]map[string]bool
+
+var (
+	typeLine   = regexp.MustCompile(`^# TYPE (\S+) (\S+)$`)
+	seriesLine = regexp.MustCompile(`^([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{(.*)\})? \S+$`)
+	labelPair  = regexp.MustCompile(`([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\]|\\.)*)"`)
+)
+
+// metrics returns the text of /metrics.
+func (in *instance) metrics(t testing.TB) string {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, in.ops+"/metrics", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := in.http.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	raw, err := io.ReadAll(resp.Body)
+	if err != nil || resp.StatusCode != http.StatusOK {
+		t.Fatal(resp.Status, err)
+	}
+	return string(raw)
+}
+
+// scrape reads /metrics. The parts of a histogram are separate metrics, as in queries.
+func (in *instance) scrape(t testing.TB) families {
+	t.Helper()
+	all := families{}
+	for line := range strings.Lines(in.metrics(t)) {
+		line = strings.TrimSuffix(line, "\n")
+		if typeLine.MatchString(line) || strings.HasPrefix(line, "# HELP ") {
+			continue
+		}
+		m := seriesLine.FindStringSubmatch(line)
+		if m == nil {
+			t.Fatalf("not a series: %q", line)
+		}
+		if all[m[1]] == nil {
+			all[m[1]] = map[string]map[string]bool{}
+		}
+		for _, pair := range labelPair.FindAllStringSubmatch(m[2], -1) {
+			if all[m[1]][pair[1]] == nil {
+				all[m[1]][pair[1]] = map[string]bool{}
+			}
+			all[m[1]][pair[1]][pair[2]] = true
+		}
+	}
+	return all
+}
+
+// limit stores a limit and waits until a check reports it.
+func (in *instance) limit(t testing.TB, rule string, body object) {
+	t.Helper()
+	in.do(t, http.StatusCreated, "PUT", "/v1/limits/"+rule, "", body)
+	testenv.Eventually(t, func() bool {
+		var check struct{ Limits []struct{ Rule string } }
+		in.do(t, http.StatusOK, "POST", "/v1/check", "", debitOf("acme", "api_calls", 1)).into(t, &check)
+		for _, l := range check.Limits {
+			if l.Rule == rule {
+				return true
+			}
+		}
+		return false
+	}, "limit ", rule, " in a check")
+}
+
+// exercised returns an instance with TLS after every event that its metrics count: denials, leases and a Redis outage.
+func exercised(t *testing.T) *instance {
+	t.Helper()
+	redis, authority, dir := testenv.RedisPrivate(t), testenv.NewAuthority(t), t.TempDir()
+	cert, key := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
+	authority.Issue(t, cert, key)
+	database := testenv.PostgresService(t)
+	in := serve(t, []string{
+		"QUOTASVC_REPORT_DATABASE_URL=" + database, // no standby; its metrics are there
+		"QUOTASVC_DATABASE_URL=" + database, "QUOTASVC_REDIS_URL=" + redis.URL, "QUOTASVC_ADMIN_KEY=" + testKey, "QUOTASVC_LOG_LEVEL=warn",
+		"QUOTASVC_TLS_CERT_FILE=" + cert, "QUOTASVC_TLS_KEY_FILE=" + key, "QUOTASVC_ENVOY_RLS_LISTEN=127.0.0.1:0",
+	})
+	in.http = &http.Client{Timeout: testenv.Patience, Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: authority.Pool, MinVersion: tls.VersionTLS12}}}
+	t.Cleanup(in.http.CloseIdleConnections)
+	in.setUp(t, 1000)
+	in.do(t, http.StatusCreated, "PUT", "/v1/limits/builds", "", object{"per": []string{"tenant"}, "kind": "concurrency", "burst": 2})
+	in.limit(t, "scarce", object{"per": []string{"tenant"}, "kind": "token_bucket", "rate": "2/h"})
+	for i := range 4 { // two pass and two are denied
+		if _, err := in.send(t.Context(), "POST", "/v1/consume", fmt.Sprint("c", i), debitOf("acme", "api_calls", 1)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	in.do(t, http.StatusOK, "POST", "/v1/debits", "d1", debitOf("acme", "api_calls", 1))
+	in.do(t, http.StatusCreated, "POST", "/v1/leases", "l1", object{"rule": "builds", "tenant": "acme"})
+	redis.Kill()
+	in.do(t, http.StatusCreated, "POST", "/v1/leases", "l2", object{"rule": "builds", "tenant": "acme"})
+	return in
+}
+
+var (
+	metricUse = regexp.MustCompile(`\b([a-z_:][a-z0-9_:]*)\{([^}]*)\}`)
+	selector  = regexp.MustCompile(`([a-z_]+)\s*(?:=~|!~|!=|=)`)
+	grouping  = regexp.MustCompile(`\bby \(([^)]*)\)`)
+
+	// notNames matches the parts of a query that name no metric: texts, selectors, ranges, lists of labels.
+	notNames = regexp.MustCompile(`"(?:[^"\\]|\\.)*"|\[[^\]]*\]|\b(?:by|on|without|ignoring|group_left|group_right)\s*\([^)]*\)`)
+	inBraces = regexp.MustCompile(`\{[^}]*\}`)
+	word     = regexp.MustCompile(`[a-zA-Z0-9_:.$]+(\s*\()?`)
+
+	// ofVariable matches the query of a dashboard's variable.
+	ofVariable = regexp.MustCompile(`^label_values\((.*), ([a-z_]+)\)$`)
+)
+
+var (
+	// ofPrometheus are labels that Prometheus adds or uses itself.
+	ofPrometheus = []string{"instance", "job", "le"}
+
+	// operators are the words of a query that are neither functions nor metrics.
+	operators = []string{"and", "or", "unless", "offset", "bool"}
+
+	// elsewhere are metrics that the service does not have, with the reason.
+	elsewhere = map[string]string{"up": "Prometheus writes it for each target"}
+)
+
+// namesIn returns the metrics of a query.
+func namesIn(query string) []string {
+	var names []string
+	for _, m := range word.FindAllStringSubmatch(inBraces.ReplaceAllString(notNames.ReplaceAllString(query, " "), " "), -1) {
+		isNumber := m[0][0] >= '0' && m[0][0] <= '9' // or a duration
+		if m[1] == "" && !isNumber && !slices.Contains(operators, m[0]) {
+			names = append(names, m[0])
+		}
+	}
+	return names
+}
+
+// checkQuery checks that the metrics of a query, and the labels that it selects and groups by, exist. It returns the number of metrics.
+func checkQuery(t *testing.T, where, query string, all families) int {
+	t.Helper()
+	names, labels := namesIn(query), map[string]bool{}
+	if len(names) == 0 {
+		t.Errorf("%s: no metric in %s", where, query)
+	}
+	for _, name := range names {
+		if all[name] == nil && elsewhere[name] == "" {
+			t.Errorf("%s: there is no metric %s", where, name)
+		}
+		for label := range all[name] {
+			labels[label] = true
+		}
+	}
+	for _, use := range metricUse.FindAllStringSubmatch(query, -1) {
+		for _, s := range selector.FindAllStringSubmatch(use[2], -1) {
+			if all[use[1]][s[1]] == nil && !slices.Contains(ofPrometheus, s[1]) {
+				t.Errorf("%s: %s has no label %s; it has %v", where, use[1], s[1], slices.Sorted(maps.Keys(all[use[1]])))
+			}
+		}
+	}
+	for _, by := range grouping.FindAllStringSubmatch(query, -1) {
+		for _, label := range strings.Split(by[1], ",") {
+			if label = strings.TrimSpace(label); !labels[label] && !slices.Contains(ofPrometheus, label) {
+				t.Errorf("%s: %s is grouped by, and is no label of it", where, label)
+			}
+		}
+	}
+	return len(names)
+}
+
+func TestQueries_NamesInThem_Found(t *testing.T) {
+	t.Parallel()
+	for query, want := range map[string]string{
+		`sum by (rule) (rate(a_total{outcome=~"deny|never"}[5m])) / 2 > 0.05 and sum(b) > 1e3`: "a_total b",
+		`time() - (max(a{x="b{c}"}) > 0) > 4 * 3600`:                                           "a",
+		`a * 1000 and on (instance, job) b unless c offset 5m`:                                 "a b c",
+		`histogram_quantile(0.99, sum by (le) (rate(a_bucket[$__rate_interval])))`:             "a_bucket",
+		`vector(1)`: "",
+	} {
+		if got := strings.Join(namesIn(query), " "); got != want {
+			t.Errorf("%s: %s, want %s", query, got, want)
+		}
+	}
+}
+
+// An alert on a metric that does not exist never fires.
+func TestMetrics_AlertsDashboardGuide_NameExistingMetrics(t *testing.T) {
+	t.Parallel()
+	all := exercised(t).scrape(t)
+
+	rules, err := os.ReadFile("../../deploy/prometheus/alerts.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var file struct {
+		Groups []struct {
+			Rules []struct{ Alert, Expr string }
+		}
+	}
+	if err := yaml.Unmarshal(rules, &file); err != nil {
+		t.Fatal(err)
+	}
+	uses := 0
+	for _, group := range file.Groups {
+		for _, rule := range group.Rules {
+			uses += checkQuery(t, rule.Alert, rule.Expr, all)
+		}
+	}
+	if uses < 20 {
+		t.Errorf("only %d metrics in the alert rules", uses)
+	}
+	checkDashboard(t, all)
+	guide, err := os.ReadFile("../../docs/operations.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range regexp.MustCompile("`(quotasvc_[a-z0-9_]+)(?:\\{[^}]*\\})?`").FindAllStringSubmatch(string(guide), -1) {
+		if slices.Contains([]string{postgres.OwnerRole, postgres.ServiceRole, postgres.ReaderRole}, name[1]) {
+			continue
+		}
+		if all[name[1]] == nil && all[name[1]+"_bucket"] == nil {
+			t.Errorf("docs/operations.md: there is no metric %s", name[1])
+		}
+	}
+}
+
+// checkDashboard checks all queries of the dashboard: of panels, variables and annotations.
+func checkDashboard(t *testing.T, all families) {
+	t.Helper()
+	text, err := os.ReadFile("../../deploy/grafana/quotasvc.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var dashboard struct {
+		Panels []struct {
+			Title   string
+			Targets []struct{ Expr string }
+		}
+		Annotations struct{ List []struct{ Name, Expr string } }
+		Templating  struct {
+			List []struct {
+				Name, Type string
+				Query      json.RawMessage
+			}
+		}
+	}
+	if err := json.Unmarshal(text, &dashboard); err != nil {
+		t.Fatal(err)
+	}
+	queries := 0
+	for _, p := range dashboard.Panels {
+		for _, target := range p.Targets {
+			queries++
+			checkQuery(t, "panel "+p.Title, target.Expr, all)
+		}
+	}
+	for _, a := range dashboard.Annotations.List {
+		queries++
+		checkQuery(t, "annotation "+a.Name, a.Expr, all)
+	}
+	for _, v := range dashboard.Templating.List {
+		var query struct{ Query string }
+		if v.Type != "query" {
+			continue
+		}
+		if err := json.Unmarshal(v.Query, &query); err != nil {
+			t.Fatal(v.Name, err)
+		}
+		m := ofVariable.FindStringSubmatch(query.Query)
+		if m == nil {
+			t.Fatalf("variable %s: %s", v.Name, query.Query)
+		}
+		queries++
+		checkQuery(t, "variable "+v.Name, m[1]+`{`+m[2]+`=""}`, all)
+	}
+	if queries < 45 {
+		t.Errorf("only %d queries in the dashboard", queries)
+	}
+}
+
+// The dashboard names tenants by a query of the tables, because they are no label.
+func TestDashboard_SQL_TenantsNearExhaustion(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../deploy/grafana/quotasvc.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var dashboard struct {
+		Panels []struct{ Options struct{ Content string } }
+	}
+	if err := json.Unmarshal(text, &dashboard); err != nil {
+		t.Fatal(err)
+	}
+	var query string
+	for _, p := range dashboard.Panels {
+		if _, rest, ok := strings.Cut(p.Options.Content, "```sql\n"); ok {
+			query, _, _ = strings.Cut(rest, ";")
+		}
+	}
+	database := testenv.Postgres(t)
+	in := serve(t, []string{"QUOTASVC_DATABASE_URL=" + testenv.AsService(database), "QUOTASVC_REDIS_URL=" + testenv.RedisURL(t), "QUOTASVC_ADMIN_KEY=" + testKey})
+	in.setUp(t, 1000)
+	db := connectTo(t, database)
+	runSQL(t, db, "SET ROLE "+postgres.ReaderRole)
+	for i, want := range []int64{-1, 200} { // nothing after 700, then 800 of 1000
+		in.do(t, http.StatusOK, "POST", "/v1/debits", fmt.Sprint("d", i), debitOf("acme", "api_calls", []int64{700, 100}[i]))
+		got := int64(-1)
+		rows, err := db.Query(t.Context(), query)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for rows.Next() {
+			var tenant, meter string
+			var used int64
+			var end any
+			if err := rows.Scan(&tenant, &meter, &used, &got, &end); err != nil || tenant != "acme" || meter != "api_calls" {
+				t.Errorf("%s, %s, %v", tenant, meter, err)
+			}
+		}
+		if rows.Err() != nil || got != want {
+			t.Errorf("%d remain, want %d: %v", got, want, rows.Err())
+		}
+	}
+}
+
+// mark is part of every hostile value that the test below sends.
+const mark = "zq7"
+
+// One series per tenant, subject or path would let a client exhaust the service's memory.
+func TestMetrics_ClientText_NeverALabel(t *testing.T) {
+	t.Parallel()
+	in := serve(t, backends(t))
+	in.setUp(t, 1000)
+	in.limit(t, "per-tenant", object{"per": []string{"tenant"}, "kind": "token_bucket", "rate": "1000/s"})
+	for rule, body := range map[string]object{
+		"per-subject": {"per": []string{"subject", "route", "ip"}, "kind": "sliding_window", "rate": "1/h"},
+		"builds":      {"per": []string{"subject"}, "kind": "concurrency", "burst": 1},
+	} {
+		in.do(t, http.StatusCreated, "PUT", "/v1/limits/"+rule, "", body)
+	}
+	series := func() (n int) {
+		for name, labels := range in.scrape(t) {
+			for label, values := range labels {
+				n += len(values)
+				for value := range values {
+					if strings.Contains(strings.ToLower(value), mark) {
+						t.Errorf("%s{%s=%q}", name, label, value)
+					}
+				}
+			}
+		}
+		return n
+	}
+	hostile := func(i int) {
+		strange := []string{
+			mark, mark + "{a}", mark + "\n", mark + "\"} 1\nevil 1", "é" + mark, mark + strings.Repeat("x", 1<<16), "\x00" + mark, "..%2f" + mark,
+			mark + strings.Repeat("é", 100), `"` + mark, mark + "\\", "a-" + mark + fmt.Sprint(i), fmt.Sprint("sub.", mark, ":", i),
+		}
+		for _, s := range strange {
+			body := object{"tenant": s, "items": []object{{"meter": s, "amount": 1}}, "subject": s, "route": s, "ip": s, "rule": s}
+			known := object{"tenant": "acme", "items": []object{{"meter": "api_calls", "amount": 1}}, "subject": s, "route": "/" + s, "ip": "2001:db8::1"}
+			for _, send := range []struct {
+				method, path, key string
+				body              object
+			}{
+				{"POST", "/v1/check", "", body},
+				{"POST", "/v1/consume", s, body},
+				{"POST", "/v1/check", "", known},
+				{"POST", "/v1/consume", fmt.Sprint("k", len(s), i), known},
+				{"POST", "/v1/" + mark + fmt.Sprint(i), "", body},
+				{"POST", "/v1/leases", "", object{"rule": mark, "tenant": "acme"}},
+				{"POST", "/v1/leases", "", object{"rule": "builds", "tenant": "acme", "subject": s}},
+				{"DELETE", "/v1/leases/" + mark + fmt.Sprint(i), "", nil},
+				{"GET", "/v1/tenants/" + mark + fmt.Sprint(i) + "/balances", "", nil},
+				{strings.ToUpper(mark), "/v1/check", "", nil},
+			} {
+				_, _ = in.send(t.Context(), send.method, send.path, send.key, send.body) // a request that cannot be sent creates no label
+			}
+		}
+	}
+	hostile(0)
+	before := series()
+	for i := range 5 {
+		hostile(i + 1)
+	}
+	if after := series(); after > before+before/5 {
+		t.Errorf("%d label values after one round of hostile requests, %d after five more", before, after)
+	}
+}

@@ -1,0 +1,152 @@
+package e2e
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/quotasvc/quotasvc/internal/lab/testenv"
+)
+
+// nginx starts nginx with deploy/nginx in front of m. change holds pairs of a text in the configuration and its replacement.
+func (m *metered) nginx(t testing.TB, key string, change ...string) *gateway {
+	t.Helper()
+	binary := gatewayProgram(t, "nginx")
+	address := onFreePort(t, func(address string) *exec.Cmd {
+		replace := map[string]string{
+			"127.0.0.1:8080": strings.TrimPrefix(m.api, "http://"), "127.0.0.1:3000": strings.TrimPrefix(m.app.URL, "http://"),
+			"127.0.0.1:8000": address, "change-me-to-the-key-of-this-gateway": key,
+		}
+		for i := 0; i < len(change); i += 2 {
+			replace[change[i]] = change[i+1]
+		}
+		dir := configured(t, "nginx", replace)
+		user := ""
+		if os.Getuid() == 0 {
+			user = "user root;\n" // only root can enter the directory
+		}
+		main := user + `daemon off;
+worker_processes 1;
+error_log stderr warn;
+pid nginx.pid;
+events { worker_connections 256; }
+http {
+    client_body_temp_path body; proxy_temp_path proxy; fastcgi_temp_path fastcgi; uwsgi_temp_path uwsgi; scgi_temp_path scgi;
+    include quotasvc.conf;
+    include site.conf;
+    access_log access.log quotasvc;
+}
+`
+		conf := filepath.Join(dir, "nginx.conf")
+		if err := os.WriteFile(conf, []byte(main), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return exec.Command(binary, "-p", dir, "-c", conf, "-e", "stderr")
+	})
+	return &gateway{t: t, url: "http://" + address}
+}
+
+func TestNginx_PassedRequest_ChargedOnce(t *testing.T) {
+	t.Parallel()
+	m := newMetered(t)
+	m.meters(t, m.nginx(t, m.key))
+}
+
+func TestNginx_ModeLimit_ApplicationCanRefund(t *testing.T) {
+	t.Parallel()
+	m := newMetered(t)
+	m.chargesLimitsOnly(t, m.nginx(t, m.key, "set $quota_route  /search;", "set $quota_route  /search;\n        set $quota_mode limit;"))
+}
+
+func TestNginx_Refusal_ReachesClient(t *testing.T) {
+	t.Parallel()
+	m := newMetered(t)
+	m.refuses(t, m.nginx(t, m.key))
+}
+
+func TestNginx_ClientHeaders_NotTrusted(t *testing.T) {
+	t.Parallel()
+	m := newMetered(t)
+	m.isNotFooled(t, m.nginx(t, m.key))
+}
+
+func TestNginx_NoDecision_OneLocationClosesOneOpens(t *testing.T) {
+	t.Parallel()
+	m := newMetered(t)
+	g := m.nginx(t, m.key)
+	g.get("127.0.0.1", "/search").passed(t)
+	g.get("127.0.0.1", "/profile").passed(t)
+	m.stop()
+	g.get("127.0.0.1", "/search").denied(t, 503, "unavailable")
+	got := g.get("127.0.0.1", "/profile").passed(t)
+	if got.header.Get("X-Quota-Remaining") != "" {
+		t.Errorf("headers: %v", got.header)
+	}
+	if seen, _ := m.app.last(); seen.Header.Get("X-Quota-Operation") != "" {
+		t.Errorf("the application gets operation %q", seen.Header.Get("X-Quota-Operation"))
+	}
+}
+
+// A service that cannot decide is treated like one that is down, even if the connection to its database stays open.
+func TestNginx_NoPostgres_OneLocationClosesOneOpens(t *testing.T) {
+	t.Parallel()
+	postgres := testenv.PostgresPrivate(t)
+	m := newMetered(t, "QUOTASVC_DATABASE_URL="+testenv.AsService(postgres.URL))
+	g := m.nginx(t, m.key)
+	undecided := func(what string) {
+		t.Log("an answer with PostgreSQL " + what)
+		g.get("127.0.0.1", "/search").denied(t, 503, "unavailable")
+		g.get("127.0.0.1", "/profile").passed(t)
+	}
+	g.get("127.0.0.1", "/search").passed(t)
+	postgres.Pause()
+	undecided("frozen")
+	postgres.Resume()
+	testenv.Eventually(t, func() bool { return g.get("127.0.0.1", "/search").status == 200 }, "it decides again")
+	postgres.Stop()
+	undecided("down")
+	postgres.Start()
+	testenv.Eventually(t, func() bool { return g.get("127.0.0.1", "/search").status == 200 }, "it decides again")
+}
+
+func TestNginx_QueueFull_OpensNothing(t *testing.T) {
+	t.Parallel()
+	opensUnlessQueueFull(t, func(m *metered) *gateway { return m.nginx(t, m.key) })
+}
+
+func TestNginx_WrongKey_OpensNothing(t *testing.T) {
+	t.Parallel()
+	m := newMetered(t)
+	m.opensNothing(t, m.nginx(t, m.key+"x"))
+}
+
+// The answers of nginx and of the application reach the client unchanged.
+func TestNginx_OtherRefusals_Unchanged(t *testing.T) {
+	t.Parallel()
+	m := newMetered(t)
+	g := m.nginx(t, m.key)
+	m.leavesAlone(t, g)
+	if got := g.get("127.0.0.1", "/"); got.status != 200 || got.header.Get("X-Quota-Remaining") != "" {
+		t.Errorf("a location without meter: %s %v", got, got.header)
+	}
+}
+
+// nginx stops a flood before it asks quotasvc.
+func TestNginx_OuterLimit_RefusesInSameForm(t *testing.T) {
+	t.Parallel()
+	m := newMetered(t)
+	g := m.nginx(t, m.key, "rate=50r/s", "rate=1r/m", "burst=100 nodelay", "burst=1 nodelay")
+	for range 2 {
+		g.get("127.0.0.1", "/search").passed(t)
+	}
+	before := m.balance(t, "acme", "api_calls").Remaining
+	for _, path := range []string{"/search", "/profile", "/"} {
+		g.get("127.0.0.1", path).denied(t, 429, "rate_limited")
+	}
+	if after := m.balance(t, "acme", "api_calls").Remaining; after != before {
+		t.Errorf("what nginx refused used %d", before-after)
+	}
+	g.get("127.0.0.2", "/search").passed(t)
+}

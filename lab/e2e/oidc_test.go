@@ -1,0 +1,222 @@
+package e2e
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"net/http/cookiejar"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/chromedp"
+
+	"github.com/quotasvc/quotasvc/internal/lab/testenv"
+)
+
+// providerOf is the environment of a service that knows an identity provider, which need not run yet.
+func providerOf(t *testing.T, more ...string) (port string, env []string) {
+	t.Helper()
+	programOf(t, "oidc-provider")
+	port = portOf(t)
+	return port, append([]string{
+		"QUOTASVC_OIDC_ISSUER=http://localhost:" + port + "/", "QUOTASVC_OIDC_CLIENT_ID=web", "QUOTASVC_OIDC_CLIENT_SECRET=secret", "QUOTASVC_OIDC_NAME=Acme ID",
+		"QUOTASVC_OIDC_RIGHTS=email=ada@example.com->admin,email=bob@example.com->read@globex,preferred_username=eve->read@nobody",
+	}, more...)
+}
+
+// startProvider starts a real provider, whose only client is the console.
+func startProvider(t *testing.T, port, console string) {
+	t.Helper()
+	type user struct {
+		ID, Username, Password, FirstName, LastName, Email, PreferredLanguage string
+		EmailVerified                                                         bool
+	}
+	users := map[string]user{
+		"ada":     {ID: "ada", Username: "ada", Password: "pw-ada", FirstName: "Ada", LastName: "Byron", Email: "ada@example.com", EmailVerified: true, PreferredLanguage: "en"},
+		"bob":     {ID: "bob", Username: "bob", Password: "pw-bob", FirstName: "Bob", LastName: "<script>alert(1)</script>", Email: "bob@example.com", EmailVerified: true, PreferredLanguage: "en"},
+		"mallory": {ID: "mallory", Username: "mallory", Password: "pw-mallory", FirstName: "M", LastName: "M", Email: "ada@example.com", PreferredLanguage: "en"}, // not verified
+	}
+	text, err := json.Marshal(users)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "users.json")
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var log bytes.Buffer
+	cmd := exec.Command(programOf(t, "oidc-provider")) //nolint:gosec // the provider
+	cmd.Env = append(os.Environ(), "PORT="+port, "USERS_FILE="+file, "REDIRECT_URI="+console+"oidc/callback")
+	cmd.Stdout, cmd.Stderr = &log, &log
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+		if t.Failed() {
+			t.Logf("the provider says: %s", log.Bytes()[max(0, log.Len()-5000):])
+		}
+	})
+	testenv.Eventually(t, func() bool {
+		resp, err := http.Get("http://localhost:" + port + "/.well-known/openid-configuration")
+		if err == nil {
+			_ = resp.Body.Close()
+		}
+		return err == nil
+	}, "the provider answers")
+}
+
+var (
+	onwards   = regexp.MustCompile(`content="0;url=([^"]+)"`)
+	requestID = regexp.MustCompile(`name="id" value="([^"]+)"`)
+)
+
+// atProvider signs in at the provider, and returns the path that it leads back to. fields are sent to begin.
+func (b *browser) atProvider(user string, fields url.Values) string {
+	b.t.Helper()
+	page := b.post(200, "/console/oidc/start", fields, "Signing in with Acme ID")
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	provider := &http.Client{Jar: jar, Timeout: testenv.Patience, CheckRedirect: func(r *http.Request, _ []*http.Request) error {
+		if strings.HasPrefix(r.URL.String(), b.at) {
+			return http.ErrUseLastResponse
+		}
+		return nil
+	}}
+	read := func(resp *http.Response, err error) (string, *http.Response) {
+		b.t.Helper()
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		var text bytes.Buffer
+		if _, err := text.ReadFrom(resp.Body); err != nil {
+			b.t.Fatal(err)
+		}
+		return text.String(), resp
+	}
+	to := unescaped(onwards.FindStringSubmatch(page)[1])
+	if q := urlOf(b.t, to).Query(); q.Get("code_challenge_method") != "S256" || q.Get("nonce") == "" || q.Get("state") == "" {
+		b.t.Errorf("asked by %s", to)
+	}
+	form, resp := read(provider.Get(to)) //nolint:bodyclose // read closes it
+	login := resp.Request.URL.ResolveReference(&url.URL{Path: "/login/username"}).String()
+	_, resp = read(provider.PostForm(login, url.Values{"id": {requestID.FindStringSubmatch(form)[1]}, "username": {user}, "password": {"pw-" + user}})) //nolint:bodyclose // read closes it
+	back := resp.Header.Get("Location")
+	if !strings.HasPrefix(back, b.at+"/console/oidc/callback?") {
+		b.t.Fatalf("the provider leads to %q", back)
+	}
+	return strings.TrimPrefix(back, b.at)
+}
+
+// TestOIDC_RealProvider_RightsByClaims: the service starts while the provider is down, people get the rights of their claims, and nobody else gets in.
+func TestOIDC_RealProvider_RightsByClaims(t *testing.T) {
+	t.Parallel()
+	port, env := providerOf(t)
+	c := newConsole(t, env...)
+	b := c.browser(t)
+	b.get(200, "/console/login", "Sign in with Acme ID")
+	b.post(503, "/console/oidc/start", url.Values{}, "The identity provider does not answer as it should", "API key")
+	startProvider(t, port, c.console)
+	testenv.Eventually(t, func() bool { return b.send("POST", "/console/oidc/start", url.Values{}).status == 200 }, "the provider is asked again")
+
+	back := b.atProvider("ada", url.Values{"target": {"/console/audit"}})
+	stranger := c.browser(t)
+	stranger.get(400, back, "began in another browser")
+	done := b.get(200, back, "Signed in")
+	if to := onwards.FindStringSubmatch(done)[1]; to != "/console/audit" {
+		t.Errorf("it leads to %s", to)
+	}
+	b.get(400, back, "Begin again") // a code is used once
+	b.get(200, "/console/audit", "Ada Byron", "may change")
+	const topUp = "/console/tenants/acme/correct/top-up"
+	b.post(200, topUp, stepped(b.formOf(topUp, "meter", "credits", "amount", "5", "reason", "goodwill"), "apply"), "Done.")
+	b.get(200, "/console/audit?tenant=acme&action=grant.create", "goodwill", "by Ada Byron ( oidc:ada )")
+	b.get(200, "/console/audit?actor=oidc:ada", "goodwill")
+
+	bob := c.browser(t)
+	bob.get(200, bob.atProvider("bob", url.Values{}), "Signed in")
+	if page := bob.get(200, "/console/tenants/globex", "may read, globex only"); strings.Contains(page, "<script>alert") {
+		t.Error("a name runs")
+	}
+	bob.get(403, "/console/tenants/acme", "This key may not do that")
+	mallory := c.browser(t)
+	mallory.get(403, mallory.atProvider("mallory", url.Values{}), "Your account is known, but has no rights here")
+	mallory.get(401, "/console/tenants", "Sign in to quotasvc")
+
+	out := b.post(200, "/console/logout", url.Values{"token": {b.token()}}, "Signed out")
+	if to := unescaped(onwards.FindStringSubmatch(out)[1]); !strings.HasPrefix(to, "http://localhost:"+port+"/") || !strings.Contains(to, "client_id=web") {
+		t.Errorf("signing out leads to %s", to)
+	}
+	b.get(401, "/console/tenants", "Sign in to quotasvc")
+
+	for query, says := range map[string]string{"error=access_denied": "did not let you in (access denied)", "error=%3Cscript%3E": "did not let you in.", "code=wrong": "did not take the code"} {
+		again := c.browser(t)
+		sent := unescaped(onwards.FindStringSubmatch(again.post(200, "/console/oidc/start", url.Values{}))[1])
+		again.get(401, "/console/oidc/callback?"+query+"&state="+urlOf(t, sent).Query().Get("state"), says)
+	}
+	again := c.browser(t)
+	again.post(200, "/console/oidc/start", url.Values{})
+	again.get(400, "/console/oidc/callback?code=x&state=other", "sent back another sign-in")
+	for _, wrong := range [][]string{{"QUOTASVC_OIDC_ISSUER=http://id.example.com"}, {"QUOTASVC_OIDC_RIGHTS=groups=x->write"}, {"QUOTASVC_OIDC_CLIENT_SECRET="}, {"QUOTASVC_OIDC_SESSION=13h"}, {"QUOTASVC_OIDC_ISSUER="}} {
+		if code, _, stderr := tool(t, append(append(backends(t), env...), wrong...), "serve", "--validate"); code == 0 || !strings.Contains(stderr, "oidc-") {
+			t.Errorf("%s: %d %s", wrong, code, stderr)
+		}
+	}
+}
+
+// TestOIDC_InChromium_EndToEnd: in a real browser, with a real provider on another site. A form whose session ended goes with the person and comes back.
+func TestOIDC_InChromium_EndToEnd(t *testing.T) {
+	oneChromium.join(t)
+	t.Parallel()
+	port, env := providerOf(t)
+	c := newConsole(t, env...)
+	startProvider(t, port, c.console)
+	b := newChromium(t, c)
+	atProvider := func() {
+		t.Helper()
+		b.until(`location.hostname === "localhost" && document.readyState === "complete" && document.querySelector("#username")`)
+		b.do(chromedp.SendKeys(chromedp.CSS("#username"), "ada"), chromedp.SendKeys(chromedp.CSS("#password"), "pw-ada"))
+		b.clickAt(`//button[@type="submit"]`)
+	}
+	b.open("/console/tenants/acme?meter=credits")
+	b.click("Sign in with Acme ID")
+	atProvider()
+	b.shows("Ada Byron")
+	b.until(`location.pathname === "/console/tenants/acme"`)
+	b.click("Top up")
+	b.fill("amount", "77")
+	b.fill("reason", "kept on the way")
+	if _, err := chromedp.Call(b.ctx, network.ClearBrowserCookies, cdp.Empty{}); err != nil { // the session ends
+		t.Fatal(err)
+	}
+	b.click("Preview")
+	b.shows("What you entered is kept")
+	b.click("Sign in with Acme ID")
+	b.until(`location.hostname === "localhost" && document.querySelector("#username") || document.querySelector("[name=amount]")`)
+	if result(b, chromedp.Evaluate[bool](`location.hostname === "localhost"`)) {
+		atProvider()
+	}
+	b.until(`document.querySelector("[name=reason]") && document.querySelector("[name=reason]").value === "kept on the way" && document.querySelector("[name=amount]").value === "77"`)
+	b.click("Preview")
+	b.shows("560 credits 637 credits")
+	b.click("Top up")
+	b.shows("Done.")
+	b.mu.Lock()
+	for _, w := range b.wrong {
+		if !strings.Contains(w, "localhost:"+port) && !strings.Contains(w, "401") { // the provider's own pages; the session that ended
+			t.Error(w)
+		}
+	}
+	b.mu.Unlock()
+}

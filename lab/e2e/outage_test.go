@@ -1,0 +1,70 @@
+package e2e
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/quotasvc/quotasvc/internal/lab/testenv"
+	"github.com/quotasvc/quotasvc/lab/bench"
+	benchreport "github.com/quotasvc/quotasvc/lab/bench/report"
+)
+
+// This is the small form of `make bench-outage`: two instances, PostgreSQL, a steady load over HTTP, and a Redis that is
+// killed during the load and comes back empty. How long callers wait is for `make bench-outage`, which has the machine for itself.
+func TestOutage_RedisKilled_CallersDoNotNotice(t *testing.T) {
+	t.Parallel()
+	server := testenv.RedisPrivate(t)
+	env := []string{
+		"QUOTASVC_DATABASE_URL=" + testenv.PostgresService(t), "QUOTASVC_REDIS_URL=" + server.URL, "QUOTASVC_ADMIN_KEY=" + testKey,
+		"QUOTASVC_LOG_LEVEL=error", "QUOTASVC_REPLICAS=2",
+	}
+	var instances []bench.Instance
+	running := []*instance{serve(t, env), serve(t, env)}
+	for _, in := range running {
+		instances = append(instances, bench.Instance{API: strings.TrimPrefix(in.api, "http://"), Ops: strings.TrimPrefix(in.ops, "http://")})
+	}
+	r, err := bench.Outage(t.Context(), bench.OutageConfig{
+		Instances: instances, AdminKey: testKey, Rate: 500, Connections: 64,
+		// Breakers stay open for five seconds.
+		Before: 1200 * time.Millisecond, Away: 800 * time.Millisecond, After: 5600 * time.Millisecond,
+		Kill: func() error { server.Kill(); return nil },
+		Back: func(context.Context) error { server.Start(); return nil },
+		Info: server.Info,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var text strings.Builder
+	if err := r.Print(&benchreport.Printer{Out: &text}); err != nil {
+		t.Error(err)
+	}
+	t.Log(text.String())
+	if len(r.Refused) > 0 {
+		t.Errorf("answers other than 200 and 429: %v", r.Refused)
+	}
+	if float64(r.Admitted) > r.Bound {
+		t.Errorf("%d admitted, at most %.0f may be", r.Admitted, r.Bound)
+	}
+	if float64(r.AdmittedInOutage) < r.FairInOutage/2 {
+		t.Errorf("%d admitted while redis was down; the rule would have %.0f", r.AdmittedInOutage, r.FairInOutage)
+	}
+	if r.Outage.Local < r.Outage.Requests/2 {
+		t.Errorf("%d of %d requests of the outage were decided without redis", r.Outage.Local, r.Outage.Requests)
+	}
+	for _, in := range running {
+		testenv.Eventually(t, func() bool {
+			// A request probes a Redis that was away, and the load may have ended before there was one.
+			one := object{"tenant": "t-000000", "route": "/search", "items": []object{{"meter": "api_calls", "amount": 1}}}
+			if _, err := in.send(t.Context(), "POST", "/v1/check", "", one); err != nil {
+				t.Error(err)
+			}
+			return metricOf(in.metrics(t), `quotasvc_limit_breaker_open{shard="redis"}`) == 0
+		}, "Redis decides again")
+	}
+	// Each request is one call, and each consume is a second call that publishes the balance. The seconds overlap slightly.
+	if most := int64(r.Rate) * 3 / 2; r.CallsAfter == 0 || r.CallsAfter > most {
+		t.Errorf("%d script calls in the busiest second after redis was back, want some, and at most %d", r.CallsAfter, most)
+	}
+}

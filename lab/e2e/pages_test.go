@@ -1,0 +1,116 @@
+package e2e
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/quotasvc/quotasvc/internal/lab/testenv"
+)
+
+// pageService is what pages that are pasted beside a `quotasvc dev` expect of a shell. README.md defines KEY and api itself.
+const pageService = `KEY=$(cat .quotasvc/admin.key)
+export QUOTASVC_URL=$API QUOTASVC_KEY=$KEY
+quotasvc() { "$PROGRAM" "$@"; }
+api() {
+	local answer
+	answer=$(curl -sS -m 300 -w '\n%{http_code}' -X "$1" "$API$2" -H "Authorization: Bearer $KEY" -H 'Content-Type: application/json' "${@:3}")
+	STATUS=${answer##*$'\n'}
+	echo "${answer%$'\n'*}"
+}
+answered() { [ "$STATUS" = "$1" ] || { echo "the status is $STATUS, not $1"; return 1; }; }
+`
+
+// openPage returns a terminal beside a `quotasvc dev`, and what that has in place of the pages' address.
+func openPage(t *testing.T, env ...string) (tty *terminal, here *strings.Replacer) {
+	t.Helper()
+	dir := t.TempDir()
+	dev := launchDev(t, filepath.Join(dir, ".quotasvc"))
+	t.Cleanup(func() {
+		dev.signal(syscall.SIGINT)
+		dev.wait()
+	})
+	tty = openTerminal(t, dir, append(append(withoutSettings(os.Environ()), "API="+dev.api, "PROGRAM="+quotasvc(t)), env...))
+	tty.paste(pageService)
+	dev.roomInTheHour(t)
+	return tty, strings.NewReplacer("http://127.0.0.1:8080", dev.api)
+}
+
+// runPage pastes the blocks of a page, one after the other, into a terminal beside a `quotasvc dev`, and looks for what they say they print.
+func runPage(t *testing.T, page string, env ...string) {
+	t.Helper()
+	tty, here := openPage(t, env...)
+	blocks := markedBlocks(t, page)
+	for _, block := range blocks {
+		tty.use(block.said(here))
+	}
+	if expectations(blocks) == 0 {
+		t.Errorf("%s expects nothing", page)
+	}
+	tty.leave()
+}
+
+// Each file of the page is applied, and changes nothing the second time; each call is answered with the status behind it.
+func TestPages_Pricing_FilesApplyAndCallsAnswer(t *testing.T) {
+	t.Parallel()
+	tty, here := openPage(t)
+	const apply = "quotasvc apply -f catalog.yaml\n"
+	files, calls := 0, 0
+	for _, block := range markedBlocks(t, "docs/pricing.md") {
+		files += strings.Count(block.text, apply)
+		calls += len(statusOf.FindAllString(block.text, -1))
+		if lines := strings.Count("\n"+block.text, "\napi "); lines != len(statusOf.FindAllString(block.text, -1)) {
+			t.Errorf("%d calls, not all with a status:\n%s", lines, block.text)
+		}
+		block.text = strings.Replace(block.text, apply, apply+"quotasvc apply -f catalog.yaml --dry-run --exit-code\n", 1)
+		tty.use(block.said(here))
+	}
+	if files != 5 || calls < 20 {
+		t.Errorf("%d files and %d calls", files, calls)
+	}
+	if strings.Contains(tty.screen.String(), "\n! ") {
+		t.Errorf("a file warns:\n%s", tty.screen.tail())
+	}
+	if begin := tty.paste("quotasvc balance ada credits --json\n"); len(tty.missing(begin, []string{`"remaining": 1,`})) > 0 {
+		t.Errorf("no credit of ada remains:\n%s", tty.screen.tail())
+	}
+	tty.leave()
+}
+
+func TestPages_README_BlocksDoWhatTheySay(t *testing.T) {
+	t.Parallel()
+	runPage(t, "README.md")
+}
+
+func TestPages_CommandLine_BlocksDoWhatTheySay(t *testing.T) {
+	t.Parallel()
+	runPage(t, "docs/cli.md")
+}
+
+func TestPages_MonthEnd_BlocksDoWhatTheySay(t *testing.T) {
+	t.Parallel()
+	runPage(t, "docs/recipes/month-end.md")
+}
+
+func TestPages_MigrateFromRedis_CountersComeOverOnce(t *testing.T) {
+	t.Parallel()
+	programOf(t, "redis-cli")
+	old := testenv.RedisURL(t)
+	opts, err := redis.ParseURL(old)
+	if err != nil {
+		t.Fatal(err)
+	}
+	db := redis.NewClient(opts)
+	defer func() { _ = db.Close() }()
+	month := time.Now().UTC().Format(":2006-01")
+	if err := db.MSet(t.Context(), "usage:acme"+month, 4212, "usage:globex"+month, 17).Err(); err != nil {
+		t.Fatal(err)
+	}
+	// redis-cli takes an empty name for a name.
+	runPage(t, "docs/recipes/migrate-from-redis.md", "OLD_REDIS="+strings.Replace(old, "redis://:", "redis://default:", 1))
+}

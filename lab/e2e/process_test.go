@@ -1,0 +1,235 @@
+package e2e
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/quotasvc/quotasvc/internal/lab/testenv"
+	"github.com/quotasvc/quotasvc/lab/program"
+)
+
+// Exit statuses of the program, besides 0 and 1.
+const (
+	exitUsage       = 2   // an invalid command line or configuration
+	exitInterrupted = 130 // a signal has interrupted the command
+)
+
+func TestMain(m *testing.M) {
+	if url := os.Getenv(asBackend); url != "" {
+		os.Exit(backend(url))
+	}
+	testenv.Main(m)
+}
+
+// built builds the program for the first test that needs it. It has the race detector if the tests have it.
+var built = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "quotasvc-program-")
+	if err != nil {
+		return "", err
+	}
+	testenv.AtEnd(func(context.Context) error { return os.RemoveAll(dir) })
+	if err := os.Chmod(dir, 0o755); err != nil { //nolint:gosec // PostgreSQL's user runs the program
+		return "", err
+	}
+	return program.Build(context.Background(), "../..", dir, raceDetector)
+})
+
+// quotasvc returns the path of the program.
+func quotasvc(t testing.TB) string {
+	t.Helper()
+	path, err := built()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// process is a quotasvc that runs beside the test.
+type process struct {
+	t      testing.TB
+	cmd    *exec.Cmd
+	ended  chan struct{}
+	lines  chan string // standard output
+	stderr logBuffer
+	stdout logBuffer
+}
+
+// launch starts quotasvc with args. The environment has env and none of the test's own settings.
+func launch(t testing.TB, env []string, args ...string) *process {
+	t.Helper()
+	return launchBy(t, quotasvc(t), env, args...)
+}
+
+// launchBy is launch with a program of another version.
+func launchBy(t testing.TB, path string, env []string, args ...string) *process {
+	t.Helper()
+	p := &process{t: t, ended: make(chan struct{}), lines: make(chan string, 256)}
+	p.cmd = exec.Command(path, args...)
+	p.cmd.Env = append(withoutSettings(os.Environ()), "QUOTASVC_DRAIN_DELAY=0s") // nobody waits for a load balancer to notice
+	p.cmd.Env = append(p.cmd.Env, env...)
+	p.cmd.Stderr = &p.stderr
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C at the terminal goes to the test only
+	out, err := p.cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go p.follow(out)
+	t.Cleanup(func() {
+		p.signal(syscall.SIGKILL)
+		<-p.ended
+		if t.Failed() {
+			t.Logf("quotasvc %s: standard output:\n%s\nlog:\n%s", strings.Join(args, " "), p.stdout.tail(), p.stderr.tail())
+		}
+	})
+	return p
+}
+
+func withoutSettings(env []string) []string {
+	var out []string
+	for _, pair := range env {
+		if !strings.HasPrefix(pair, "QUOTASVC_") {
+			out = append(out, pair)
+		}
+	}
+	return out
+}
+
+// follow reads standard output to its end and then waits for the process.
+func (p *process) follow(out io.Reader) {
+	scanner := bufio.NewScanner(out)
+	for scanner.Scan() {
+		_, _ = p.stdout.Write([]byte(scanner.Text() + "\n"))
+		select {
+		case p.lines <- scanner.Text():
+		default: // no test reads that many lines
+		}
+	}
+	close(p.lines)
+	_ = p.cmd.Wait() // the status is in ProcessState
+	close(p.ended)
+}
+
+// line returns the rest of the next line of standard output that begins with prefix.
+func (p *process) line(prefix string) string {
+	p.t.Helper()
+	for {
+		line, ok := testenv.Receive(p.t, p.lines)
+		if !ok {
+			<-p.ended
+			p.t.Fatalf("quotasvc ended with %d before it printed %q", p.cmd.ProcessState.ExitCode(), prefix) // its log follows
+		}
+		if rest, found := strings.CutPrefix(line, prefix); found {
+			return strings.TrimSpace(rest)
+		}
+	}
+}
+
+// logged waits until the log contains text this many times.
+func (p *process) logged(text string, times int) {
+	p.t.Helper()
+	testenv.Eventually(p.t, func() bool { return strings.Count(p.stderr.String(), text) >= times }, "line ", times, " in the log: ", text)
+}
+
+// pace waits between two calls of a load. It returns false when ctx has ended.
+func pace(ctx context.Context, every time.Duration) bool {
+	select {
+	case <-time.After(every):
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+func (p *process) signal(s syscall.Signal) {
+	if err := p.cmd.Process.Signal(s); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		p.t.Errorf("signal %s: %v", s, err)
+	}
+}
+
+// wait waits for the end of the process and returns its exit status.
+func (p *process) wait() int {
+	p.t.Helper()
+	testenv.Receive(p.t, p.ended)
+	return p.cmd.ProcessState.ExitCode()
+}
+
+// stop ends the process with SIGTERM and fails the test unless it exits with status 0.
+func (p *process) stop() {
+	p.t.Helper()
+	p.signal(syscall.SIGTERM)
+	if status := p.wait(); status != 0 {
+		p.t.Errorf("quotasvc ended with %d after SIGTERM; its log:\n%s", status, p.stderr.tail())
+	}
+}
+
+// tool runs quotasvc until it exits.
+func tool(t testing.TB, env []string, args ...string) (status int, stdout, stderr string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), testenv.Patience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, quotasvc(t), args...)
+	cmd.Env = append(withoutSettings(os.Environ()), env...)
+	var out, log bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &log
+	err := cmd.Run()
+	if _, ended := errors.AsType[*exec.ExitError](err); err != nil && !ended {
+		t.Fatalf("quotasvc %s: %v\n%s", strings.Join(args, " "), err, log.String())
+	}
+	return cmd.ProcessState.ExitCode(), out.String(), log.String()
+}
+
+// migrateUpArgs are those of `quotasvc migrate up` for the database under test.
+func migrateUpArgs() []string {
+	if testenv.OnCitus() {
+		return []string{"migrate", "up", "--citus", "--citus-shards", "4"}
+	}
+	return []string{"migrate", "up"}
+}
+
+// must is tool for a command that must succeed.
+func must(t testing.TB, env []string, args ...string) (stdout string) {
+	t.Helper()
+	status, stdout, stderr := tool(t, env, args...)
+	if status != 0 {
+		t.Fatalf("quotasvc %s ended with %d\n%s\n%s", strings.Join(args, " "), status, stdout, stderr)
+	}
+	return stdout
+}
+
+// logBuffer collects output. It may be written and read at the same time.
+type logBuffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (b *logBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+func (b *logBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.String()
+}
+
+// tail returns the end of the output.
+func (b *logBuffer) tail() string {
+	const enough = 8000
+	all := b.String()
+	return all[max(0, len(all)-enough):]
+}

@@ -1,0 +1,253 @@
+package e2e
+
+import (
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/quotasvc/quotasvc/internal/lab/testenv"
+)
+
+// ask requests a path of the ops listener.
+func (in *instance) ask(t testing.TB, path string) answer {
+	t.Helper()
+	response, err := in.http.Get(in.ops + path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer{response.StatusCode, response.Header, body}
+}
+
+// A load balancer that asks /readyz must not take all instances out at once because their database hangs: checks are answered from the cache.
+func TestReadyz_PostgresFrozen_StaysReadyAndSaysSo(t *testing.T) {
+	t.Parallel()
+	postgres := testenv.PostgresPrivate(t)
+	in := serve(t, append(backends(t), "QUOTASVC_DATABASE_URL="+testenv.AsService(postgres.URL)))
+	in.setUp(t, 1000)
+	if got := in.ask(t, "/readyz?strict=1"); got.status != 200 || !strings.Contains(string(got.body), `"postgresql":"ok"`) || !strings.Contains(string(got.body), `"redis":"ok"`) {
+		t.Fatalf("well: %s", got)
+	}
+	postgres.Pause()
+	defer postgres.Resume()
+	testenv.Eventually(t, func() bool {
+		got := in.ask(t, "/readyz")
+		if got.status != 200 {
+			t.Fatalf("PostgreSQL is frozen: %s", got)
+		}
+		return !strings.Contains(string(got.body), `"postgresql":"ok"`)
+	}, "the body says that PostgreSQL is away")
+	if got := in.ask(t, "/readyz?strict=1"); got.status != 503 {
+		t.Errorf("strict: %s", got)
+	}
+	if got := in.ask(t, "/metrics"); !strings.Contains(string(got.body), "quotasvc_postgresql_up 0\n") || !strings.Contains(string(got.body), "quotasvc_redis_up 1\n") {
+		t.Errorf("/metrics has no quotasvc_postgresql_up 0 or no quotasvc_redis_up 1")
+	}
+	postgres.Resume()
+	testenv.Eventually(t, func() bool {
+		return in.ask(t, "/readyz?strict=1").status == 200 && strings.Contains(string(in.ask(t, "/metrics").body), "quotasvc_postgresql_up 1\n")
+	}, "PostgreSQL is back")
+}
+
+// Slow reports of one tenant must not make the instance look ill.
+func TestReadyz_ReadersBusy_PostgresIsUp(t *testing.T) {
+	t.Parallel()
+	env := backends(t)
+	in := serve(t, env)
+	in.setUp(t, 1000)
+	ctx := t.Context()
+	conn, err := pgx.Connect(ctx, testenv.AsSuperuser(t, strings.TrimPrefix(env[0], "QUOTASVC_DATABASE_URL=")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(ctx)
+	tx, err := conn.Begin(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.Exec(ctx, "LOCK TABLE entries, balances IN ACCESS EXCLUSIVE MODE"); err != nil { // reads take as long as they may
+		t.Fatal(err)
+	}
+	var readers sync.WaitGroup
+	reading, endReading := context.WithCancel(ctx)
+	defer endReading()
+	for range 12 {
+		for _, path := range []string{"/v1/tenants/acme/balances", "/v1/tenants/acme/entries"} {
+			readers.Go(func() {
+				for reading.Err() == nil {
+					_, _ = in.send(ctx, "GET", path, "", nil)
+				}
+			})
+		}
+	}
+	watch := connectTo(t, strings.TrimPrefix(env[0], "QUOTASVC_DATABASE_URL="))
+	of := func(sql string) (n int) {
+		t.Helper()
+		if err := watch.QueryRow(ctx, "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'quotasvc-reader' AND "+sql).Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	most := int(metricOf(in.metrics(t), `quotasvc_postgres_connections_max{pool="readers"}`))
+	testenv.Eventually(t, func() bool { return of("wait_event_type = 'Lock'") >= most }, "every reader waits")
+	for range 2 { // a question that was asked before may still be under way
+		runSQL(t, watch, "SET my.since = '"+time.Now().Format(time.RFC3339Nano)+"'")
+		testenv.Eventually(t, func() bool {
+			if got := in.ask(t, "/readyz?strict=1"); got.status != 200 {
+				t.Fatalf("with busy readers: %s", got)
+			}
+			return of("query LIKE '%clock_timestamp%' AND state = 'idle' AND query_start > current_setting('my.since')::timestamptz") > 0
+		}, "PostgreSQL is asked whether it answers")
+	}
+	if err := tx.Rollback(ctx); err != nil {
+		t.Error(err)
+	}
+	endReading()
+	readers.Wait()
+}
+
+func TestStart_PostgresAway_WaitsAliveAndNotReady(t *testing.T) {
+	t.Parallel()
+	env := append(backends(t), "QUOTASVC_LOG_LEVEL=info")
+	link, url := testenv.NewLinkTo(t, strings.TrimPrefix(env[0], "QUOTASVC_DATABASE_URL="))
+	postgres, attempts := *link.Server.Load(), 0
+	nobody, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nobody.Close()
+	away := nobody.Addr().String()
+	link.Server.Store(&away)
+	in := serveAway(t, append(env, "QUOTASVC_DATABASE_URL="+url))
+	if got := in.ask(t, "/livez"); got.status != 200 {
+		t.Errorf("/livez: %s", got)
+	}
+	testenv.Eventually(t, func() bool { // the ops listener answers before the first attempt has failed
+		got := in.ask(t, "/readyz")
+		if got.status != 503 {
+			t.Fatalf("/readyz: %s", got)
+		}
+		return strings.Contains(string(got.body), "waiting for PostgreSQL")
+	}, "/readyz says what it waits for")
+	if got, err := in.send(t.Context(), "POST", "/v1/check", "", debitOf("acme", "api_calls", 1)); err == nil { // a load balancer tries the next instance
+		t.Errorf("the API listens before it can answer: %s", got)
+	}
+	for ; attempts < 3; attempts++ { // and one line
+		conn, err := nobody.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = conn.Close()
+	}
+	select {
+	case <-in.ended:
+		t.Fatal("it ended")
+	default:
+	}
+	link.Server.Store(&postgres)
+	_ = nobody.Close()
+	in.line("API ")
+	testenv.Eventually(t, func() bool { return in.ask(t, "/readyz?strict=1").status == 200 }, "ready")
+	in.setUp(t, 1000)
+	log := in.stderr.String()
+	if n := strings.Count(log, "waiting for PostgreSQL"); n != 1 {
+		t.Errorf("%d lines say that it waits:\n%s", n, log)
+	}
+	if n := strings.Count(log, "PostgreSQL answers"); n != 1 {
+		t.Errorf("%d lines say that the wait is over:\n%s", n, log)
+	}
+	in.stop()
+}
+
+// serveAway starts an instance that perhaps cannot start yet, on free addresses.
+func serveAway(t testing.TB, env []string) *instance {
+	t.Helper()
+	return serveAt(t, env, freeAddress(t), freeAddress(t))
+}
+
+// serveAt starts an instance on these addresses and returns when the ops listener answers.
+func serveAt(t testing.TB, env []string, api, ops string) *instance {
+	t.Helper()
+	in := &instance{
+		process: launch(t, env, "serve", "--listen", api, "--ops-listen", ops),
+		api:     "http://" + api, ops: "http://" + ops, http: &http.Client{Timeout: testenv.Patience},
+	}
+	t.Cleanup(in.http.CloseIdleConnections)
+	testenv.Eventually(t, func() bool {
+		response, err := in.http.Get(in.ops + "/livez")
+		if err != nil {
+			select {
+			case <-in.ended:
+				t.Fatalf("it ended: %s", in.stderr.tail())
+			default:
+			}
+			return false
+		}
+		return response.Body.Close() == nil
+	}, "the ops listener answers")
+	return in
+}
+
+// freeAddress returns an address on loopback that nobody listens on.
+func freeAddress(t testing.TB) string {
+	t.Helper()
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+func TestStart_PostgresStaysAway_EndsAfterTimeout(t *testing.T) {
+	t.Parallel()
+	address := freeAddress(t)
+	began := time.Now()
+	status, _, log := tool(t, []string{
+		"QUOTASVC_DATABASE_URL=postgres://quotasvc:hush@" + address + "/quotasvc", "QUOTASVC_ADMIN_KEY=" + testKey, "QUOTASVC_START_TIMEOUT=1s",
+	}, "serve", "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0")
+	if took := time.Since(began); status != 1 || took < time.Second || !strings.Contains(log, "QUOTASVC_DATABASE_URL") || !strings.Contains(log, "within 1s") {
+		t.Errorf("%d after %s: %s", status, took, log)
+	}
+}
+
+func TestStart_StoppedWhileWaiting_EndsWell(t *testing.T) {
+	t.Parallel()
+	in := serveAway(t, []string{"QUOTASVC_DATABASE_URL=postgres://quotasvc:hush@" + freeAddress(t) + "/quotasvc", "QUOTASVC_ADMIN_KEY=" + testKey})
+	in.signal(syscall.SIGTERM)
+	if status := in.wait(); status != 0 {
+		t.Errorf("status %d", status)
+	}
+}
+
+// What waiting cannot mend ends the process at once, with the next step.
+func TestStart_WrongPasswordOrDatabase_EndsAtOnce(t *testing.T) {
+	t.Parallel()
+	postgres := testenv.PostgresPrivate(t)
+	good, err := pgx.ParseConfig(postgres.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct{ url, want string }{
+		"password": {strings.Replace(postgres.URL, good.Password, "wrong-password", 1), "password"},
+		"database": {strings.Replace(postgres.URL, "/"+good.Database+"?", "/no_such_database?", 1), "no_such_database"},
+	} {
+		status, _, log := tool(t, []string{"QUOTASVC_DATABASE_URL=" + c.url, "QUOTASVC_ADMIN_KEY=" + testKey, "QUOTASVC_START_TIMEOUT=1h"},
+			"serve", "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0")
+		if status != 1 || !strings.Contains(log, c.want) || !strings.Contains(log, "QUOTASVC_DATABASE_URL") || strings.Contains(log, "wrong-password") {
+			t.Errorf("%s: %d: %s", name, status, log)
+		}
+	}
+}

@@ -1,0 +1,84 @@
+package e2e
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/quotasvc/quotasvc/internal/lab/testenv"
+	"github.com/quotasvc/quotasvc/lab/bench"
+	benchreport "github.com/quotasvc/quotasvc/lab/bench/report"
+)
+
+// `make bench-flood` has the bounds of what others wait.
+const (
+	// Transactions for up to 200 refused requests of 10 tenants in half a second, sent to a process that has just started. It looks for
+	// each tenant once in any case: some 15 transactions. A refusal for lack of units is remembered for 100 ms: 50 more.
+	limitedTransactions = 50
+	emptyTransactions   = 120
+	unknownTransactions = 50
+)
+
+// This is the small form of `make bench-flood`: others debit beside ten times as many requests that are refused, by a limit, for lack
+// of units, and because their tenants do not exist.
+func TestFlood_RefusedRequests_OthersGetTheirDebits(t *testing.T) {
+	t.Parallel()
+	slice, r, lasted := 250*time.Millisecond, (*bench.FloodResult)(nil), []time.Duration(nil)
+	testenv.Eventually(t, func() bool { // a busy machine refuses few requests in a short slice
+		slice *= 2
+		r, lasted = refusals(t, slice)
+		return !slices.ContainsFunc(r.Costs, func(c bench.FloodCost) bool { return c.Refused < 50 })
+	}, "50 refusals of each kind")
+	for i := range r.Floods {
+		f := &r.Floods[i]
+		if f.Errors > 0 {
+			t.Errorf("flood %s: %d debits of others were not answered with 200", f.Name, f.Errors)
+		}
+		for status, n := range f.Answers {
+			if status >= 500 {
+				t.Errorf("flood %s: %d answers %d", f.Name, n, status)
+			}
+		}
+	}
+	for i, most := range []int64{limitedTransactions, emptyTransactions, unknownTransactions} {
+		c := &r.Costs[i]
+		// What is remembered for a while is asked again.
+		most *= max(1, int64(lasted[len(lasted)-len(r.Costs)+i]/(500*time.Millisecond)))
+		if c.Transactions > most {
+			t.Errorf("%s: %d transactions for %d refused requests, want at most %d", c.Name, c.Transactions, c.Refused, most)
+		}
+	}
+}
+
+// refusals runs the floods in slices of this length. lasted is how long each instance ran.
+func refusals(t *testing.T, slice time.Duration) (r *bench.FloodResult, lasted []time.Duration) {
+	t.Helper()
+	url := testenv.Postgres(t)
+	env := []string{
+		"QUOTASVC_DATABASE_URL=" + testenv.AsService(url), "QUOTASVC_REDIS_URL=" + testenv.RedisURL(t), "QUOTASVC_ADMIN_KEY=" + testKey,
+		"QUOTASVC_LOG_LEVEL=error", "QUOTASVC_DRAIN_DELAY=0s",
+	}
+	r, err := bench.Flood(t.Context(), bench.FloodConfig{
+		Start: func(context.Context) (string, func(context.Context) error, error) {
+			in := serve(t, env)
+			began := time.Now()
+			return strings.TrimPrefix(in.api, "http://"), func(context.Context) error {
+				lasted = append(lasted, time.Since(began))
+				in.stop()
+				return nil
+			}, nil
+		},
+		Database: url, AdminKey: testKey, Rate: 40, Connections: 64, Rounds: 1, Slice: slice,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var text strings.Builder
+	if err := r.Print(&benchreport.Printer{Out: &text}); err != nil {
+		t.Error(err)
+	}
+	t.Log(text.String())
+	return r, lasted
+}

@@ -1,0 +1,94 @@
+package e2e
+
+import (
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/quotasvc/quotasvc/internal/lab/testenv"
+)
+
+// The lag of a replica whose replay stands still is shown in seconds and bytes, wherever somebody looks, until it has caught up.
+func TestReportReplica_ReplayPaused_LagIsShown(t *testing.T) {
+	t.Parallel()
+	servers := testenv.PostgresWithStandby(t)
+	in := serve(t, append(backends(t), "QUOTASVC_DATABASE_URL="+testenv.AsService(servers.URL), "QUOTASVC_REPORT_DATABASE_URL="+testenv.AsService(servers.Standby.URL)))
+	in.setUp(t, 1000)
+	debited := 0
+	debit := func() {
+		t.Helper()
+		debited++
+		in.do(t, http.StatusOK, "POST", "/v1/debits", fmt.Sprint("debit-", debited), object{"tenant": "acme", "items": []object{{"meter": "api_calls", "amount": 1}}})
+	}
+	entries := func() (n int, lag float64) { // debits in the journal, by a report that the replica answers
+		t.Helper()
+		got := in.do(t, http.StatusOK, "GET", "/v1/tenants/acme/entries?kind=debit&limit=500", "", nil)
+		lag, err := strconv.ParseFloat(got.header.Get("X-Quota-Report-Lag"), 64)
+		if err != nil {
+			lag = -1
+		}
+		return strings.Count(string(got.body), `"operation_id"`), lag
+	}
+	debit()
+	testenv.Eventually(t, func() bool { n, lag := entries(); return n == 1 && lag >= 0 && lag < 3 }, "the replica has the first debit, and its lag is small")
+	testenv.Eventually(t, func() bool { return strings.Contains(string(in.ask(t, "/readyz").body), `"report_replica":"ok"`) }, "/readyz says that the replica answers")
+
+	replay := connectTo(t, servers.Standby.URL)
+	runSQL(t, replay, "SELECT pg_wal_replay_pause()")
+	testenv.Eventually(t, func() bool {
+		var state string
+		if err := replay.QueryRow(t.Context(), "SELECT pg_get_wal_replay_pause_state()").Scan(&state); err != nil {
+			t.Fatal(err)
+		}
+		return state == "paused"
+	}, "replay stands still")
+	paused := time.Now()
+	debit()
+	testenv.Eventually(t, func() bool {
+		text := in.metrics(t)
+		return metricOf(text, "quotasvc_report_replica_lag_seconds") > 3 && metricOf(text, "quotasvc_report_replica_lag_bytes") > 100
+	}, "the metrics show seconds and bytes")
+	if behind := metricOf(in.metrics(t), "quotasvc_report_replica_lag_seconds"); behind > time.Since(paused).Seconds()+30 { // ten times the lag of one that keeps up
+		t.Errorf("%.1f s behind, %s after the pause", behind, time.Since(paused))
+	}
+	if n, lag := entries(); n != 1 || lag < 3 {
+		t.Errorf("a report has %d debits, and is %.1f s behind; want 1 and 3 or more", n, lag)
+	}
+	if got := string(in.ask(t, "/readyz").body); !strings.Contains(got, `"report_lag":{"seconds":`) || !strings.Contains(got, `"ready":true`) {
+		t.Errorf("/readyz: %s", got)
+	}
+	// A balance as of now is read from the primary, because the replica lacks its last entry.
+	if got := in.do(t, http.StatusOK, "GET", "/v1/tenants/acme/statements/api_calls/current", "", nil); got.header.Get("X-Quota-Report-Lag") != "" {
+		t.Errorf("a statement from the primary says %s s", got.header.Get("X-Quota-Report-Lag"))
+	}
+
+	runSQL(t, replay, "SELECT pg_wal_replay_resume()")
+	testenv.Eventually(t, func() bool { n, lag := entries(); return n == 2 && lag >= 0 && lag < 3 }, "it has caught up")
+	servers.Standby.Kill()
+	testenv.Eventually(t, func() bool {
+		return strings.Contains(in.metrics(t), "quotasvc_report_replica_up 0\n") && metricOf(in.metrics(t), "quotasvc_report_replica_lag_seconds") > 2
+	}, "the replica's end is shown")
+}
+
+// metricOf returns the value of a metric without labels, and -1 if there is none.
+func metricOf(text, name string) float64 {
+	for line := range strings.Lines(text) {
+		if value, ok := strings.CutPrefix(strings.TrimSpace(line), name+" "); ok {
+			if v, err := strconv.ParseFloat(value, 64); err == nil {
+				return v
+			}
+		}
+	}
+	return -1
+}
+
+func TestServe_SynchronousCommitOff_Warns(t *testing.T) {
+	t.Parallel()
+	database := testenv.Postgres(t)
+	runSQL(t, connectTo(t, database), "ALTER DATABASE "+parsed(t, database).Path[1:]+" SET synchronous_commit = off")
+	in := serve(t, append(backends(t), "QUOTASVC_DATABASE_URL="+testenv.AsService(database)))
+	in.logged("synchronous_commit is off", 1)
+}

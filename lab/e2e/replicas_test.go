@@ -1,0 +1,156 @@
+package e2e
+
+import (
+	"io"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	goredis "github.com/redis/go-redis/v9"
+
+	"github.com/quotasvc/quotasvc/internal/lab/testenv"
+)
+
+var replicasLine = regexp.MustCompile(`(?m)^quotasvc_replicas_live (\S+)$`)
+
+// replicas returns the number of instances in an instance's metric.
+func (in *instance) replicas(t testing.TB) string {
+	t.Helper()
+	m := replicasLine.FindStringSubmatch(in.metrics(t))
+	if m == nil {
+		t.Fatal("quotasvc_replicas_live is not measured")
+	}
+	return m[1]
+}
+
+// ready is the answer of /readyz.
+func (in *instance) ready(t testing.TB) string {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, in.ops+"/readyz", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Body.Close()
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(body)
+}
+
+// limitOfSlots creates limit slots, of leases, and waits until both instances know it, and so all of the catalogue before it.
+func limitOfSlots(t testing.TB, one, two *instance) {
+	t.Helper()
+	one.do(t, http.StatusCreated, "PUT", "/v1/limits/slots", "", object{"per": []string{"tenant"}, "kind": "concurrency", "burst": 1})
+	for _, in := range []*instance{one, two} {
+		testenv.Eventually(t, func() bool {
+			got, err := in.send(t.Context(), "POST", "/v1/leases", "", object{"rule": "slots", "tenant": "acme", "dry_run": true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return got.status == http.StatusOK
+		}, "limit slots")
+	}
+}
+
+// acquire returns the lease of slots that acme gets.
+func (in *instance) acquire(t testing.TB) string {
+	t.Helper()
+	var lease struct {
+		ID string `json:"lease_id"`
+	}
+	in.do(t, http.StatusCreated, "POST", "/v1/leases", "", object{"rule": "slots", "tenant": "acme", "subject": "ann", "ip": "192.0.2.1"}).into(t, &lease)
+	return lease.ID
+}
+
+// renew renews a lease and returns its id.
+func (in *instance) renew(t testing.TB, lease string) string {
+	t.Helper()
+	var renewed struct {
+		ID string `json:"lease_id"`
+	}
+	in.do(t, http.StatusOK, "POST", "/v1/leases/"+lease+"/renew", "", object{}).into(t, &renewed)
+	return renewed.ID
+}
+
+// The id of a lease or a charge that one instance has given is taken by another.
+func TestReplicas_IDsOfOneAnother_Taken(t *testing.T) {
+	t.Parallel()
+	env := []string{
+		"QUOTASVC_DATABASE_URL=" + testenv.PostgresService(t), "QUOTASVC_REDIS_URL=" + testenv.RedisURL(t), "QUOTASVC_ADMIN_KEY=" + testKey,
+	}
+	one, two := serve(t, env), serve(t, env)
+	one.setUp(t, 1000)
+	one.do(t, http.StatusCreated, "PUT", "/v1/limits/api", "", object{"per": []string{"tenant"}, "kind": "token_bucket", "rate": "1/h", "burst": 5})
+	limitOfSlots(t, one, two)
+	lease := one.acquire(t)
+	if renewed := two.renew(t, lease); renewed != lease {
+		t.Errorf("%s is renewed as %s", lease, renewed)
+	}
+	two.do(t, http.StatusNoContent, "DELETE", "/v1/leases/"+lease, "", nil)
+	one.do(t, http.StatusNotFound, "POST", "/v1/leases/"+lease+"/renew", "", object{})
+	var charge struct {
+		ID string `json:"charge_id"`
+	}
+	one.do(t, http.StatusOK, "POST", "/v1/limits/charge", "", object{"tenant": "acme", "rules": []string{"api"}}).into(t, &charge)
+	two.do(t, http.StatusOK, "POST", "/v1/limits/charge/refund", "", object{"charge_id": charge.ID})
+}
+
+func TestReplicas_Instances_CountEachOther(t *testing.T) {
+	t.Parallel()
+	redis := testenv.RedisPrivate(t)
+	env := []string{
+		"QUOTASVC_DATABASE_URL=" + testenv.PostgresService(t), "QUOTASVC_REDIS_URL=" + redis.URL, "QUOTASVC_ADMIN_KEY=" + testKey,
+		"QUOTASVC_REPLICAS=3",
+	}
+	one := serve(t, env)
+	if n := one.replicas(t); n != "1" {
+		t.Errorf("the first counts %s", n)
+	}
+	two := serve(t, env)
+	if n := two.replicas(t); n != "2" {
+		t.Errorf("the second counts %s when it begins to serve", n)
+	}
+	await := func(want string) {
+		t.Helper()
+		testenv.Eventually(t, func() bool { return one.replicas(t) == want }, "the first counts ", want)
+	}
+	await("2")
+	if got, want := one.ready(t), `"replicas":{"live":2,"divided_by":3}`; !strings.Contains(got, want) {
+		t.Errorf("%s, want %s", got, want)
+	}
+	one.setUp(t, 1000)
+	one.do(t, http.StatusCreated, "PUT", "/v1/limits/api", "", object{"per": []string{"tenant"}, "kind": "token_bucket", "rate": "8/s", "burst": 2})
+	var explained struct {
+		Explain struct {
+			RedisAway struct {
+				Replicas, Holders int
+				CapacityEach      int     `json:"capacity_each"`
+				PerSecondEach     float64 `json:"per_second_each"`
+			} `json:"redis_away"`
+		}
+	}
+	one.do(t, http.StatusOK, "GET", "/v1/limits/api?explain=1", "", nil).into(t, &explained)
+	// Two are live, but at least three are assumed.
+	if away := explained.Explain.RedisAway; away.Replicas != 3 || away.Holders != 2 || away.CapacityEach != 1 || away.PerSecondEach != 4 {
+		t.Errorf("%+v", away)
+	}
+	two.signal(syscall.SIGTERM)
+	if code := two.wait(); code != 0 {
+		t.Errorf("the second ends with %d", code)
+	}
+	direct := goredis.NewClient(redis.Options())
+	defer func() { _ = direct.Close() }()
+	live, err := direct.ZRange(t.Context(), "rl:replicas", 0, -1).Result()
+	if live = slices.DeleteFunc(live, func(id string) bool { return id[0] == '-' }); err != nil || len(live) != 1 {
+		t.Errorf("%v are live after a goodbye, %v", live, err)
+	}
+	await("1")
+}

@@ -1,0 +1,256 @@
+package e2e
+
+import (
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+
+	"github.com/quotasvc/quotasvc/client"
+	"github.com/quotasvc/quotasvc/internal/lab/testenv"
+)
+
+// envScenes names the pages of docs/integrate that are followed besides Go's: node, python. `make test-sdk` sets it. They need Node, npm and Debian's
+// Python packages, which `make test` does not.
+const envScenes = "QUOTASVC_TEST_SCENES"
+
+// scene is what a stranger has who follows a page of docs/integrate: a directory with a clone named quotasvc, in which `make run` serves, and a terminal.
+type scene struct {
+	t    *testing.T
+	dev  *instance
+	tty  *terminal
+	here *strings.Replacer
+}
+
+// enter returns a scene whose clone has these files and directories of the repository.
+func enter(t *testing.T, page string, clone ...string) *scene {
+	t.Helper()
+	if page != "go" && !slices.Contains(strings.Split(os.Getenv(envScenes), ","), page) {
+		t.Skipf("make test-sdk runs it: it sets %s=node,python", envScenes)
+	}
+	dir := t.TempDir()
+	for _, name := range clone {
+		copyTree(t, filepath.Join("../..", name), filepath.Join(dir, "quotasvc", name))
+	}
+	data, bin := filepath.Join(dir, "quotasvc", ".quotasvc"), filepath.Join(dir, "quotasvc", "bin")
+	for _, made := range []string{data, bin} {
+		if err := os.MkdirAll(made, 0o755); err != nil { //nolint:gosec // PostgreSQL's user must enter it
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(data, keyFile), []byte(testKey), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(quotasvc(t), filepath.Join(bin, "quotasvc")); err != nil {
+		t.Fatal(err)
+	}
+	dev := launchDev(t, data)
+	transport := &http.Transport{}
+	t.Cleanup(transport.CloseIdleConnections)
+	// A terminal shows lines as they are printed. The modules are those that this test was built from.
+	tty := openTerminal(t, dir, append(withoutSettings(os.Environ()), "PYTHONUNBUFFERED=1", "GOSUMDB=off", "GOFLAGS="+goFlags(t)+" -mod=mod -buildvcs=false", "PATH="+pathOf(page)))
+	said := []string{"http://127.0.0.1:8080", dev.api, `"offset_seconds":86400`, fmt.Sprintf(`"offset_seconds":%d`, 86400+dev.roomInTheHour(t))}
+	for _, port := range []string{"3000", "3001", "3002", "8001", "8002"} {
+		said = append(said, port, portOf(t))
+	}
+	return &scene{t: t, dev: &instance{process: dev.process, api: dev.api, http: &http.Client{Transport: transport, Timeout: testenv.Patience}}, tty: tty, here: strings.NewReplacer(said...)}
+}
+
+// goFlags returns the flags that this test was built with: with others everything is compiled again.
+func goFlags(t *testing.T) string {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), "go", "env", "GOFLAGS").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// pathOf returns PATH. Debian's Python packages belong to Debian's Python, even if another one comes first.
+func pathOf(page string) string {
+	if page == "python" {
+		return "/usr/bin:" + os.Getenv("PATH")
+	}
+	return os.Getenv("PATH")
+}
+
+// copyTree copies a file or directory as git has it: without what is built, installed or cached.
+func copyTree(t *testing.T, from, to string) {
+	t.Helper()
+	err := filepath.WalkDir(from, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		below, err := filepath.Rel(from, path)
+		if err != nil {
+			return err
+		}
+		if entry.IsDir() {
+			if slices.Contains([]string{"node_modules", ".node", "build", "dist", "__pycache__", ".mypy_cache", ".next"}, entry.Name()) {
+				return fs.SkipDir
+			}
+			return os.MkdirAll(filepath.Join(to, below), 0o755) //nolint:gosec // as a clone has it
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(to, below)), 0o755); err != nil { //nolint:gosec // as a clone has it
+			return err
+		}
+		return os.WriteFile(filepath.Join(to, below), text, 0o644) //nolint:gosec // as a clone has it
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// follow pastes the page.
+func (s *scene) follow(page string) {
+	s.t.Helper()
+	for _, block := range markedBlocks(s.t, page) {
+		s.tty.use(block.said(s.here))
+	}
+}
+
+// leave ends the scene. The books agree, as they do after any use.
+func (s *scene) leave() {
+	s.t.Helper()
+	s.tty.leave()
+	s.dev.signal(syscall.SIGINT)
+	if status := s.dev.wait(); status != 0 {
+		s.t.Errorf("dev ended with %d", status)
+	}
+}
+
+// delivery is a call of a webhook.
+type delivery struct {
+	header http.Header
+	body   []byte
+}
+
+// by reports whether the library of the standard and the SDK's verifier take a delivery for one of this secret. They must agree.
+func (d delivery) by(t *testing.T, secret string) bool {
+	t.Helper()
+	standard, err := standardwebhooks.NewWebhook(secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ours, err := client.NewWebhook(secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	event, oursErr := ours.Verify(d.body, d.header)
+	standardErr := standard.Verify(d.body, d.header)
+	if (oursErr == nil) != (standardErr == nil) {
+		t.Errorf("the SDK says %v, the library of the standard %v: %v %s", oursErr, standardErr, d.header, d.body)
+	}
+	if oursErr == nil && (event.ID != d.header.Get("Webhook-Id") || !strings.HasPrefix(event.ID, "evt_") && !strings.HasPrefix(event.ID, "test_")) {
+		t.Errorf("%+v", event)
+	}
+	return oursErr == nil
+}
+
+// webhook makes a webhook for what the tenant's allowance tells, and returns its path and its secret.
+func (s *scene) webhook(url string) (path, secret string) {
+	s.t.Helper()
+	var made struct {
+		ID     string `json:"webhook_id"`
+		Secret string
+	}
+	s.dev.do(s.t, http.StatusCreated, "POST", "/v1/webhooks", "", object{"url": url, "types": []string{"balance.threshold_reached"}}).into(s.t, &made)
+	return "/v1/webhooks/" + made.ID, made.Secret
+}
+
+// replay has a webhook told again what has happened.
+func (s *scene) replay(path string) {
+	s.t.Helper()
+	s.dev.do(s.t, http.StatusAccepted, "POST", path+"/replay", "", object{"from": time.Now().Add(-time.Hour).UTC().Format(time.RFC3339)})
+}
+
+// rotate gives a webhook a new secret.
+func (s *scene) rotate(path string, overlap int) (secret string) {
+	s.t.Helper()
+	var made struct{ Secret string }
+	s.dev.do(s.t, http.StatusCreated, "POST", path+"/rotate", "", object{"overlap_seconds": overlap}).into(s.t, &made)
+	return made.Secret
+}
+
+// The deliveries of what the page has caused are genuine to the library of the standard and to the SDK, before, during and after a rotation.
+func (s *scene) rotateBetweenDeliveries() {
+	t := s.t
+	t.Helper()
+	calls := make(chan delivery, 100)
+	receiver := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		calls <- delivery{r.Header, body}
+	}))
+	t.Cleanup(receiver.Close)
+	path, first := s.webhook(receiver.URL)
+	next := func() delivery { // the one at 80 percent
+		t.Helper()
+		s.replay(path)
+		for {
+			if d, _ := testenv.Receive(t, calls); strings.Contains(string(d.body), `"threshold":80`) {
+				return d
+			}
+		}
+	}
+	if d := next(); !d.by(t, first) {
+		t.Errorf("before: %v", d.header)
+	}
+	second := s.rotate(path, 3600)
+	testenv.Eventually(t, func() bool { d := next(); return d.by(t, first) && d.by(t, second) }, "a delivery has both signatures")
+	third := s.rotate(path, 0)
+	testenv.Eventually(t, func() bool {
+		d := next()
+		return d.by(t, third) && !d.by(t, first) && !d.by(t, second)
+	}, "a delivery has the last signature alone")
+}
+
+func TestScene_Go_FromThePageAlone(t *testing.T) {
+	t.Parallel()
+	programOf(t, "curl")
+	s := enter(t, "go", "go.mod", "go.sum", "client")
+	s.follow("docs/integrate/go.md")
+	s.rotateBetweenDeliveries()
+	s.leave()
+}
+
+func TestScene_Express_FromThePageAlone(t *testing.T) {
+	t.Parallel()
+	s := enter(t, "node", "sdk/typescript")
+	s.follow("docs/integrate/node.md")
+	s.rotateBetweenDeliveries()
+	// The receiver of docs/events.md verifies with the library of the standard.
+	s.tty.paste("npm install standardwebhooks@1.1.1\n")
+	for _, block := range markedBlocks(t, "docs/events.md") {
+		s.tty.use(block.said(s.here))
+	}
+	path, secret := s.webhook(s.here.Replace("http://127.0.0.1:3002"))
+	begin := s.tty.paste(fmt.Sprintf("QUOTASVC_WEBHOOK_SECRET='%s' node standard.mjs &\n", secret))
+	s.replay(path)
+	testenv.Eventually(t, func() bool {
+		return len(s.tty.missing(begin, []string{" balance.threshold_reached ", `"threshold":80`, `"tenant":"wonka"`})) == 0
+	}, "the receiver of docs/events.md verifies the event of 80 percent")
+	s.leave()
+}
+
+func TestScene_FastAPI_FromThePageAlone(t *testing.T) {
+	t.Parallel()
+	s := enter(t, "python", "sdk/python")
+	s.follow("docs/integrate/python.md")
+	s.rotateBetweenDeliveries()
+	s.leave()
+}

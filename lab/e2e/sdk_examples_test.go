@@ -1,0 +1,227 @@
+package e2e
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/quotasvc/quotasvc/client"
+	"github.com/quotasvc/quotasvc/internal/lab/testenv"
+)
+
+// builtExamples is a directory with the programs of client/examples.
+var builtExamples = together[string]{start: func(h *host) string {
+	dir := h.TempDir()
+	if out, err := exec.CommandContext(h.Context(), "go", "build", "-o", dir+"/", "../../client/examples/...", "../../client/quotaecho/examples/...").CombinedOutput(); err != nil {
+		h.Fatalf("%v\n%s", err, out)
+	}
+	return dir
+}}
+
+// examples are the programs of client/examples.
+type examples struct {
+	t   *testing.T
+	dir string
+	env []string
+}
+
+func examplesOf(t *testing.T, in *instance) *examples {
+	t.Helper()
+	return &examples{t, builtExamples.get(t), append(withoutSettings(os.Environ()), asks(in)...)}
+}
+
+// run runs an example to its end and returns what it prints.
+func (e *examples) run(name string, args ...string) string {
+	e.t.Helper()
+	cmd := exec.CommandContext(e.t.Context(), filepath.Join(e.dir, name), args...)
+	cmd.Env = e.env
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		e.t.Errorf("%s: %v\n%s", name, err, out)
+	}
+	return string(out)
+}
+
+// serve starts an example that is a server, and returns its address and its log.
+func (e *examples) serve(name string, env ...string) (string, *logBuffer) {
+	e.t.Helper()
+	address, log := closedPort(e.t), &logBuffer{}
+	cmd := exec.CommandContext(e.t.Context(), filepath.Join(e.dir, name))
+	cmd.Env = append(append(e.env, env...), "LISTEN="+address)
+	cmd.Stdout, cmd.Stderr = log, log
+	if err := cmd.Start(); err != nil {
+		e.t.Fatal(err)
+	}
+	e.t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	testenv.Eventually(e.t, func() bool {
+		resp, err := http.Get("http://" + address + "/healthz")
+		if err != nil {
+			return false
+		}
+		_ = resp.Body.Close()
+		return true
+	}, name+" answers")
+	return "http://" + address, log
+}
+
+func TestSDKExamples_OnTheService_DoWhatTheySay(t *testing.T) {
+	builtExamples.join(t)
+	t.Parallel()
+	in := serve(t, backends(t))
+	in.setUp(t, 1000)
+	e := examplesOf(t, in)
+	if got := e.run("errors", "acme", "3"); got != "charged 3, 997 left\n" {
+		t.Errorf("errors: %q", got)
+	}
+	if got := e.run("errors", "acme", "998"); !strings.HasPrefix(got, "997 are left until ") {
+		t.Errorf("errors: %q", got)
+	}
+	if got := e.run("errors", "nobody", "1"); !strings.HasPrefix(got, "the request is wrong: quotasvc: consume: tenant_not_found") {
+		t.Errorf("errors: %q", got)
+	}
+	if got := e.run("stream", "acme"); !strings.HasSuffix(got, "words \nused 6, the rest is back\n") {
+		t.Errorf("stream: %q", got)
+	}
+	in.acme().wantLeft(t, 991)
+	if got := e.run("hotpath", "acme"); !strings.HasPrefix(got, "40 decisions with ") {
+		t.Errorf("hotpath: %q", got)
+	}
+	in.acme().wantLeft(t, 951)
+
+	server, _ := e.serve("nethttp")
+	if got := fetch(t, server+"/hello"); got.status != 200 || got.header.Get("X-Quota-Remaining") != "950" {
+		t.Errorf("nethttp: %s %v", got, got.header)
+	}
+	if got := fetch(t, server+"/broken"); got.status != 500 {
+		t.Errorf("nethttp: %s", got)
+	}
+	testenv.Eventually(t, func() bool { return in.balance(t, "acme", "api_calls").Remaining == 950 }, "the broken request is refunded")
+}
+
+func TestSDKEcho_Requests_ChargedRefundedAndDenied(t *testing.T) {
+	builtExamples.join(t)
+	t.Parallel()
+	in := serve(t, backends(t))
+	in.setUp(t, 30)
+	server, _ := examplesOf(t, in).serve("echo")
+	if got := fetch(t, server+"/hello"); got.status != 200 || string(got.body) != "hello\n" || got.header.Get("X-Quota-Remaining") != "29" {
+		t.Errorf("%s %v", got, got.header)
+	}
+	if got := fetch(t, server+"/export/july"); got.status != 200 || got.header.Get("X-Quota-Remaining") != "19" {
+		t.Errorf("%s %v", got, got.header)
+	}
+	if got := fetch(t, server+"/broken"); got.status != 502 {
+		t.Errorf("%s", got)
+	}
+	testenv.Eventually(t, func() bool { return in.balance(t, "acme", "api_calls").Remaining == 19 }, "the broken request is refunded")
+	if got := fetch(t, server+"/missing"); got.status != 404 {
+		t.Errorf("%s", got)
+	}
+	in.acme().wantLeft(t, 18)
+	fetch(t, server+"/export/august")
+	if got := fetch(t, server+"/export/september"); got.status != 429 || got.header.Get("Retry-After") == "" || !strings.Contains(string(got.body), "quota_exceeded") || got.header.Get("Content-Type") != "application/problem+json" {
+		t.Errorf("%s %v", got, got.header)
+	}
+	in.acme().wantLeft(t, 8)
+	req, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, server+"/hello", nil)
+	req.Header.Set("X-Org", "nobody")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusInternalServerError {
+		t.Errorf("an unknown tenant is %d", resp.StatusCode)
+	}
+}
+
+func TestSDKExamples_Webhook_HandlesOnceRefusesForged(t *testing.T) {
+	builtExamples.join(t)
+	t.Parallel()
+	in := serve(t, backends(t))
+	const secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+	server, log := examplesOf(t, in).serve("webhook", "QUOTASVC_WEBHOOK_SECRET="+secret)
+	w, err := client.NewWebhook(secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	body := []byte(`{"type":"balance.exhausted","timestamp":"2026-11-25T01:02:03Z","data":{"meter":"api_calls"}}`)
+	send := func(signature string) int {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, server+"/hooks", bytes.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("webhook-id", "evt_1")
+		req.Header.Set("webhook-timestamp", strconv.FormatInt(time.Now().Unix(), 10))
+		req.Header.Set("webhook-signature", signature)
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = resp.Body.Close()
+		return resp.StatusCode
+	}
+	for range 2 {
+		if status := send(w.Sign("evt_1", time.Now(), body)); status != 200 {
+			t.Errorf("a delivery is %d", status)
+		}
+	}
+	if status := send("v1,AAAA"); status != 400 {
+		t.Errorf("a forged delivery is %d", status)
+	}
+	testenv.Eventually(t, func() bool { return strings.Count(log.String(), "balance.exhausted") == 1 }, "the event is handled")
+}
+
+// fetch gets a URL as acme.
+func fetch(t *testing.T, url string) answer {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("X-Org", "acme")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer{resp.StatusCode, resp.Header, body}
+}
+
+// The page shows programs that run.
+func TestSDKExamples_OnThePage_AreTheFiles(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../docs/integrate/go.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	examples, blocks := 0, markedBlocks(t, "docs/integrate/go.md")
+	for i := range blocks {
+		name, isExample := blocks[i].marks["example"]
+		if !isExample {
+			continue
+		}
+		examples++
+		text, err := os.ReadFile(filepath.Join("../../client/examples", name, "main.go"))
+		if err != nil || string(text) != blocks[i].text {
+			t.Errorf("the block %s differs from the example: %v", name, err)
+		}
+	}
+	if examples < 4 || examples != strings.Count(string(page), "```go") {
+		t.Errorf("%d blocks are examples", examples)
+	}
+}

@@ -1,0 +1,234 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"testing"
+
+	"github.com/quotasvc/quotasvc/client"
+	"github.com/quotasvc/quotasvc/internal/lab/testenv"
+)
+
+func (a account) hold(amount int64) client.HoldRequest {
+	return client.HoldRequest{Tenant: a.tenant, Items: []client.Item{{Meter: "api_calls", Amount: amount}}}
+}
+
+// wantSettled fails the test unless the balance has so many units used and none held.
+func (a account) wantSettled(t testing.TB, used int64) {
+	t.Helper()
+	if b := a.balance(t, a.tenant, "api_calls"); b.Used != used || b.Remaining != b.Granted-used {
+		t.Errorf("%+v, want %d used and none held", b, used)
+	}
+}
+
+// words is a source of n elements that ends with an error, if there is one.
+func words(n int, end error) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		for range n {
+			if !yield("four", nil) {
+				return
+			}
+		}
+		if end != nil {
+			yield("", end)
+		}
+	}
+}
+
+func TestSDK_Stream_AnyEnd_CapturesWhatPassed(t *testing.T) {
+	sdkService.join(t)
+	t.Parallel()
+	in := sdkService.get(t).account(t, 1000)
+	c := sdk(t, in.instance, losing(1, "/holds"), losing(1, "/capture"))
+	broke := errors.New("the model broke")
+	cost := func(word string) int64 { return int64(len(word)) }
+	run := func(source iter.Seq2[string, error], stop int) (n int, err error) {
+		h, err := c.Hold(t.Context(), in.hold(100))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range client.Stream(t.Context(), h, source, cost) {
+			if e != nil {
+				return n, e
+			}
+			if n++; n == stop {
+				break
+			}
+		}
+		return n, nil
+	}
+	if n, err := run(words(5, nil), 0); n != 5 || err != nil {
+		t.Errorf("%d %v", n, err)
+	}
+	in.wantSettled(t, 20)
+	if n, err := run(words(3, broke), 0); n != 3 || !errors.Is(err, broke) {
+		t.Errorf("%d %v", n, err)
+	}
+	in.wantSettled(t, 32)
+	if n, err := run(words(9, nil), 2); n != 2 || err != nil { // the reader stops
+		t.Errorf("%d %v", n, err)
+	}
+	in.wantSettled(t, 40)
+}
+
+func TestSDK_HoldFor_FailsPanicsOrLeaves_Captured(t *testing.T) {
+	sdkService.join(t)
+	t.Parallel()
+	in := sdkService.get(t).account(t, 100)
+	c := sdk(t, in.instance)
+	broke := errors.New("the work broke")
+	ctx, cancel := context.WithCancel(t.Context())
+	result, err := c.HoldFor(ctx, in.hold(50), func(_ context.Context, h *client.HeldUnits) error {
+		cancel() // the reader leaves
+		return errors.Join(h.Use(17), broke)
+	})
+	if !errors.Is(err, broke) || result.Used != 17 || result.Charged != 17 {
+		t.Errorf("%+v %v", result, err)
+	}
+	in.wantSettled(t, 17)
+	func() {
+		defer func() { _ = recover() }()
+		_, _ = c.HoldFor(t.Context(), in.hold(50), func(_ context.Context, h *client.HeldUnits) error { _ = h.Use(3); panic("broken") })
+	}()
+	in.wantSettled(t, 20)
+	if result, err := c.HoldFor(t.Context(), in.hold(50), func(context.Context, *client.HeldUnits) error { return nil }); err != nil || *result != (client.HoldResult{}) {
+		t.Errorf("%+v %v", result, err)
+	}
+	in.wantSettled(t, 20)
+	ran := false
+	if _, err := c.HoldFor(t.Context(), in.hold(1000), func(context.Context, *client.HeldUnits) error { ran = true; return nil }); !errors.Is(err, client.ErrQuotaExceeded) || ran {
+		t.Errorf("%v, ran %t", err, ran)
+	}
+}
+
+func TestSDK_Hold_MoreThanHeld_ChargedAsFarAsCovered(t *testing.T) {
+	sdkService.join(t)
+	t.Parallel()
+	in := sdkService.get(t).account(t, 100)
+	c := sdk(t, in.instance, losing(1, "/capture"), losing(1, "/debits"))
+	for i, w := range []struct{ held, use, charged, shortfall, used int64 }{
+		{10, 30, 30, 0, 30},
+		{10, 90, 70, 20, 100},
+	} {
+		result, err := c.HoldFor(t.Context(), in.hold(w.held), func(_ context.Context, h *client.HeldUnits) error { return h.Use(w.use) })
+		if err != nil || *result != (client.HoldResult{Used: w.use, Charged: w.charged, Shortfall: w.shortfall}) {
+			t.Errorf("%d: %+v %v", i, result, err)
+		}
+		in.wantSettled(t, w.used)
+	}
+}
+
+func TestSDK_Hold_Ended_UseIsDebited(t *testing.T) {
+	sdkService.join(t)
+	t.Parallel()
+	in := sdkService.get(t).account(t, 100)
+	c := sdk(t, in.instance)
+	h, err := c.Hold(t.Context(), in.hold(10))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.ReleaseHold(t.Context(), h.ID(), client.ReleaseRequest{Tenant: in.tenant}); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.Use(4); err != nil {
+		t.Fatal(err)
+	}
+	if result, err := h.Finish(t.Context()); err != nil || result.Charged != 4 {
+		t.Errorf("%+v %v", result, err)
+	}
+	in.wantSettled(t, 4)
+	if again, err := h.Finish(t.Context()); err != nil || again.Charged != 4 {
+		t.Errorf("%+v %v", again, err)
+	}
+	if err := h.Use(1); err == nil {
+		t.Error("a hold that has ended counts")
+	}
+	in.wantSettled(t, 4)
+}
+
+func TestSDK_Hold_InUse_IsExtended(t *testing.T) {
+	sdkService.join(t)
+	t.Parallel()
+	in := sdkService.get(t).account(t, 100)
+	c := sdk(t, in.instance)
+	body := in.hold(10)
+	body.TTLSeconds = 2
+	h, err := c.Hold(t.Context(), body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := h.Answer.ExpiresAt
+	testenv.Eventually(t, func() bool {
+		got, err := c.GetHold(t.Context(), in.tenant, h.ID())
+		return err == nil && got.Status == client.HoldStatusActive && got.ExpiresAt.After(first)
+	}, "the hold is extended")
+	if result, err := h.Release(t.Context()); err != nil || *result != (client.HoldResult{}) {
+		t.Errorf("%+v %v", result, err)
+	}
+	in.wantSettled(t, 0)
+}
+
+func TestSDK_Hold_WrongUse_Refused(t *testing.T) {
+	sdkService.join(t)
+	t.Parallel()
+	in := sdkService.get(t).account(t, 100)
+	c := sdk(t, in.instance)
+	if _, err := c.Hold(t.Context(), client.HoldRequest{Tenant: in.tenant}); err == nil {
+		t.Error("a hold of nothing")
+	}
+	h, err := c.Hold(t.Context(), in.hold(10), client.WithKey("job-17"))
+	if err != nil || h.ID() != "job-17" || h.Left() != 10 {
+		t.Fatalf("%+v %v", h, err)
+	}
+	if h.Use(-1) == nil || h.UseOf("credits", 1) == nil || h.Use(1<<53) == nil {
+		t.Error("wrong use is counted")
+	}
+	if err := h.Use(3); err != nil || h.Left() != 7 || h.Used() != 3 {
+		t.Errorf("%v: %d left", err, h.Left())
+	}
+	if _, err := h.Finish(t.Context()); err != nil {
+		t.Error(err)
+	}
+	in.wantSettled(t, 3)
+}
+
+func TestSDK_Hold_ServiceAway_DebitedAtItsEnd(t *testing.T) {
+	sdkService.join(t)
+	t.Parallel()
+	in := sdkService.get(t).account(t, 100)
+	c := sdk(t, in.instance, func(o *client.Options) {
+		losing(1, "/holds")(o) // the only attempt
+		o.Attempts, o.FailOpen = 1, []string{"api_calls"}
+	})
+	body := in.hold(10)
+	body.TTLSeconds = 1 // the service may have held it, and returns it soon
+	h, err := c.Hold(t.Context(), body)
+	if err != nil || !h.FailedOpen() {
+		t.Fatalf("%+v %v", h, err)
+	}
+	if err := h.Use(6); err != nil {
+		t.Fatal(err)
+	}
+	if result, err := h.Finish(t.Context()); err != nil || result.Charged != 6 {
+		t.Errorf("%+v %v", result, err)
+	}
+	testenv.Eventually(t, func() bool {
+		b := in.balance(t, in.tenant, "api_calls")
+		return b.Used == 6 && b.Remaining == 94
+	}, "nothing is held")
+}
+
+func TestSDK_LocalUnits_OfAClient_SpendsAndCloses(t *testing.T) {
+	t.Parallel()
+	in := serve(t, backends(t))
+	in.setUp(t, 1000)
+	l, err := sdk(t, in).LocalUnits(client.LocalUnitsOptions{Tenant: "acme", Meter: "api_calls", Min: 10, Max: 100})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 50 {
+		takeWait(t, l, 1)
+	}
+	closeAndCompare(t, in, l)
+}

@@ -1,0 +1,212 @@
+package e2e
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/quotasvc/quotasvc/client"
+	"github.com/quotasvc/quotasvc/client/quotahttp"
+	"github.com/quotasvc/quotasvc/internal/lab/testenv"
+)
+
+// backendOf starts an HTTP server whose requests are charged. Its paths: /fail, /panic, /missing, /flush; others are served.
+func backendOf(t testing.TB, c *client.Client, change func(*quotahttp.Options)) (*httptest.Server, *atomic.Int64) {
+	t.Helper()
+	o := quotahttp.Options{Rules: quotahttp.Rules[*http.Request]{
+		Meter: "api_calls",
+		Tenant: func(r *http.Request) (string, error) {
+			if r.URL.Path == "/healthz" {
+				return "", quotahttp.ErrNotCounted
+			}
+			return r.Header.Get("X-Org"), nil
+		},
+	}}
+	if change != nil {
+		change(&o)
+	}
+	m, err := quotahttp.New(c, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var served atomic.Int64
+	server := httptest.NewServer(m.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		served.Add(1)
+		switch r.URL.Path {
+		case "/fail":
+			http.Error(w, "broken", http.StatusBadGateway)
+		case "/panic":
+			panic(http.ErrAbortHandler)
+		case "/missing":
+			http.NotFound(w, r)
+		case "/flush":
+			w.(http.Flusher).Flush()
+			if err := http.NewResponseController(w).SetWriteDeadline(time.Now().Add(testenv.Patience)); err != nil {
+				t.Error(err)
+			}
+		}
+		_, _ = io.WriteString(w, "served")
+	})))
+	t.Cleanup(server.Close)
+	return server, &served
+}
+
+func get(t testing.TB, server *httptest.Server, path, org string, header ...string) answer {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("X-Org", org)
+	for i := 0; i < len(header); i += 2 {
+		req.Header.Set(header[i], header[i+1])
+	}
+	resp, err := server.Client().Do(req)
+	if err != nil {
+		return answer{}
+	}
+	defer resp.Body.Close()
+	body, _ := io.ReadAll(resp.Body)
+	return answer{resp.StatusCode, resp.Header, body}
+}
+
+func TestSDKHTTP_Requests_ChargedWithHeaders(t *testing.T) {
+	t.Parallel()
+	in := serve(t, backends(t))
+	in.setUp(t, 100)
+	in.do(t, http.StatusCreated, "PUT", "/v1/limits/slow", "", object{"per": []string{"tenant", "ip"}, "kind": "fixed_window", "rate": "1/h", "match": object{"route": "/slow"}})
+	c := sdk(t, in, losing(1, "/consume"))
+	server, served := backendOf(t, c, func(o *quotahttp.Options) { o.IP = quotahttp.PeerIP })
+	got := get(t, server, "/", "acme")
+	if got.status != 200 || string(got.body) != "served" || got.header.Get("X-Quota-Remaining") != "99" || got.header.Get("X-Quota-Limit") != "100" || got.header.Get("X-Quota-Reset") == "" {
+		t.Errorf("%s %v", got, got.header)
+	}
+	testenv.Eventually(t, func() bool {
+		got := get(t, server, "/slow", "acme")
+		return got.header.Get("RateLimit") != "" && got.header.Get("RateLimit-Policy") != ""
+	}, "the limit is handed on")
+	got = get(t, server, "/slow", "acme")
+	if got.status != 429 || got.header.Get("Retry-After") == "" || !strings.Contains(string(got.body), "rate_limited") || got.header.Get("Content-Type") != "application/problem+json" {
+		t.Errorf("%s %v", got, got.header)
+	}
+	before, left := served.Load(), in.balance(t, "acme", "api_calls").Remaining // each request to /slow had its price
+	if got := get(t, server, "/healthz", ""); got.status != 200 || got.header.Get("X-Quota-Limit") != "" {
+		t.Errorf("%s %v", got, got.header)
+	}
+	for range left + 2 {
+		got = get(t, server, "/", "acme")
+	}
+	if got.status != 429 || got.header.Get("X-Quota-Remaining") != "0" || !strings.Contains(string(got.body), "quota_exceeded") {
+		t.Errorf("%s %v", got, got.header)
+	}
+	in.acme().wantLeft(t, 0)
+	if n := served.Load() - before; n != left+1 { // and /healthz
+		t.Errorf("%d requests were served, %d units were left", n, left)
+	}
+}
+
+func TestSDKHTTP_FailedHandlers_Refunded(t *testing.T) {
+	sdkService.join(t)
+	t.Parallel()
+	in := sdkService.get(t).account(t, 100)
+	c := sdk(t, in.instance)
+	server, _ := backendOf(t, c, func(o *quotahttp.Options) { o.Cost = func(*http.Request) int64 { return 5 } })
+	if got := get(t, server, "/fail", in.tenant); got.status != 502 {
+		t.Error(got)
+	}
+	get(t, server, "/panic", in.tenant)
+	get(t, server, "/missing", in.tenant) // paid
+	if got := get(t, server, "/flush", in.tenant); got.status != 200 || string(got.body) != "served" {
+		t.Error(got)
+	}
+	closeSDK(t, c)
+	in.wantLeft(t, 90)
+}
+
+func TestSDKHTTP_ClientsKey_PaidOnce(t *testing.T) {
+	sdkService.join(t)
+	t.Parallel()
+	in := sdkService.get(t).account(t, 100)
+	c := sdk(t, in.instance)
+	server, _ := backendOf(t, c, func(o *quotahttp.Options) {
+		o.IdempotencyKey = func(r *http.Request) string { return r.Header.Get("Idempotency-Key") }
+	})
+	get(t, server, "/", in.tenant, "Idempotency-Key", "order-17")
+	get(t, server, "/", in.tenant, "Idempotency-Key", "order-17")
+	closeSDK(t, c)
+	in.wantLeft(t, 99)
+}
+
+func TestSDKHTTP_BackendsFault_NoAnswerOfTheService(t *testing.T) {
+	sdkService.join(t)
+	t.Parallel()
+	in := sdkService.get(t).account(t, 100)
+	var last atomic.Pointer[error]
+	server, served := backendOf(t, sdk(t, in.instance), func(o *quotahttp.Options) {
+		o.OnError = func(w http.ResponseWriter, _ *http.Request, err error) {
+			last.Store(&err)
+			w.WriteHeader(http.StatusInternalServerError)
+		}
+	})
+	for org, want := range map[string]error{"nobody": client.ErrTenantNotFound, "no id!": client.ErrInvalid, "": nil} {
+		got := get(t, server, "/", org)
+		if got.status != 500 || bytes.Contains(got.body, []byte("tenant")) || last.Load() == nil || want != nil && !errors.Is(*last.Load(), want) {
+			t.Errorf("%q: %s", org, got)
+		}
+	}
+	if served.Load() != 0 {
+		t.Error("a handler ran")
+	}
+	if _, err := quotahttp.New(sdk(t, in.instance), quotahttp.Options{}); err == nil || !strings.Contains(err.Error(), "Meter") {
+		t.Errorf("options without a meter: %v", err)
+	}
+}
+
+func TestSDKHTTP_ServiceAway_RefusedOrPasses(t *testing.T) {
+	sdkService.join(t)
+	t.Parallel()
+	in := sdkService.get(t).account(t, 1)
+	c := sdk(t, in.instance, func(o *client.Options) { o.URL = "http://" + closedPort(t) })
+	closed, served := backendOf(t, c, nil)
+	got := get(t, closed, "/", in.tenant)
+	if got.status != 503 || got.header.Get("Retry-After") == "" || served.Load() != 0 || !strings.Contains(string(got.body), `"unavailable"`) {
+		t.Errorf("%s %v", got, got.header)
+	}
+	pass := true
+	open, served := backendOf(t, c, func(o *quotahttp.Options) { o.FailOpen = &pass })
+	if got := get(t, open, "/", in.tenant); got.status != 200 || served.Load() != 1 {
+		t.Errorf("%s", got)
+	}
+}
+
+func TestSDKHTTP_LostCharge_TakenBack(t *testing.T) {
+	sdkService.join(t)
+	t.Parallel()
+	in := sdkService.get(t).account(t, 100)
+	c := sdk(t, in.instance, losing(1, "/consume"), func(o *client.Options) { o.Attempts = 1 })
+	server, served := backendOf(t, c, nil)
+	if got := get(t, server, "/", in.tenant); got.status != 503 || served.Load() != 0 {
+		t.Errorf("%s", got)
+	}
+	closeSDK(t, c) // waits for it
+	in.wantLeft(t, 100)
+}
+
+func TestSDKHTTP_Blocked_WithoutReason(t *testing.T) {
+	sdkService.join(t)
+	t.Parallel()
+	in := sdkService.get(t).account(t, 100)
+	in.do(t, http.StatusCreated, "PUT", "/v1/blocks/tenant/"+in.tenant, "", object{"action": "block", "reason": "fraud at the bank"})
+	server, served := backendOf(t, sdk(t, in.instance), nil)
+	testenv.Eventually(t, func() bool { return get(t, server, "/", in.tenant).status == 403 }, "the block counts")
+	before := served.Load()
+	if got := get(t, server, "/", in.tenant); got.status != 403 || bytes.Contains(got.body, []byte("fraud")) || served.Load() != before {
+		t.Errorf("%s", got)
+	}
+}

@@ -1,0 +1,390 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/quotasvc/quotasvc/client"
+	"github.com/quotasvc/quotasvc/internal/lab/testenv"
+)
+
+// sdk returns a Go client of an instance.
+func sdk(t testing.TB, in *instance, change ...func(*client.Options)) *client.Client {
+	t.Helper()
+	o := client.Options{
+		URL: in.api, Key: testKey, HTTP: &http.Client{Transport: in.http.Transport},
+		Backoff: client.Backoff{Base: time.Millisecond, Cap: 20 * time.Millisecond}, OnBackgroundError: func(err error) { t.Error(err) },
+	}
+	for _, f := range change {
+		f(&o)
+	}
+	c, err := client.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { closeSDK(t, c) })
+	return c
+}
+
+func closeSDK(t testing.TB, c *client.Client) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), testenv.Patience)
+	defer cancel()
+	if err := c.Close(ctx); err != nil {
+		t.Error(err)
+	}
+}
+
+// losing loses the first n answers of the paths that end so, after the service has sent them.
+func losing(n int32, suffix string) func(*client.Options) {
+	var lost atomic.Int32
+	return func(o *client.Options) {
+		next := o.HTTP.Transport
+		o.HTTP = &http.Client{Transport: tripper(func(req *http.Request, _ http.RoundTripper) (*http.Response, error) {
+			resp, err := next.RoundTrip(req)
+			if err == nil && strings.HasSuffix(req.URL.Path, suffix) && lost.Add(1) <= n {
+				_, _ = io.Copy(io.Discard, resp.Body)
+				_ = resp.Body.Close()
+				return nil, errors.New("the answer was lost")
+			}
+			return resp, err
+		})}
+	}
+}
+
+// sdkService is the service of tests that use nothing but an account of their own.
+var sdkService = together[*instance]{start: func(h *host) *instance {
+	in := serve(h, backends(h))
+	in.do(h, http.StatusCreated, "PUT", "/v1/meters/api_calls", "", object{"unit": "call"})
+	return in
+}}
+
+// account is a tenant and its service.
+type account struct {
+	*instance
+
+	tenant string
+}
+
+// account makes a tenant of the test's name with so many api_calls a year.
+func (in *instance) account(t testing.TB, amount int64) account {
+	t.Helper()
+	a := account{in, t.Name()}
+	in.do(t, http.StatusCreated, "PUT", "/v1/plans/"+a.tenant, "", object{"allowances": []object{{"meter": "api_calls", "amount": amount, "every": "year", "anchor": "calendar"}}})
+	in.do(t, http.StatusCreated, "PUT", "/v1/tenants/"+a.tenant, "", object{"plan": a.tenant})
+	return a
+}
+
+// acme is the account that setUp makes.
+func (in *instance) acme() account { return account{in, "acme"} }
+
+func (a account) consume(amount int64) client.ConsumeRequest {
+	return client.ConsumeRequest{Tenant: a.tenant, Items: []client.Item{{Meter: "api_calls", Amount: amount}}}
+}
+
+// wantLeft fails the test unless so many units are left. Refunds count as left.
+func (a account) wantLeft(t testing.TB, left int64) {
+	t.Helper()
+	if b := a.balance(t, a.tenant, "api_calls"); b.Remaining != left {
+		t.Errorf("%d left, want %d", b.Remaining, left)
+	}
+}
+
+func TestSDK_LostAnswers_OneOperation(t *testing.T) {
+	sdkService.join(t)
+	t.Parallel()
+	in := sdkService.get(t).account(t, 100)
+	var retries []client.RetryEvent
+	c := sdk(t, in.instance, losing(3, "/consume"), func(o *client.Options) { o.OnRetry = func(e client.RetryEvent) { retries = append(retries, e) } })
+	var meta client.Meta
+	answer, err := c.Consume(t.Context(), in.consume(3), client.WithMeta(&meta))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if meta.Attempts != 4 || !meta.Replayed || meta.IdempotencyKey == "" || answer.OperationID != meta.IdempotencyKey || answer.Items[0].Remaining != 97 {
+		t.Errorf("%+v %+v", meta, answer)
+	}
+	if len(retries) != 3 || retries[0].Operation != "consume" || retries[2].Attempt != 3 || retries[0].Err == nil {
+		t.Errorf("%+v", retries)
+	}
+	in.wantLeft(t, 97)
+}
+
+func TestSDK_UnknownOutcome_FinishedWithItsKey(t *testing.T) {
+	sdkService.join(t)
+	t.Parallel()
+	in := sdkService.get(t).account(t, 100)
+	c := sdk(t, in.instance, losing(2, "/debits"), func(o *client.Options) { o.Attempts = 2 })
+	body := client.DebitRequest{Tenant: in.tenant, Items: []client.Item{{Meter: "api_calls", Amount: 5}}, Metadata: client.Metadata{"invoice": 17}}
+	_, err := c.Debit(t.Context(), body)
+	e := client.AsError(err)
+	if e == nil || !errors.Is(err, client.ErrUndecided) || !e.OutcomeUnknown || e.Code != client.CodeNoAnswer || e.Attempts != 2 {
+		t.Fatalf("%+v", err)
+	}
+	var meta client.Meta
+	if _, err := c.Debit(t.Context(), body, client.WithKey(e.IdempotencyKey), client.WithMeta(&meta)); err != nil || !meta.Replayed {
+		t.Errorf("%v %+v", err, meta)
+	}
+	if _, err := c.Debit(t.Context(), body); err != nil { // another operation
+		t.Error(err)
+	}
+	in.wantLeft(t, 90)
+	body.Items[0].Amount = 6
+	if _, err := c.Debit(t.Context(), body, client.WithKey(e.IdempotencyKey)); !errors.Is(err, client.ErrIdempotencyKeyReused) || !errors.Is(err, client.ErrInvalid) {
+		t.Errorf("another request with the key: %v", err)
+	}
+}
+
+func TestSDK_Refusals_ByCodeAndClass(t *testing.T) {
+	t.Parallel()
+	in := serve(t, backends(t))
+	in.setUp(t, 10)
+	c := sdk(t, in)
+	ctx := t.Context()
+	if _, err := c.PutMeter(ctx, "credits", client.MeterRequest{Unit: "credit"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.PutMeter(ctx, "seats", client.MeterRequest{Unit: "seat"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.PutLimit(ctx, "slow", client.LimitRequest{
+		Per: []client.LimitPer{client.LimitPerTenant}, Kind: client.LimitKindFixedWindow, Rate: "1/h", Match: client.LimitMatch{Route: "/slow"},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	slow := in.acme().consume(1)
+	slow.Route = "/slow"
+	wrong := sdk(t, in, func(o *client.Options) { o.Key = "qk_unknown" })
+	ask := func(c *client.Client, body client.ConsumeRequest) func() error {
+		return func() error { _, err := c.Consume(ctx, body); return err }
+	}
+	// A check asks: a debit that the limit does not stop yet would use up the quota, and what the quota denies is charged to no limit.
+	testenv.Eventually(t, func() bool {
+		got, err := c.Check(ctx, client.CheckRequest{Tenant: slow.Tenant, Items: slow.Items, Route: slow.Route})
+		return err == nil && len(got.Limits) == 1
+	}, "the limit is known")
+	if err := ask(c, slow)(); err != nil {
+		t.Fatal(err)
+	}
+	for _, w := range []struct {
+		call        func() error
+		code, class error
+		details     func(*client.Problem) bool
+	}{
+		{ask(c, in.acme().consume(11)), client.ErrQuotaExceeded, client.ErrDenied, func(p *client.Problem) bool {
+			return p.Limiting.Meter == "api_calls" && *p.Required == 11 && *p.Available > 0 && p.ResetAt != nil
+		}},
+		{ask(c, slow), client.ErrRateLimited, client.ErrDenied, func(p *client.Problem) bool {
+			return slices.Equal(p.ViolatedPolicies, []string{"slow"}) && p.RetryAfterMs > 0
+		}},
+		{ask(c, client.ConsumeRequest{Tenant: "acme", Items: []client.Item{{Meter: "seats", Amount: 1}}}), client.ErrMeterNotInPlan, client.ErrForbidden, nil},
+		{ask(c, client.ConsumeRequest{Tenant: "nobody", Items: []client.Item{{Meter: "api_calls", Amount: 1}}}), client.ErrTenantNotFound, client.ErrNotFound, nil},
+		{ask(c, in.acme().consume(-1)), client.ErrInvalidArgument, client.ErrInvalid, func(p *client.Problem) bool { return p.Errors[0].Field == "items[0].amount" }},
+		{ask(wrong, in.acme().consume(1)), client.ErrUnauthenticated, client.ErrUnauthenticated, nil},
+	} {
+		err := w.call()
+		e := client.AsError(err)
+		if e == nil || !errors.Is(err, w.code) || !errors.Is(err, w.class) || errors.Is(err, client.ErrUndecided) || e.Attempts != 1 || e.RequestID == "" {
+			t.Errorf("%v: want %v, %v", err, w.code, w.class)
+		} else if w.details != nil && !w.details(e.Problem) {
+			t.Errorf("%v: %+v", err, e.Problem)
+		}
+	}
+	if err := ask(c, in.acme().consume(-1))(); !strings.Contains(err.Error(), "items[0].amount must") {
+		t.Errorf("%v does not name the field", err)
+	}
+}
+
+func TestSDK_CheckBatch_AnswersAndProblems(t *testing.T) {
+	t.Parallel()
+	in := serve(t, backends(t))
+	in.setUp(t, 10)
+	c := sdk(t, in)
+	items := []client.Item{{Meter: "api_calls", Amount: 1}}
+	got, err := c.CheckBatch(t.Context(), client.CheckBatchRequest{Checks: []client.CheckRequest{{Tenant: "acme", Items: items}, {Tenant: "nobody", Items: items}}})
+	if err != nil || len(got.Results) != 2 {
+		t.Fatalf("%+v %v", got, err)
+	}
+	if a := got.Results[0].Answer; a == nil || !a.Allowed || got.Results[0].Problem != nil {
+		t.Errorf("%+v", got.Results[0])
+	}
+	if p := got.Results[1].Problem; p == nil || p.Code != client.ProblemCodeTenantNotFound || got.Results[1].Answer != nil {
+		t.Errorf("%+v", got.Results[1])
+	}
+}
+
+func TestSDK_AllEntries_EachOnceInOrder(t *testing.T) {
+	sdkService.join(t)
+	t.Parallel()
+	in := sdkService.get(t).account(t, 100)
+	c := sdk(t, in.instance, losing(1, "/entries"))
+	for i := range 5 {
+		if _, err := c.Debit(t.Context(), client.DebitRequest{Tenant: in.tenant, Items: []client.Item{{Meter: "api_calls", Amount: int64(i) + 1}}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var amounts []int64
+	for e, err := range c.AllEntries(t.Context(), in.tenant, client.ListEntriesQuery{Meter: "api_calls", Kind: "debit", Limit: 2}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		amounts = append(amounts, e.Amount)
+	}
+	for i := range amounts {
+		amounts[i] = max(amounts[i], -amounts[i])
+	}
+	if !slices.Equal(amounts, []int64{1, 2, 3, 4, 5}) {
+		t.Errorf("%v", amounts)
+	}
+	for _, err := range c.AllEntries(t.Context(), "nobody", client.ListEntriesQuery{Meter: "api_calls"}) {
+		if !errors.Is(err, client.ErrTenantNotFound) {
+			t.Errorf("%v", err)
+		}
+	}
+}
+
+func TestSDK_FailOpen_ServiceAway_ByMeter(t *testing.T) {
+	sdkService.join(t)
+	t.Parallel()
+	in := sdkService.get(t).account(t, 100)
+	var mu sync.Mutex
+	var passed []client.FailOpenEvent
+	var asked atomic.Int64
+	away := func(o *client.Options) {
+		o.URL = "http://" + closedPort(t)
+		next := o.HTTP.Transport
+		o.HTTP = through(func(req *http.Request, _ http.RoundTripper) (*http.Response, error) {
+			asked.Add(1)
+			return next.RoundTrip(req)
+		})
+		o.Attempts = 2
+		o.FailOpen = []string{"api_calls"}
+		o.OnFailOpen = func(e client.FailOpenEvent) {
+			mu.Lock()
+			defer mu.Unlock()
+			passed = append(passed, e)
+		}
+	}
+	c := sdk(t, in.instance, away)
+	var meta client.Meta
+	answer, err := c.Consume(t.Context(), in.consume(3), client.WithMeta(&meta))
+	if err != nil || !meta.FailedOpen || meta.Status != 0 || answer.Items[0].Charged != 0 || answer.Items[0].Shortfall != 3 {
+		t.Errorf("%+v %+v %v", answer, meta, err)
+	}
+	if len(passed) != 1 || passed[0].Operation != "consume" || passed[0].Tenant != in.tenant || !errors.Is(passed[0].Err, client.ErrUndecided) || client.AsError(passed[0].Err).OutcomeUnknown {
+		t.Errorf("%+v", passed)
+	}
+	check, err := c.Check(t.Context(), client.CheckRequest{Tenant: in.tenant, Items: in.consume(1).Items})
+	if err != nil || !check.Allowed || !check.Degraded {
+		t.Errorf("%+v %v", check, err)
+	}
+	other := client.ConsumeRequest{Tenant: in.tenant, Items: []client.Item{{Meter: "api_calls", Amount: 1}, {Meter: "credits", Amount: 1}}}
+	if _, err := c.Consume(t.Context(), other); !errors.Is(err, client.ErrUndecided) {
+		t.Errorf("one meter is closed: %v", err)
+	}
+	if _, err := c.Consume(t.Context(), in.consume(1), client.WithFailOpen(false)); !errors.Is(err, client.ErrUndecided) {
+		t.Errorf("closed for this call: %v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := c.Consume(ctx, in.consume(1)); !errors.Is(err, context.Canceled) || errors.Is(err, client.ErrUndecided) {
+		t.Errorf("a caller that left: %v", err)
+	}
+	for range 3 {
+		_, _ = c.Consume(t.Context(), in.consume(1)) // they pass
+	}
+	before := asked.Load()
+	for range 1000 {
+		if _, err := c.Consume(t.Context(), in.consume(1)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := asked.Load() - before; n > 500 { // a call each second asks
+		t.Errorf("1,000 calls sent %d requests while the service is known to be away", n)
+	}
+	denied := sdk(t, in.instance, func(o *client.Options) { o.FailOpen = []string{client.AllMeters} })
+	if _, err := denied.Consume(t.Context(), in.consume(101)); !errors.Is(err, client.ErrQuotaExceeded) {
+		t.Errorf("a denial is a decision: %v", err)
+	}
+	in.wantLeft(t, 100)
+}
+
+// closedPort returns an address on which nobody listens.
+func closedPort(t testing.TB) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+func TestSDK_FailOpen_ServiceBack_DecidesAgain(t *testing.T) {
+	sdkService.join(t)
+	t.Parallel()
+	in := sdkService.get(t).account(t, 100)
+	var broken atomic.Bool
+	broken.Store(true)
+	c := sdk(t, in.instance, func(o *client.Options) {
+		next := o.HTTP.Transport
+		o.Attempts, o.FailOpen = 1, []string{"api_calls"}
+		o.HTTP = through(func(req *http.Request, _ http.RoundTripper) (*http.Response, error) {
+			if broken.Load() {
+				return &http.Response{StatusCode: http.StatusServiceUnavailable, Header: http.Header{}, Body: io.NopCloser(bytes.NewReader(nil)), Request: req}, nil
+			}
+			return next.RoundTrip(req)
+		})
+	})
+	for range 6 {
+		if _, err := c.Consume(t.Context(), in.consume(1)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	broken.Store(false)
+	testenv.Eventually(t, func() bool {
+		_, err := c.Consume(t.Context(), in.consume(101))
+		return errors.Is(err, client.ErrQuotaExceeded)
+	}, "the service decides again")
+	in.wantLeft(t, 100)
+}
+
+func TestSDK_ConsumeFor_FailedWork_Refunded(t *testing.T) {
+	sdkService.join(t)
+	t.Parallel()
+	in := sdkService.get(t).account(t, 100)
+	c := sdk(t, in.instance, losing(1, "/refunds"))
+	broke := errors.New("the work broke")
+	if err := c.ConsumeFor(t.Context(), in.consume(3), func(context.Context, *client.DebitAnswer) error { return broke }); !errors.Is(err, broke) {
+		t.Errorf("%v", err)
+	}
+	in.wantLeft(t, 100)
+	func() {
+		defer func() { _ = recover() }()
+		_ = c.ConsumeFor(t.Context(), in.consume(5), func(context.Context, *client.DebitAnswer) error { panic("broken") })
+	}()
+	in.wantLeft(t, 100)
+	ran := false
+	work := func(_ context.Context, a *client.DebitAnswer) error { ran = a.Items[0].Charged == 7; return nil }
+	if err := c.ConsumeFor(t.Context(), in.consume(7), work); err != nil || !ran {
+		t.Errorf("%v, ran %t", err, ran)
+	}
+	in.wantLeft(t, 93)
+	ran = false
+	if err := c.ConsumeFor(t.Context(), in.consume(1000), work); !errors.Is(err, client.ErrDenied) || ran {
+		t.Errorf("%v, ran %t", err, ran)
+	}
+	if err := errors.Join(c.Undo(t.Context(), in.tenant, "no-such-operation"), c.Undo(t.Context(), in.tenant, "no-such-operation")); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,83 @@
+package e2e
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/quotasvc/quotasvc/internal/lab/testenv"
+)
+
+// Every attack that the page names is held by a test.
+func TestSecurity_Table_EveryAttackHasTests(t *testing.T) {
+	t.Parallel()
+	rows := heldRows(t, "security.md", 2)
+	if len(rows) < 50 {
+		t.Errorf("%d attacks", len(rows))
+	}
+	seen := map[string]bool{}
+	for _, row := range rows {
+		if seen[row.what] {
+			t.Errorf("%q has two rows", row.what)
+		}
+		seen[row.what] = true
+	}
+}
+
+// Who can write Redis can put a copy of a balance there. A check believes it if it seems newer than what the instance knows; a debit does not.
+// An old copy is not believed.
+func TestRedis_OldBalancePutBack_DebitIsRefused(t *testing.T) {
+	t.Parallel()
+	postgres, server := testenv.Postgres(t), testenv.RedisPrivate(t)
+	env := []string{"QUOTASVC_DATABASE_URL=" + postgres, "QUOTASVC_REDIS_URL=" + server.URL, "QUOTASVC_ADMIN_KEY=" + testKey, "QUOTASVC_VERIFY_EVERY=0s"}
+	attacker := redis.NewClient(server.Options())
+	defer func() { _ = attacker.Close() }()
+	ctx := t.Context()
+
+	in := serve(t, env)
+	in.setUp(t, 10)
+	allowed := func() bool {
+		got := in.do(t, 200, "POST", "/v1/check", "", debitOf("acme", "api_calls", 1))
+		return strings.Contains(string(got.body), `"allowed":true`)
+	}
+	if !allowed() {
+		t.Fatal("there are ten units")
+	}
+	var key, old string
+	testenv.Eventually(t, func() bool {
+		keys, err := attacker.Keys(ctx, "quota:{*").Result()
+		if err != nil || len(keys) != 1 {
+			return false
+		}
+		key = keys[0]
+		old, err = attacker.Get(ctx, key).Result()
+		return err == nil
+	}, "the copy is in Redis")
+	in.do(t, 200, "POST", "/v1/debits", "all", debitOf("acme", "api_calls", 10))
+	put := func(text string) {
+		if err := attacker.Set(ctx, key, text, 0).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 10 {
+		put(old)
+		if allowed() {
+			t.Error("an old copy is believed")
+		}
+	}
+	forged := strings.Fields(old) // its seq and format, and last the instant that it is of
+	forged[0], forged[len(forged)-1] = "1000", strconv.FormatInt(time.Now().UnixMicro(), 10)
+	put(strings.Join(forged, " "))
+	testenv.Eventually(t, allowed, "docs/security.md says that a check believes the copy")
+	in.do(t, 429, "POST", "/v1/debits", "beyond", debitOf("acme", "api_calls", 1))
+	if b := in.balance(t, "acme", "api_calls"); b.Used != 10 || b.Remaining != 0 {
+		t.Errorf("%+v", b)
+	}
+	if err := attacker.Del(ctx, key).Err(); err != nil { // verify compares copies as well, and would find this one
+		t.Fatal(err)
+	}
+	must(t, env, "verify")
+}

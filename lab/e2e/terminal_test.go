@@ -1,0 +1,200 @@
+package e2e
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/quotasvc/quotasvc/internal/lab/testenv"
+)
+
+// pageBlock is a block of a page that is marked for tests by the words after its language:
+//
+//	sh run           is pasted into a terminal
+//	sh run again     is pasted until it prints what it should: for what the service tells a moment later
+//	js file=app.mjs  is written into the directory in which the terminal is; any language
+//
+// The comments `<!-- expect: ... -->` after a block are what the terminal shows then, in any order. A comment of three digits behind a call of the shell function
+// api is the status of its answer.
+type pageBlock struct {
+	language string
+	marks    map[string]string
+	text     string
+	expect   []string
+}
+
+func (b *pageBlock) has(mark string) bool { _, ok := b.marks[mark]; return ok }
+
+// said returns the block with what this machine has in place of the page's addresses and ports.
+func (b pageBlock) said(here *strings.Replacer) *pageBlock {
+	b.text = here.Replace(b.text)
+	b.expect = slices.Clone(b.expect)
+	for i := range b.expect {
+		b.expect[i] = here.Replace(b.expect[i])
+	}
+	return &b
+}
+
+var (
+	fencedBlock = regexp.MustCompile("(?ms)^```(\\w+) ([^\n`]+)\n(.*?)^```\n((?:<!-- expect: .*? -->\n)*)")
+	expectation = regexp.MustCompile(`<!-- expect: (.*?) -->`)
+	statusOf    = regexp.MustCompile(`(?m)^(api .*\S) +# (\d{3})$`)
+)
+
+// markedBlocks returns the marked blocks of a page, which is named from the root of the repository.
+func markedBlocks(t *testing.T, page string) []pageBlock {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("../..", page))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var blocks []pageBlock
+	for _, m := range fencedBlock.FindAllStringSubmatch(string(text), -1) {
+		block := pageBlock{language: m[1], text: m[3], marks: map[string]string{}}
+		for _, mark := range strings.Fields(m[2]) {
+			name, value, _ := strings.Cut(mark, "=")
+			block.marks[name] = value
+		}
+		for _, e := range expectation.FindAllStringSubmatch(m[4], -1) {
+			block.expect = append(block.expect, e[1])
+		}
+		blocks = append(blocks, block)
+	}
+	if n := strings.Count(string(text), "<!-- expect: "); n != expectations(blocks) {
+		t.Errorf("%s: %d expectations, of which %d follow a marked block", page, n, expectations(blocks))
+	}
+	return blocks
+}
+
+func expectations(blocks []pageBlock) (n int) {
+	for i := range blocks {
+		n += len(blocks[i].expect)
+	}
+	return n
+}
+
+// terminal is a shell. What is pasted into it finds the directory, the variables and the functions of what was pasted before, and ends the test if it fails.
+type terminal struct {
+	t       *testing.T
+	in      io.WriteCloser
+	cmd     *exec.Cmd
+	screen  logBuffer
+	ended   chan struct{}
+	scratch string
+	pasted  int
+}
+
+// daemonsKeep bounds the wait for output after the end of the shell: a daemon may keep the screen open.
+const daemonsKeep = 15 * time.Second
+
+// openTerminal starts a shell in dir. What runs in its background ends with it.
+func openTerminal(t *testing.T, dir string, env []string) *terminal {
+	t.Helper()
+	tty := &terminal{t: t, ended: make(chan struct{}), scratch: t.TempDir(), cmd: exec.Command(programOf(t, "bash"))}
+	tty.cmd.Dir, tty.cmd.Env = dir, env
+	tty.cmd.Stdout, tty.cmd.Stderr = &tty.screen, &tty.screen
+	tty.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	tty.cmd.WaitDelay = daemonsKeep
+	var err error
+	if tty.in, err = tty.cmd.StdinPipe(); err != nil {
+		t.Fatal(err)
+	}
+	if err := tty.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		_ = tty.cmd.Wait() // the status is in ProcessState
+		close(tty.ended)
+	}()
+	t.Cleanup(func() {
+		_ = syscall.Kill(-tty.cmd.Process.Pid, syscall.SIGKILL)
+		if <-tty.ended; t.Failed() {
+			t.Log(tty.screen.tail())
+		}
+	})
+	tty.paste("set -eu -o pipefail\ntrap 'kill $(jobs -p) 2>/dev/null || true' EXIT\n")
+	return tty
+}
+
+// paste pastes a script and returns where on the screen its output begins, once it is done. It fails the test if the script fails.
+func (tty *terminal) paste(script string) (begin int) {
+	tty.t.Helper()
+	tty.pasted++
+	file := filepath.Join(tty.scratch, fmt.Sprintf("%d.sh", tty.pasted))
+	if err := os.WriteFile(file, []byte(script), 0o600); err != nil {
+		tty.t.Fatal(err)
+	}
+	begin = len(tty.screen.String())
+	done := fmt.Sprintf("-- pasted %d --", tty.pasted)
+	if _, err := fmt.Fprintf(tty.in, ". '%s' </dev/null\n{ set +x; } 2>/dev/null; printf '\\n-- pasted %%d --\\n' %d\n", file, tty.pasted); err != nil && !errors.Is(err, syscall.EPIPE) {
+		tty.t.Fatal(err)
+	}
+	testenv.Eventually(tty.t, func() bool {
+		select {
+		case <-tty.ended:
+			tty.t.Fatalf("%s\n%s\n%s", tty.cmd.ProcessState, script, tailOf(tty.screen.String()[begin:], 8000))
+		default:
+		}
+		return strings.Contains(tty.screen.String()[begin:], done)
+	}, "the end of ", script)
+	return begin
+}
+
+// missing returns what is expected and not on the screen from begin on.
+func (tty *terminal) missing(begin int, expect []string) (missing []string) {
+	shown := tty.screen.String()[begin:]
+	for _, want := range expect {
+		if !strings.Contains(shown, want) {
+			missing = append(missing, want)
+		}
+	}
+	return missing
+}
+
+// use does with a block what its marks say.
+func (tty *terminal) use(block *pageBlock) {
+	tty.t.Helper()
+	switch file, isFile := block.marks["file"]; {
+	case isFile:
+		path := filepath.Join(tty.scratch, filepath.Base(file))
+		if err := os.WriteFile(path, []byte(block.text), 0o600); err != nil {
+			tty.t.Fatal(err)
+		}
+		tty.paste(fmt.Sprintf("cp '%s' '%s'\n", path, file))
+	case block.has("run"):
+		tty.run(block)
+	}
+}
+
+func (tty *terminal) run(block *pageBlock) {
+	tty.t.Helper()
+	script := statusOf.ReplaceAllString(block.text, "$1\nanswered $2")
+	begin := tty.paste(script)
+	testenv.Eventually(tty.t, func() bool {
+		there := len(tty.missing(begin, block.expect)) == 0
+		if !there && block.has("again") {
+			begin = tty.paste(script)
+		}
+		return there
+	}, fmt.Sprintf("%q in what this prints:\n%s", block.expect, script))
+	const refused = `"status":4`
+	if shown := tty.screen.String()[begin:]; strings.Contains(shown, refused) && script == block.text && !strings.Contains(strings.Join(block.expect, "\n"), refused) {
+		tty.t.Fatalf("this was refused:\n%s\n%s", script, tailOf(shown, 8000))
+	}
+}
+
+// leave closes the terminal and waits until its shell has ended.
+func (tty *terminal) leave() {
+	tty.t.Helper()
+	_ = tty.in.Close()
+	testenv.Receive(tty.t, tty.ended)
+}

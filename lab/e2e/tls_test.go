@@ -1,0 +1,120 @@
+package e2e
+
+import (
+	"crypto/tls"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/quotasvc/quotasvc/internal/lab/testenv"
+)
+
+// The API, PostgreSQL and Redis are used over TLS, with certificates that are verified.
+func TestTLS_ClientsPostgresRedis_Verified(t *testing.T) {
+	t.Parallel()
+	authority, dir, ctx := testenv.NewAuthority(t), t.TempDir(), t.Context()
+	cert, key := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
+	authority.Issue(t, cert, key)
+
+	postgres := testenv.PostgresPrivate(t)
+	conn, err := pgx.Connect(ctx, postgres.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(ctx)
+	var data string
+	if err := conn.QueryRow(ctx, "SHOW data_directory").Scan(&data); err != nil {
+		t.Fatal(err)
+	}
+	authority.Issue(t, filepath.Join(data, "tls.pem"), filepath.Join(data, "tls.key"))
+	owner, err := os.Stat(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"tls.pem", "tls.key"} { // PostgreSQL insists on owning its key
+		if of, ok := owner.Sys().(*syscall.Stat_t); ok && os.Getuid() == 0 {
+			if err := os.Chown(filepath.Join(data, name), int(of.Uid), int(of.Gid)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for _, sql := range []string{
+		"ALTER SYSTEM SET ssl_cert_file = 'tls.pem'", "ALTER SYSTEM SET ssl_key_file = 'tls.key'", "ALTER SYSTEM SET ssl = on", "SELECT pg_reload_conf()",
+	} {
+		if _, err := conn.Exec(ctx, sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	verified := postgres.URL + "&"
+	if !strings.Contains(postgres.URL, "?") {
+		verified = postgres.URL + "?"
+	}
+	verified = strings.Replace(verified, "sslmode=disable&", "", 1) + "sslmode=verify-full&sslrootcert="
+
+	server := testenv.RedisPrivate(t)
+	admin := redis.NewClient(server.Options())
+	defer func() { _ = admin.Close() }()
+	secure := freeAddress(t)
+	_, port, _ := strings.Cut(secure, ":")
+	for _, pair := range [][2]string{{"tls-cert-file", cert}, {"tls-key-file", key}, {"tls-ca-cert-file", authority.File}, {"tls-auth-clients", "no"}, {"tls-port", port}} {
+		if err := admin.ConfigSet(ctx, pair[0], pair[1]).Err(); err != nil {
+			t.Fatal(pair[0], err)
+		}
+	}
+	cache, err := url.Parse(server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cache.Scheme, cache.Host = "rediss", secure
+
+	env := []string{
+		"QUOTASVC_DATABASE_URL=" + verified + authority.File, "QUOTASVC_REDIS_URL=" + cache.String(), "SSL_CERT_FILE=" + authority.File, "QUOTASVC_ADMIN_KEY=" + testKey,
+		"QUOTASVC_TLS_CERT_FILE=" + cert, "QUOTASVC_TLS_KEY_FILE=" + key,
+	}
+	in := serve(t, env)
+	if !strings.HasPrefix(in.api, "https://") {
+		t.Errorf("the printed address is %s", in.api)
+	}
+	in.http = &http.Client{Timeout: testenv.Patience, Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: authority.Pool, MinVersion: tls.VersionTLS12}}}
+	t.Cleanup(in.http.CloseIdleConnections)
+	in.setUp(t, 1000)
+	in.do(t, 200, "POST", "/v1/debits", "k", debitOf("acme", "api_calls", 1))
+	if got := in.ask(t, "/readyz?strict=1"); got.status != 200 {
+		t.Errorf("%s", got)
+	}
+	if got := in.metrics(t); !strings.Contains(got, "\nquotasvc_tls_certificate_expiry_timestamp_seconds 1.") {
+		t.Error("the end of the certificate is no metric")
+	}
+	var plain, encrypted int
+	if err := conn.QueryRow(ctx, `SELECT count(*) FILTER (WHERE NOT ssl), count(*) FILTER (WHERE ssl) FROM pg_stat_ssl JOIN pg_stat_activity USING (pid)
+		WHERE application_name LIKE 'quotasvc%'`).Scan(&plain, &encrypted); err != nil || plain > 0 || encrypted < 4 {
+		t.Errorf("%d connections in clear, %d encrypted, %v", plain, encrypted, err)
+	}
+	plainly := &http.Client{Timeout: testenv.Patience, Transport: &http.Transport{DisableKeepAlives: true}}
+	response, err := plainly.Get("http://" + strings.TrimPrefix(in.api, "https://") + "/v1/openapi.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := response.Body.Close(); err != nil || response.StatusCode != http.StatusBadRequest {
+		t.Errorf("plain HTTP: %s, %v", response.Status, err)
+	}
+	in.http.CloseIdleConnections()
+	authority.Issue(t, cert, key)
+	in.logged("TLS certificate reloaded", 1) // by itself
+	in.do(t, 200, "GET", "/v1/meters", "", nil)
+
+	// Certificates of somebody else.
+	stranger := testenv.NewAuthority(t)
+	env[0] = "QUOTASVC_DATABASE_URL=" + verified + stranger.File
+	status, _, log := tool(t, env, "serve", "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0")
+	if status != 1 || !strings.Contains(log, "sslrootcert") {
+		t.Errorf("with another authority: %d\n%s", status, log)
+	}
+}

@@ -1,0 +1,142 @@
+package e2e
+
+import (
+	"encoding/hex"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+
+	collectorpb "go.opentelemetry.io/proto/otlp/collector/trace/v1"
+	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/quotasvc/quotasvc/internal/lab/testenv"
+)
+
+// collected is a collector of OTLP over HTTP.
+type collected struct {
+	*httptest.Server
+	mu    sync.Mutex
+	spans []*tracepb.Span
+	text  strings.Builder // everything that was received
+}
+
+func newCollector(t *testing.T) *collected {
+	t.Helper()
+	c := &collected{}
+	c.Server = httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		raw, err := io.ReadAll(r.Body)
+		var batch collectorpb.ExportTraceServiceRequest
+		if err != nil || proto.Unmarshal(raw, &batch) != nil {
+			t.Errorf("what is exported cannot be read: %v", err)
+			return
+		}
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.text.Write(raw)
+		for _, resource := range batch.GetResourceSpans() {
+			for _, scope := range resource.GetScopeSpans() {
+				c.spans = append(c.spans, scope.GetSpans()...)
+			}
+		}
+	}))
+	t.Cleanup(c.Close)
+	return c
+}
+
+// of returns the spans of a trace whose names begin so.
+func (c *collected) of(traceID, prefix string) []*tracepb.Span {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var found []*tracepb.Span
+	for _, s := range c.spans {
+		if hex.EncodeToString(s.GetTraceId()) == traceID && strings.HasPrefix(s.GetName(), prefix) {
+			found = append(found, s)
+		}
+	}
+	return found
+}
+
+// TestTracing_RequestsBatchesStatements: the trace of the caller continues through the request, the lane's batch, PostgreSQL and Redis. The access
+// line and the exemplar name it. No key is exported.
+func TestTracing_RequestsBatchesStatements(t *testing.T) {
+	t.Parallel()
+	c := newCollector(t)
+	s := serve(t, append(backends(t), "OTEL_EXPORTER_OTLP_ENDPOINT="+c.URL, "OTEL_BSP_SCHEDULE_DELAY=50", "QUOTASVC_LOG_LEVEL=info"))
+	s.setUp(t, 100)
+	const traceID = "0af7651916cd43dd8448eb211c80319c"
+	ask := func(method, path, key string, body string) {
+		t.Helper()
+		req, err := http.NewRequestWithContext(t.Context(), method, s.api+path, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Authorization", "Bearer "+testKey)
+		req.Header.Set("Idempotency-Key", key)
+		req.Header.Set("traceparent", "00-"+traceID+"-b7ad6b7169203331-01")
+		resp, err := s.http.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		if resp.StatusCode != http.StatusOK {
+			t.Fatalf("%s %s: %d", method, path, resp.StatusCode)
+		}
+	}
+	debit := `{"tenant":"acme","items":[{"meter":"api_calls","amount":1}]}`
+	ask("POST", "/v1/debits", "traced", debit)
+	ask("POST", "/v1/check", "", debit)
+	testenv.Eventually(t, func() bool {
+		return len(c.of(traceID, "POST /v1/debits")) == 1 && len(c.of(traceID, "POST /v1/check")) == 1 && len(c.of(traceID, "batch ledger-")) == 1
+	}, "all spans are exported")
+	batch, request := c.of(traceID, "batch ledger-")[0], c.of(traceID, "POST /v1/debits")[0]
+	if string(batch.GetParentSpanId()) != string(request.GetSpanId()) || len(batch.GetLinks()) != 1 {
+		t.Errorf("the batch %v is not linked with its request %v", batch, request)
+	}
+	statements := 0
+	c.mu.Lock()
+	for _, span := range c.spans {
+		if string(span.GetTraceId()) == string(batch.GetTraceId()) && string(span.GetParentSpanId()) == string(batch.GetSpanId()) {
+			statements++
+		}
+	}
+	if statements == 0 {
+		t.Error("the batch has no statements")
+	}
+	for _, secret := range []string{testKey, "SELECT tenant_id"} {
+		if strings.Contains(c.text.String(), secret) {
+			t.Errorf("%s is exported", secret)
+		}
+	}
+	c.mu.Unlock()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.ops+"/metrics", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Accept", "application/openmetrics-text; version=1.0.0")
+	resp, err := s.http.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	metrics, err := io.ReadAll(resp.Body)
+	if err != nil || !strings.Contains(string(metrics), `# {trace_id="`+traceID+`"}`) {
+		t.Errorf("no exemplar has the trace (%v)", err)
+	}
+	if !strings.Contains(s.stderr.String(), `"trace_id":"`+traceID+`"`) {
+		t.Error("no access line has the trace")
+	}
+}
+
+func TestTracing_UnknownExporter_Refused(t *testing.T) {
+	t.Parallel()
+	for variable, want := range map[string]string{"OTEL_TRACES_EXPORTER=jaeger": "must be otlp, console or none", "OTEL_EXPORTER_OTLP_PROTOCOL=grpc": "only http/protobuf"} {
+		status, _, stderr := tool(t, append(backends(t), variable, "OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:1"), "serve", "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0")
+		if status == 0 || !strings.Contains(stderr, want) {
+			t.Errorf("%s: ended with %d: %s", variable, status, stderr)
+		}
+	}
+}

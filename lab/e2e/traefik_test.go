@@ -1,0 +1,297 @@
+package e2e
+
+import (
+	"io"
+	"maps"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/goccy/go-yaml"
+
+	"github.com/quotasvc/quotasvc/internal/lab/testenv"
+)
+
+// The stand-in for Traefik interprets deploy/traefik/dynamic.yml as Traefik's documentation describes the parts in it, and
+// refuses other parts. It is not Traefik: it shows that the file and the service fit the documentation.
+
+type traefikFile struct {
+	HTTP struct {
+		Routers     map[string]traefikRouter     `yaml:"routers"`
+		Middlewares map[string]traefikMiddleware `yaml:"middlewares"`
+		Services    map[string]traefikService    `yaml:"services"`
+	} `yaml:"http"`
+}
+
+type traefikRouter struct {
+	Rule        string   `yaml:"rule"`
+	Middlewares []string `yaml:"middlewares"`
+	Service     string   `yaml:"service"`
+}
+
+type traefikMiddleware struct {
+	Chain *struct {
+		Middlewares []string `yaml:"middlewares"`
+	} `yaml:"chain"`
+	Headers *struct {
+		CustomRequestHeaders map[string]string `yaml:"customRequestHeaders"`
+	} `yaml:"headers"`
+	ForwardAuth *traefikForwardAuth `yaml:"forwardAuth"`
+
+	// Traefik's own limiter is not part of the stand-in.
+	RateLimit *struct {
+		Average int `yaml:"average"`
+		Burst   int `yaml:"burst"`
+	} `yaml:"rateLimit"`
+	InFlightReq *struct {
+		Amount          int `yaml:"amount"`
+		SourceCriterion struct {
+			IPStrategy struct {
+				Depth int `yaml:"depth"`
+			} `yaml:"ipStrategy"`
+		} `yaml:"sourceCriterion"`
+	} `yaml:"inFlightReq"`
+}
+
+type traefikForwardAuth struct {
+	Address             string   `yaml:"address"`
+	TrustForwardHeader  bool     `yaml:"trustForwardHeader"`
+	AuthRequestHeaders  []string `yaml:"authRequestHeaders"`
+	AuthResponseHeaders []string `yaml:"authResponseHeaders"`
+}
+
+type traefikService struct {
+	LoadBalancer struct {
+		Servers []struct {
+			URL string `yaml:"url"`
+		} `yaml:"servers"`
+	} `yaml:"loadBalancer"`
+}
+
+// traefik starts the stand-in with deploy/traefik and this key in front of m. change holds pairs of a text in the configuration and its replacement.
+func (m *metered) traefik(t testing.TB, key string, change ...string) *gateway {
+	t.Helper()
+	// The application's service that maps keys to clients.
+	accounts := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("X-Api-Key") != "the-key-of-acme" {
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		w.Header().Set("X-Quota-Tenant", "acme")
+	}))
+	t.Cleanup(accounts.Close)
+	replace := map[string]string{
+		"http://127.0.0.1:8080": m.api, "http://127.0.0.1:3000": m.app.URL, "http://127.0.0.1:3001": accounts.URL,
+		"change-me-to-the-key-of-this-gateway": key,
+	}
+	for i := 0; i < len(change); i += 2 {
+		replace[change[i]] = change[i+1]
+	}
+	dir := configured(t, "traefik", replace)
+	raw, err := os.ReadFile(filepath.Join(dir, "dynamic.yml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var file traefikFile
+	if err := yaml.UnmarshalWithOptions(raw, &file, yaml.Strict()); err != nil {
+		t.Fatal(yaml.FormatError(err, false, true))
+	}
+	server := httptest.NewServer(file.handler(t))
+	t.Cleanup(server.Close)
+	return &gateway{t: t, url: server.URL, quiet: true}
+}
+
+// handler is the entry point. It drops forwarding headers of a client that is not trusted and chooses the router with the
+// longest rule that matches.
+func (f *traefikFile) handler(t testing.TB) http.Handler {
+	t.Helper()
+	rules := map[string]http.Handler{}
+	for name, router := range f.HTTP.Routers {
+		prefix, ok := strings.CutPrefix(router.Rule, "PathPrefix(`")
+		prefix, closed := strings.CutSuffix(prefix, "`)")
+		if !ok || !closed {
+			t.Fatalf("router %s has a rule that the stand-in does not know: %s", name, router.Rule)
+		}
+		rules[prefix] = f.wrap(t, router.Middlewares, f.service(t, router.Service))
+	}
+	prefixes := slices.SortedFunc(maps.Keys(rules), func(a, b string) int { return len(b) - len(a) })
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		for name := range r.Header {
+			if strings.HasPrefix(name, "X-Forwarded-") || name == "X-Real-Ip" {
+				r.Header.Del(name)
+			}
+		}
+		r.URL.Path, r.URL.RawPath = path.Clean(r.URL.Path), ""
+		for _, prefix := range prefixes {
+			if strings.HasPrefix(r.URL.Path, prefix) {
+				rules[prefix].ServeHTTP(w, r)
+				return
+			}
+		}
+		http.NotFound(w, r)
+	})
+}
+
+func (f *traefikFile) service(t testing.TB, name string) http.Handler {
+	t.Helper()
+	servers := f.HTTP.Services[name].LoadBalancer.Servers
+	if len(servers) != 1 {
+		t.Fatalf("service %q has %d servers", name, len(servers))
+	}
+	target, err := url.Parse(servers[0].URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return httputil.NewSingleHostReverseProxy(target)
+}
+
+// wrap puts middlewares in front of next. The first one is outermost.
+func (f *traefikFile) wrap(t testing.TB, names []string, next http.Handler) http.Handler {
+	t.Helper()
+	for _, name := range slices.Backward(names) {
+		m, ok := f.HTTP.Middlewares[name]
+		inner := next
+		switch {
+		case !ok:
+			t.Fatalf("there is no middleware %q", name)
+		case m.Chain != nil:
+			next = f.wrap(t, m.Chain.Middlewares, inner)
+		case m.ForwardAuth != nil:
+			next = m.ForwardAuth.handler(inner)
+		case m.Headers != nil:
+			next = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				for header, value := range m.Headers.CustomRequestHeaders {
+					if r.Header.Del(header); value != "" {
+						r.Header.Set(header, value)
+					}
+				}
+				inner.ServeHTTP(w, r)
+			})
+		case m.RateLimit != nil, m.InFlightReq != nil:
+		default:
+			t.Fatalf("middleware %q does nothing", name)
+		}
+	}
+	return next
+}
+
+// handler sends a GET with the client's headers, or with the listed ones, and with its own facts about the request. A 2xx
+// answer lets the request pass. Any other answer goes to the client. No answer becomes a 500.
+func (f *traefikForwardAuth) handler(next http.Handler) http.Handler {
+	client := &http.Client{
+		Timeout:       30 * time.Second,
+		Transport:     &http.Transport{DisableKeepAlives: true},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		ask, err := http.NewRequestWithContext(r.Context(), http.MethodGet, f.Address, nil)
+		if err != nil {
+			w.WriteHeader(http.StatusInternalServerError)
+			return
+		}
+		ask.Header = r.Header.Clone()
+		dropHops(ask.Header)
+		if len(f.AuthRequestHeaders) > 0 {
+			listed := http.Header{}
+			for _, name := range f.AuthRequestHeaders {
+				if values := ask.Header.Values(name); len(values) > 0 {
+					listed[http.CanonicalHeaderKey(name)] = values
+				}
+			}
+			ask.Header = listed
+		}
+		host, _, _ := net.SplitHostPort(r.RemoteAddr)
+		for name, value := range map[string]string{
+			"X-Forwarded-For": host, "X-Forwarded-Method": r.Method, "X-Forwarded-Uri": r.URL.RequestURI(), "X-Forwarded-Host": r.Host, "X-Forwarded-Proto": "http",
+		} {
+			ask.Header.Set(name, value)
+		}
+		answer, err := client.Do(ask)
+		if err != nil {
+			w.WriteHeader(http.StatusInternalServerError)
+			return
+		}
+		defer answer.Body.Close()
+		if answer.StatusCode < 200 || answer.StatusCode > 299 {
+			maps.Copy(w.Header(), answer.Header)
+			dropHops(w.Header())
+			w.WriteHeader(answer.StatusCode)
+			_, _ = io.Copy(w, answer.Body)
+			return
+		}
+		for _, name := range f.AuthResponseHeaders {
+			r.Header.Del(name)
+			if values := answer.Header.Values(name); len(values) > 0 {
+				r.Header[http.CanonicalHeaderKey(name)] = values
+			}
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+func dropHops(h http.Header) {
+	for _, name := range []string{"Connection", "Keep-Alive", "Proxy-Authenticate", "Proxy-Authorization", "Te", "Trailer", "Transfer-Encoding", "Upgrade"} {
+		h.Del(name)
+	}
+}
+
+func TestTraefik_PassedRequest_ChargedOnce(t *testing.T) {
+	t.Parallel()
+	m := newMetered(t)
+	m.meters(t, m.traefik(t, m.key))
+}
+
+func TestTraefik_ModeLimit_ApplicationCanRefund(t *testing.T) {
+	t.Parallel()
+	m := newMetered(t)
+	m.chargesLimitsOnly(t, m.traefik(t, m.key, "X-Quota-Route: /search\n", "X-Quota-Route: /search\n          X-Quota-Mode: limit\n"))
+}
+
+func TestTraefik_Refusal_ReachesClient(t *testing.T) {
+	t.Parallel()
+	m := newMetered(t)
+	m.refuses(t, m.traefik(t, m.key))
+}
+
+func TestTraefik_ClientHeaders_NotTrusted(t *testing.T) {
+	t.Parallel()
+	m := newMetered(t)
+	m.isNotFooled(t, m.traefik(t, m.key))
+}
+
+func TestTraefik_OtherRefusals_Unchanged(t *testing.T) {
+	t.Parallel()
+	m := newMetered(t)
+	m.leavesAlone(t, m.traefik(t, m.key))
+}
+
+func TestTraefik_NoDecision_NothingPasses(t *testing.T) {
+	t.Parallel()
+	postgres := testenv.PostgresPrivate(t)
+	m := newMetered(t, "QUOTASVC_DATABASE_URL="+testenv.AsService(postgres.URL))
+	g := m.traefik(t, m.key)
+	g.get("127.0.0.1", "/search").passed(t)
+	postgres.Stop()
+	g.get("127.0.0.1", "/search").denied(t, 503, "unavailable")
+	m.stop()
+	if got := g.get("127.0.0.1", "/search"); got.status != 500 || got.header.Get("X-App") != "" {
+		t.Errorf("without quotasvc: %s", got)
+	}
+}
+
+func TestTraefik_WrongKey_OpensNothing(t *testing.T) {
+	t.Parallel()
+	m := newMetered(t)
+	if got := m.traefik(t, m.key+"x").get("127.0.0.1", "/search"); got.status != 401 || got.header.Get("X-App") != "" {
+		t.Errorf("got %s", got)
+	}
+}

@@ -1,0 +1,226 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/quotasvc/quotasvc/internal/lab/localstack"
+	"github.com/quotasvc/quotasvc/internal/lab/testenv"
+)
+
+const (
+	upgrades = "testdata/upgrade"
+
+	// envSnapshot makes TestUpgrade_Snapshot_IsWritten write a snapshot: see testdata/upgrade/README.md.
+	envSnapshot = "QUOTASVC_UPGRADE_SNAPSHOT"
+	// envProgram is the path of the program of the version before: make test-upgrade sets it.
+	envProgram = "QUOTASVC_UPGRADE_PROGRAM"
+)
+
+// previousProgram returns the path of the program of the version before.
+func previousProgram(t *testing.T) string {
+	t.Helper()
+	path := os.Getenv(envProgram)
+	if path == "" {
+		t.Skip("NOT TESTED here: the program of the version before. Run make test-upgrade, which builds it")
+	}
+	return path
+}
+
+// restore makes the database of a dump.
+func restore(t *testing.T, url, file string) {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	execSQL(t, url, string(text))
+}
+
+// snapshots returns the dumps, oldest first.
+func snapshots(t *testing.T) []string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(upgrades, "*.sql"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no snapshots: %v", err)
+	}
+	return files
+}
+
+func serviceEnv(t *testing.T, databaseURL string) []string {
+	t.Helper()
+	return []string{
+		"QUOTASVC_DATABASE_URL=" + databaseURL, "QUOTASVC_REDIS_URL=" + testenv.RedisURL(t), "QUOTASVC_ADMIN_KEY=" + testKey,
+		"QUOTASVC_CLOCK_SKEW_MAX=87600h", "QUOTASVC_LOG_LEVEL=warn",
+	}
+}
+
+// An operator brings a new version to a database of an earlier one: it says what to do, the migration keeps all figures, and the service goes on.
+func TestUpgrade_SchemaOfEarlierVersion_RefusedThenMigratedWithItsData(t *testing.T) {
+	t.Parallel()
+	for _, file := range snapshots(t) {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			t.Parallel()
+			super := testenv.PostgresEmpty(t)
+			restore(t, super, file)
+			admin, env := []string{"QUOTASVC_DATABASE_URL=" + super}, serviceEnv(t, testenv.AsService(testenv.Postgres(t)))
+			env[0] = "QUOTASVC_DATABASE_URL=" + super
+			if status, _, stderr := tool(t, env, "serve"); status != 1 || !strings.Contains(stderr, "quotasvc migrate up") {
+				t.Errorf("serve on an older schema ended with %d: %s", status, stderr)
+			}
+			must(t, admin, migrateUpArgs()...)
+			execSQL(t, super, "DO $$ BEGIN ASSERT (SELECT unsigned_until FROM signing_keys) > now() + interval '23 hours'; END $$")
+			must(t, admin, "migrate", "roles") // an installation that had one role for everything
+			env[0] = "QUOTASVC_DATABASE_URL=" + testenv.AsService(super)
+			must(t, env, "verify", "--full")
+			in := serve(t, env)
+			in.sameAsInSnapshot(t)
+			in.prepare(t)
+			in.everyOperation(t)
+			in.newOperations(t)
+			must(t, env, "verify", "--full")
+		})
+	}
+}
+
+// During a rolling upgrade both versions serve one database: the old one goes on, and each knows what the other has done.
+func TestUpgrade_OldAndNewProgram_ShareTheNewSchema(t *testing.T) {
+	t.Parallel()
+	program := previousProgram(t)
+	super := testenv.Postgres(t)
+	env := serviceEnv(t, testenv.AsService(super))
+	execSQL(t, super, "UPDATE signing_keys SET unsigned_until = now() + interval '1 day'") // as with tenants
+	old, in := serveBy(t, program, env), serve(t, env)
+	old.prepare(t)
+	old.everyOperation(t)
+	for i, pair := range [][2]*instance{{old, in}, {in, old}} {
+		first, second := pair[0], pair[1]
+		key := fmt.Sprintf("both-%d", i)
+		done := first.do(t, http.StatusOK, "POST", "/v1/debits", key, debitOf("monthly", "api_calls", 2))
+		again := second.do(t, http.StatusOK, "POST", "/v1/debits", key, debitOf("monthly", "api_calls", 2))
+		if again.header.Get("Idempotent-Replayed") != "true" || string(again.body) != string(done.body) {
+			t.Errorf("the other version answers %s, want a replay of %s", again, done)
+		}
+		second.do(t, http.StatusOK, "POST", "/v1/refunds", "refund-"+key, object{"tenant": "monthly", "operation_id": key, "amount": 1})
+		if a, b := first.balance(t, "monthly", "api_calls"), second.balance(t, "monthly", "api_calls"); a.Remaining != b.Remaining || a.Used != b.Used {
+			t.Errorf("balances differ: %+v, %+v", a, b)
+		}
+	}
+	limitOfSlots(t, old, in)
+	lease := old.acquire(t)
+	if renewed := in.renew(t, lease); renewed != lease {
+		t.Errorf("the new version renews the lease %s as %s", lease, renewed)
+	}
+	in.do(t, http.StatusNoContent, "DELETE", "/v1/leases/"+lease, "", nil)
+	old.do(t, http.StatusNotFound, "POST", "/v1/leases/"+lease+"/renew", "", object{})
+	must(t, env, "verify", "--full")
+}
+
+// fillForSnapshot makes what sameAsInSnapshot expects: operations of two months ago and of today.
+func (in *instance) fillForSnapshot(t *testing.T, now bool) {
+	t.Helper()
+	if !now {
+		for _, meter := range []string{"credits", "hourly"} {
+			in.do(t, http.StatusCreated, "PUT", "/v1/meters/"+meter, "", object{"unit": "credit"})
+		}
+		in.do(t, http.StatusCreated, "PUT", "/v1/plans/kept", "", object{"allowances": []object{
+			{"meter": "credits", "amount": 0, "every": "once", "anchor": "tenant"},
+			{"meter": "hourly", "amount": 10, "every": "hour", "anchor": "calendar"},
+		}})
+		in.do(t, http.StatusCreated, "PUT", "/v1/tenants/kept", "", object{"plan": "kept"})
+		in.do(t, http.StatusCreated, "POST", "/v1/tenants/kept/grants", "paid", object{"meter": "credits", "amount": 100, "source": "topup", "grant_id": "paid"})
+		in.do(t, http.StatusOK, "POST", "/v1/debits", "old", debitOf("kept", "credits", 20))
+		in.do(t, http.StatusOK, "POST", "/v1/debits", "hourly", debitOf("kept", "hourly", 4))
+		return
+	}
+	in.do(t, http.StatusOK, "POST", "/v1/debits", "new", debitOf("kept", "credits", 15))
+	in.do(t, http.StatusOK, "POST", "/v1/refunds", "refund", object{"tenant": "kept", "operation_id": "new", "amount": 5})
+	in.do(t, http.StatusCreated, "POST", "/v1/holds", "hold", object{"tenant": "kept", "hold_id": "hold", "items": []object{{"meter": "credits", "amount": 7}}})
+	in.do(t, http.StatusOK, "POST", "/v1/holds/hold/capture", "capture", object{"tenant": "kept"})
+}
+
+// sameAsInSnapshot fails unless the figures are those with which the snapshot was made, whenever that was.
+func (in *instance) sameAsInSnapshot(t *testing.T) {
+	t.Helper()
+	if b := in.balance(t, "kept", "credits"); b.Granted != 100 || b.Remaining != 63 {
+		t.Errorf("credits: %+v", b)
+	}
+	if b := in.balance(t, "kept", "hourly"); b.Remaining != 10 || b.Used != 0 {
+		t.Errorf("a new hour: %+v", b)
+	}
+	var list struct{ Items []struct{ Kind string } }
+	in.do(t, http.StatusOK, "GET", "/v1/tenants/kept/entries?meter=credits", "", nil).into(t, &list)
+	if len(list.Items) != 6 {
+		t.Errorf("%d entries of credits, want 6: %+v", len(list.Items), list)
+	}
+	in.do(t, http.StatusOK, "GET", "/v1/tenants/kept/operations/new", "", nil)
+	in.do(t, http.StatusOK, "POST", "/v1/debits", "after", debitOf("kept", "credits", 63))
+	in.do(t, http.StatusPaymentRequired, "POST", "/v1/debits", "beyond", debitOf("kept", "credits", 1))
+}
+
+// `make upgrade-snapshot` calls it: the version before makes a database, fills it, and it is dumped.
+func TestUpgrade_Snapshot_IsWritten(t *testing.T) {
+	if os.Getenv(envSnapshot) == "" {
+		t.Skip("runs in make upgrade-snapshot")
+	}
+	program, super := previousProgram(t), testenv.PostgresEmpty(t)
+	env := serviceEnv(t, super)
+	migrate := exec.CommandContext(t.Context(), program, "migrate", "up")
+	migrate.Env = append(withoutSettings(os.Environ()), env...)
+	if out, err := migrate.CombinedOutput(); err != nil {
+		t.Fatalf("migrate: %v\n%s", err, out)
+	}
+	moved := monthsAgo(t, super, 2)
+	in := serveBy(t, program, env)
+	in.fillForSnapshot(t, false)
+	in.stop()
+	moved.Ahead("0")
+	in = serveBy(t, program, env)
+	in.fillForSnapshot(t, true)
+	in.stop()
+	cfg, err := pgx.ParseConfig(super)
+	if err != nil {
+		t.Fatal(err)
+	}
+	moved.Remove()
+	var step int
+	conn, err := pgx.ConnectConfig(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close(t.Context()) }()
+	if err := conn.QueryRow(t.Context(), "SELECT max(version_id) FROM goose_db_version").Scan(&step); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(upgrades, fmt.Sprintf("%05d.sql", step)), dump(t, super), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// dump returns a database as statements that any client can run.
+func dump(t *testing.T, url string) []byte {
+	t.Helper()
+	bin, err := localstack.SystemSearch().Postgres(context.WithoutCancel(t.Context()), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.CommandContext(t.Context(), filepath.Join(bin.Dir, "pg_dump"), "--inserts", "--no-owner", "--no-privileges", "--dbname", url).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var kept []string
+	for line := range strings.Lines(string(out)) {
+		if !strings.HasPrefix(line, `\`) { // of psql
+			kept = append(kept, line)
+		}
+	}
+	return []byte(strings.Join(kept, ""))
+}

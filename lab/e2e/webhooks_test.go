@@ -1,0 +1,184 @@
+package e2e
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+
+	"github.com/quotasvc/quotasvc/internal/lab/testenv"
+)
+
+// A delivery that was under way when its process was killed is tried again a minute later, by the process that comes next.
+func TestWebhooks_KilledAmidACall_ToldAgain(t *testing.T) {
+	t.Parallel()
+	postgres := testenv.Postgres(t)
+	env := []string{
+		"QUOTASVC_DATABASE_URL=" + testenv.AsService(postgres), "QUOTASVC_REDIS_URL=" + testenv.RedisURL(t), "QUOTASVC_ADMIN_KEY=" + testKey,
+		"QUOTASVC_LOG_LEVEL=warn", "QUOTASVC_WEBHOOK_ALLOW_PRIVATE=true",
+	}
+	called := make(chan string, 10)
+	var restarted atomic.Bool
+	receiver := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body) // only then does the server notice that its client is gone
+		called <- r.Header.Get("Webhook-Id")
+		if !restarted.Load() {
+			<-r.Context().Done() // the process dies first
+		}
+	}))
+	t.Cleanup(receiver.Close)
+	t.Cleanup(receiver.CloseClientConnections)
+	in := serve(t, env)
+	in.setUp(t, 10)
+	in.do(t, http.StatusCreated, "POST", "/v1/webhooks", "", object{"url": receiver.URL, "types": []string{"balance.exhausted"}})
+	in.do(t, http.StatusOK, "POST", "/v1/debits", "k", debitOf("acme", "api_calls", 10))
+	id, _ := testenv.Receive(t, called)
+	in.signal(syscall.SIGKILL)
+	<-in.ended
+	execSQL(t, postgres, "UPDATE river_job SET attempted_at = attempted_at - interval '1 minute'; DELETE FROM river_leader") // a minute goes by
+	restarted.Store(true)
+	next := serve(t, env)
+	if again, _ := testenv.Receive(t, called); again != id {
+		t.Errorf("event %s is told as %s", id, again)
+	}
+	testenv.Eventually(t, func() bool {
+		return strings.Contains(next.metrics(t), `quotasvc_webhook_deliveries_total{status="delivered"} 1`)
+	}, "it counts as delivered")
+}
+
+// What ends on a tenant that nobody uses is told by a running service.
+func TestEvents_HoldOfIdleTenant_ToldByItself(t *testing.T) {
+	t.Parallel()
+	env := backends(t)
+	in := serve(t, env)
+	in.setUp(t, 10)
+	in.do(t, http.StatusCreated, "POST", "/v1/holds", "h", object{"tenant": "acme", "hold_id": "h1", "items": []object{{"meter": "api_calls", "amount": 1}}, "ttl_seconds": 1})
+	testenv.Eventually(t, func() bool {
+		var list struct{ Items []struct{ Type string } }
+		in.do(t, http.StatusOK, "GET", "/v1/events?type=hold.expired", "", nil).into(t, &list)
+		return len(list.Items) == 1
+	}, "the hold's end is told")
+}
+
+// `quotasvc listen` forwards what happens from now on, in a form that the library of the standard verifies.
+func TestListen_ForwardsEvents_Signed(t *testing.T) {
+	t.Parallel()
+	env := backends(t)
+	in := serve(t, env)
+	in.setUp(t, 10)
+	type call struct {
+		header http.Header
+		body   []byte
+	}
+	calls := make(chan call, 10)
+	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		calls <- call{r.Header, body}
+		w.WriteHeader(http.StatusAccepted)
+	}))
+	t.Cleanup(receiver.Close)
+	const secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+	asker := []string{"QUOTASVC_URL=" + in.api, "QUOTASVC_KEY=" + testKey, "HOME=" + t.TempDir()}
+	p := launch(t, asker, "listen", "--forward", receiver.URL+"/hooks", "--secret", secret)
+	p.logged("forwarding events to", 1)
+	in.do(t, http.StatusOK, "POST", "/v1/debits", "k", debitOf("acme", "api_calls", 8))
+	c, _ := testenv.Receive(t, calls)
+	verifier, err := standardwebhooks.NewWebhook(secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := verifier.Verify(c.body, c.header); err != nil {
+		t.Errorf("%v: %v %s", err, c.header, c.body)
+	}
+	if !strings.Contains(string(c.body), `"threshold":80`) || !strings.Contains(string(c.body), `"tenant":"acme"`) {
+		t.Errorf("%s", c.body)
+	}
+	if line := p.line(""); !strings.Contains(line, "balance.threshold_reached") || !strings.Contains(line, "202") {
+		t.Errorf("it printed %q", line)
+	}
+	p.signal(syscall.SIGINT)
+	p.wait()
+	for _, args := range [][]string{{"listen"}, {"listen", "--forward", "localhost:3000"}, {"listen", "--forward", receiver.URL, "--secret", "x"}} {
+		if status, _, stderr := tool(t, asker, args...); status != 2 || stderr == "" {
+			t.Errorf("%v: status %d, %s", args, status, stderr)
+		}
+	}
+}
+
+// A limit that refuses much is told by a running service, once for all its instances. A verification that finds a difference tells the balance.
+func TestEvents_RejectionsAndDrift_ToldByItself(t *testing.T) {
+	t.Parallel()
+	postgres := testenv.Postgres(t)
+	env := []string{
+		"QUOTASVC_DATABASE_URL=" + testenv.AsService(postgres), "QUOTASVC_REDIS_URL=" + testenv.RedisURL(t), "QUOTASVC_ADMIN_KEY=" + testKey,
+		"QUOTASVC_LOG_LEVEL=warn", "QUOTASVC_REJECTIONS_HIGH=30",
+	}
+	in, other := serve(t, env), serve(t, env)
+	in.setUp(t, 1000)
+	in.do(t, http.StatusCreated, "PUT", "/v1/limits/few", "", object{"per": []string{"tenant"}, "kind": "token_bucket", "rate": "1/day", "burst": 1})
+	consume := object{"tenant": "acme", "items": []object{{"meter": "api_calls", "amount": 1}}}
+	var allowed int // by an instance that has refused before: each learns of the limit within a second
+	refuses := make(map[*instance]bool, 2)
+	told := func(kind string) []toldEvent {
+		t.Helper()
+		var list struct{ Items []toldEvent }
+		in.do(t, http.StatusOK, "GET", "/v1/events?type="+kind, "", nil).into(t, &list)
+		return list.Items
+	}
+	testenv.Eventually(t, func() bool {
+		for _, at := range []*instance{in, other} { // also where the minute ends meanwhile: 30 of one minute are there soon
+			for i := range 40 {
+				got, err := at.send(t.Context(), "POST", "/v1/consume", fmt.Sprintf("k%d-%d", time.Now().UnixNano(), i), consume)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got.status == http.StatusOK && refuses[at] {
+					allowed++
+				}
+				refuses[at] = refuses[at] || got.status == http.StatusTooManyRequests
+			}
+		}
+		return len(told("limit.rejections_high")) > 0
+	}, "refusals are told")
+	if first := told("limit.rejections_high")[0]; first.Tenant != "acme" || first.Data.Rule != "few" || first.Data.Rejections < 30 || first.Data.Threshold != 30 {
+		t.Errorf("%+v", first)
+	}
+	if allowed > 2 {
+		t.Errorf("%d were allowed after a refusal", allowed)
+	}
+	in.do(t, http.StatusOK, "POST", "/v1/debits", "d", debitOf("acme", "api_calls", 10))
+	db, err := pgx.Connect(t.Context(), postgres)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = db.Close(t.Context()) }()
+	if _, err := db.Exec(t.Context(), "UPDATE balances SET granted = granted + 7 WHERE tenant_id = 'acme'"); err != nil {
+		t.Fatal(err)
+	}
+	var started struct {
+		ID string `json:"verification_id"`
+	}
+	in.do(t, http.StatusAccepted, "POST", "/v1/verifications", "", object{"tenant": "acme"}).into(t, &started)
+	testenv.Eventually(t, func() bool { return len(told("verify.drift")) > 0 }, "the difference is told")
+	if got := told("verify.drift"); len(got) != 1 || got[0].Tenant != "acme" || got[0].Meter != "api_calls" || got[0].Data.VerificationID != started.ID || got[0].Data.Differences < 1 {
+		t.Errorf("%+v", got)
+	}
+}
+
+// toldEvent is an event as the API lists it.
+type toldEvent struct {
+	Tenant, Meter string
+	Data          struct {
+		Rule                               string
+		Rejections, Threshold, Differences int64
+		VerificationID                     string `json:"verification_id"`
+	}
+}
