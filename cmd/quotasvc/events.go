@@ -26,7 +26,7 @@ func (s *service) startEvents(ctx context.Context, cfg *serviceConfig, m *measur
 		return nil, err
 	}
 	s.onStop("webhooks", hooks.Stop)
-	t := events.NewTeller(events.TellerConfig{Pool: pool, Sweep: l.NewSweep().Run, Clock: l, Each: hooks.Queue, Log: s.log, Metrics: m.registry})
+	t := events.NewDispatcher(events.DispatcherConfig{Pool: pool, Sweep: l.NewSweep().Run, Clock: l, Each: hooks.Queue, Log: s.log, Metrics: m.registry})
 	s.onStop("events", t.Stop)
 	t.Start()
 	return hooks, nil

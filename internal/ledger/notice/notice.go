@@ -19,12 +19,12 @@ const (
 
 // notices collects what a batch tells.
 type notices struct {
-	events.Told
+	events.Emitted
 
 	books   map[ledger.BalanceKey]*ledger.Book // for what entries do not have; nil until it is needed
 	changes *ledger.Changes
 	watched map[ledger.BalanceKey]*watched // balances that may have crossed a threshold; nil: there are none
-	holds   map[holdOf]int                 // indices in Told.Events
+	holds   map[holdOf]int                 // indices in Emitted.Events
 }
 
 type holdOf struct {
@@ -33,7 +33,7 @@ type holdOf struct {
 }
 
 // Of returns what changes tell.
-func Of(c *ledger.Changes) events.Told {
+func Of(c *ledger.Changes) events.Emitted {
 	n := notices{changes: c}
 	for _, b := range c.Books {
 		n.watch(b)
@@ -59,10 +59,10 @@ func Of(c *ledger.Changes) events.Told {
 	}
 	for _, b := range c.Books { // in the order of the books, so that equal changes tell the same
 		if w := n.watched[b.BalanceKey]; w != nil {
-			w.tell(&n.Told)
+			w.tell(&n.Emitted)
 		}
 	}
-	return n.Told
+	return n.Emitted
 }
 
 // entered adds what an entry tells by itself.
@@ -229,7 +229,7 @@ func reached(s *ledger.Sums, percent int16) bool {
 }
 
 // tell adds the thresholds that the entries cross, each once.
-func (w *watched) tell(told *events.Told) {
+func (w *watched) tell(told *events.Emitted) {
 	sums := w.Sums
 	for _, e := range slices.Backward(w.entries) {
 		sums.Apply(e.Kind, -e.Amount) // what the batch began with

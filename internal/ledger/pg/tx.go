@@ -27,7 +27,7 @@ type tx struct {
 	// unborn are the plan's balances that have no row yet. If the batch changes them, it makes the rows.
 	unborn keySet
 	ahead  *loading      // what was read with the lock, for all balances of the plan; nil: nothing
-	wishes events.Wishes // who is told that a period opened
+	wishes events.Subscribers // who is told that a period opened
 	began  time.Time     // the instance's clock, before PostgreSQL was asked for its own
 	// termsChanged is when terms last changed for a tenant that may have balances already.
 	termsChanged time.Time
@@ -374,7 +374,7 @@ func (t *tx) commit(ctx context.Context, out *pgx.Batch, changes *ledger.Changes
 	if len(changes.Books) > 0 {
 		queueChanges(t.ledger.sql, out, changes, t.unborn)
 		if told := notice.Of(changes); !told.Empty() {
-			if err := events.Tell(ctx, t.conn, out, told, &t.wishes); err != nil {
+			if err := events.Emit(ctx, t.conn, out, told, &t.wishes); err != nil {
 				return err
 			}
 		}

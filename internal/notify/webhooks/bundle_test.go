@@ -81,15 +81,15 @@ func (b *bundle) start() {
 	if err := b.Start(b.t.Context()); err != nil {
 		b.t.Fatal(err)
 	}
-	teller := events.NewTeller(events.TellerConfig{
+	dispatcher := events.NewDispatcher(events.DispatcherConfig{
 		Pool: b.pool, Sweep: func(context.Context) error { return nil }, Clock: systemClock{}, Each: b.Queue, Log: slog.New(slog.NewTextHandler(testLog{b.t}, nil)),
 		Metrics: prometheus.NewRegistry(),
 	})
-	teller.Start()
+	dispatcher.Start()
 	b.t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), testenv.Patience)
 		defer cancel()
-		if err := teller.Stop(ctx); err != nil {
+		if err := dispatcher.Stop(ctx); err != nil {
 			b.t.Error(err)
 		}
 		if err := b.Stop(ctx); err != nil {

@@ -2,21 +2,21 @@ package events
 
 import "time"
 
-// Type names what an event tells.
+// Type is the kind of an event.
 type Type string
 
 // The types of events.
 const (
-	ThresholdReached Type = "balance.threshold_reached" // a percentage of what can be used in the period is used
+	ThresholdReached Type = "balance.threshold_reached" // a percentage of the period's limit is used
 	Exhausted        Type = "balance.exhausted"         // nothing remains of a balance
-	GrantCreated     Type = "grant.created"             // a grant was issued that no plan gives
+	GrantCreated     Type = "grant.created"             // a grant was issued that is not part of a plan
 	GrantExpiring    Type = "grant.expiring"            // a grant ends in Ahead
 	GrantExpired     Type = "grant.expired"             // a grant has ended with units left
 	HoldExpired      Type = "hold.expired"              // a hold has ended by itself
-	PeriodOpened     Type = "period.opened"             // told only if a webhook wants it
+	PeriodOpened     Type = "period.opened"             // emitted only if a webhook subscribes to it
 	PlanChanged      Type = "plan.changed"              // a tenant has another plan
 	TenantSuspended  Type = "tenant.suspended"
-	RejectionsHigh   Type = "limit.rejections_high" // a limit refuses many requests of a tenant
+	RejectionsHigh   Type = "limit.rejections_high" // a limit refuses many requests of one tenant
 	VerifyDrift      Type = "verify.drift"          // a verification has found a difference
 )
 
@@ -32,7 +32,7 @@ const (
 	// Kept is how long events can be read.
 	Kept = 90 * 24 * time.Hour
 
-	// Ahead is how long before its end a grant is announced.
+	// Ahead is how long before the end of a grant that end is announced.
 	Ahead = 7 * 24 * time.Hour
 )
 
@@ -44,30 +44,30 @@ type Event struct {
 	Meter   string // empty: it is not about one meter
 	Subject string // empty: the tenant itself
 	Data    any    // encoded as a JSON object
-	Once    *Once  // nil: it is told whenever it happens
+	Once    *Once  // nil: it is emitted each time it happens
 }
 
-// Once says that an event is told once in a period: that of a balance, or an hour or a day of the calendar.
+// Once limits an event to one per period: the period of a balance, or an hour or a day of the calendar.
 type Once struct {
 	Start, End time.Time // of the period
-	Mark       string    // what is told
+	Mark       string    // names the event within the period
 }
 
-// Reminder is the end of a grant that is to be announced.
+// Reminder says when the end of a grant is to be announced.
 type Reminder struct {
 	Tenant, Meter, Subject, Grant string
 	DueAt                         time.Time
 }
 
-// Told is what one transaction tells.
-type Told struct {
+// Emitted is what one transaction emits.
+type Emitted struct {
 	Events    []Event
-	Dropped   []Reminder // which no longer hold, if they are there: removed before the new ones are made
+	Dropped   []Reminder // to remove before the new ones are inserted; they need not exist
 	Reminders []Reminder
 }
 
-// Empty reports whether there is nothing to tell.
-func (t *Told) Empty() bool { return len(t.Events)+len(t.Reminders)+len(t.Dropped) == 0 }
+// Empty reports whether there is nothing to insert or remove.
+func (t *Emitted) Empty() bool { return len(t.Events)+len(t.Reminders)+len(t.Dropped) == 0 }
 
 // The data of the types.
 type (
@@ -119,18 +119,18 @@ type (
 	// Rejections is the data of RejectionsHigh.
 	Rejections struct {
 		Rule      string    `json:"rule"`
-		Minute    time.Time `json:"minute"`     // its beginning
-		Count     int64     `json:"rejections"` // in that minute, when the event was told
-		Threshold int64     `json:"threshold"`  // from which on it is told
+		Minute    time.Time `json:"minute"`     // its start
+		Count     int64     `json:"rejections"` // in that minute, up to the event
+		Threshold int64     `json:"threshold"`  // the number from which on the event is emitted
 	}
 
 	// Drift is the data of VerifyDrift: the first difference of a balance.
 	Drift struct {
-		Verification string `json:"verification_id,omitzero"` // absent: nobody asked the API for it
+		Verification string `json:"verification_id,omitzero"` // absent: the API did not start it
 		What         string `json:"what"`
-		Journal      string `json:"journal"`     // what the journal says
-		Stored       string `json:"stored"`      // what is stored
-		Differences  int    `json:"differences"` // of the balance, as far as the verification lists them
-		Total        int64  `json:"total"`       // of the verification
+		Journal      string `json:"journal"`     // the value by the journal
+		Stored       string `json:"stored"`      // the stored value
+		Differences  int    `json:"differences"` // of this balance; the verification may list fewer than it found
+		Total        int64  `json:"total"`       // of the whole verification
 	}
 )

@@ -156,7 +156,7 @@ func TestNumber_PositionNotVisibleYet_ListEndsBeforeIt(t *testing.T) {
 func TestNumber_PositionsGone_GoesOnAfterADay(t *testing.T) {
 	t.Parallel()
 	pool := open(t)
-	day := time.Now().Add(-settledAfter)
+	day := time.Now().Add(-assumeVisibleAfter)
 	for age, want := range map[time.Time]int{day.Add(time.Hour): 0, day.Add(-time.Hour): 1} {
 		if _, err := pool.Exec(t.Context(), "UPDATE event_listing SET listed_to = 0, given_from = $1, given_to = $1", age.UnixMicro()); err != nil {
 			t.Fatal(err)
@@ -273,12 +273,12 @@ func TestForget_MarksOfEndedPeriods_Alone(t *testing.T) {
 	t.Parallel()
 	pool := open(t)
 	now := time.Now()
-	tell := func(end time.Time) {
+	emit := func(end time.Time) {
 		err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
 			var b pgx.Batch
-			err := Tell(t.Context(), tx, &b, Told{Events: []Event{{
+			err := Emit(t.Context(), tx, &b, Emitted{Events: []Event{{
 				Type: Exhausted, At: now, Tenant: "acme", Meter: "m", Data: Level{}, Once: &Once{Start: end.Add(-time.Hour), End: end, Mark: "x"},
-			}}}, &Wishes{})
+			}}}, &Subscribers{})
 			if err != nil {
 				return err
 			}
@@ -288,9 +288,9 @@ func TestForget_MarksOfEndedPeriods_Alone(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	tell(now.Add(-marksKept - time.Hour))
-	tell(now.Add(time.Hour))
-	tell(now.Add(time.Hour)) // told already
+	emit(now.Add(-marksKept - time.Hour))
+	emit(now.Add(time.Hour))
+	emit(now.Add(time.Hour)) // emitted already
 	if more, err := Forget(t.Context(), pool, now); more || err != nil {
 		t.Fatal(more, err)
 	}

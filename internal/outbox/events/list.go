@@ -12,13 +12,13 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// idPrefix begins the id of an event; its position follows with idDigits digits, so that ids sort as their events.
+// The id of an event is idPrefix and its position in idDigits digits, so that ids sort like their events.
 const (
 	idPrefix = "evt_"
 	idDigits = 16
 )
 
-// Listed is an event with its place in the list.
+// Listed is an event with its position in the list.
 type Listed struct {
 	Position int64
 	Type     Type
@@ -35,7 +35,7 @@ func (l *Listed) ID() string { return IDOf(l.Position) }
 // IDOf returns the id of the event at a position.
 func IDOf(position int64) string { return fmt.Sprintf("%s%0*d", idPrefix, idDigits, position) }
 
-// ParseID returns the position of an event, and false if id is none of ours. Whether there is such an event it does not say.
+// ParseID returns the position in an event's id, and false if id is malformed. It does not look whether the event exists.
 func ParseID(id string) (position int64, ok bool) {
 	digits, ours := strings.CutPrefix(id, idPrefix)
 	if !ours || len(digits) != idDigits || strings.Trim(digits, "0123456789") != "" {
@@ -49,7 +49,7 @@ func ParseID(id string) (position int64, ok bool) {
 type Query struct {
 	Tenant string
 	Type   string
-	After  string // id of the event after which the page begins; empty: the oldest is the first
+	After  string // id of the event before the first one of the page; empty: the page starts with the oldest event
 	Cursor string // empty for the first page, then the NextCursor of the page before
 	Limit  int    // at least 1
 }
@@ -60,7 +60,7 @@ type Page struct {
 	NextCursor string // empty on the last page
 }
 
-// The errors of List for what a client has sent.
+// List returns these errors for wrong ids from a client.
 var (
 	ErrCursor = errors.New("an unknown cursor")
 	ErrAfter  = errors.New("not the id of an event")

@@ -12,19 +12,20 @@ import (
 // numberMax bounds the events that one transaction lists.
 const numberMax = 500
 
-// settledAfter is the age at which positions are taken as visible although some are missing: their months were dropped meanwhile.
-const settledAfter = 24 * time.Hour
+// assumeVisibleAfter is the age from which positions count as visible even if some are missing: their months have been dropped meanwhile.
+const assumeVisibleAfter = 24 * time.Hour
 
-// listing is how far the list is complete.
+// listing says up to which position the list is complete.
 type listing struct {
-	to                 int64 // whoever reads up to this position misses nothing
+	to                 int64 // a reader up to this position misses nothing
 	givenFrom, givenTo int64 // the positions that were given last
 }
 
 func (l *listing) read(row pgx.Row) error { return row.Scan(&l.to, &l.givenFrom, &l.givenTo) }
 
-// Number gives positions to events that were committed meanwhile, the oldest first, and calls each with them in the same transaction. It returns how
-// many there were; 0: none, another instance is at it, or those that were given before are not all visible yet. Then it makes them visible in the list.
+// Number gives positions to new committed events, the oldest first, and calls each with them in the same transaction. A second transaction
+// makes them visible in the list. Number returns how many events there were. It returns 0 if there are none, if another instance is doing
+// the same, or if some of the positions given before are not visible yet.
 func Number(ctx context.Context, pool *pgxpool.Pool, each func(context.Context, pgx.Tx, []Listed) error) (n int, err error) {
 	inTx := func(do func(pgx.Tx) error) error {
 		if err := pgx.BeginTxFunc(ctx, pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, do); err != nil {
@@ -34,13 +35,13 @@ func Number(ctx context.Context, pool *pgxpool.Pool, each func(context.Context, 
 	}
 	err = inTx(func(tx pgx.Tx) error {
 		var found []unlisted
-		settled, err := settle(ctx, tx, func(batch *pgx.Batch) {
+		free, err := advanceListing(ctx, tx, func(batch *pgx.Batch) {
 			batch.Queue(queries["Unlisted"], numberMax).Query(func(rows pgx.Rows) (err error) {
 				found, err = pgx.CollectRows(rows, scanUnlisted)
 				return err
 			})
 		})
-		if err != nil || !settled || len(found) == 0 {
+		if err != nil || !free || len(found) == 0 {
 			return err
 		}
 		n = len(found)
@@ -49,16 +50,17 @@ func Number(ctx context.Context, pool *pgxpool.Pool, each func(context.Context, 
 	if err != nil || n == 0 {
 		return 0, err
 	}
-	// In a transaction of its own: those of the first are visible everywhere only when it has ended.
+	// A second transaction, because the new positions are visible everywhere only after the first one has ended.
 	return n, inTx(func(tx pgx.Tx) error {
-		_, err := settle(ctx, tx, func(*pgx.Batch) {})
+		_, err := advanceListing(ctx, tx, func(*pgx.Batch) {})
 		return err
 	})
 }
 
-// settle takes the right to give positions, and moves the end of the list to those that were given last. It reports false if another instance has the
-// right, or if they are not all visible: a node that was lost in the midst of COMMIT has yet to carry it out. with adds statements to its round trip.
-func settle(ctx context.Context, tx pgx.Tx, with func(*pgx.Batch)) (settled bool, err error) {
+// advanceListing takes the lock of the list, and moves the end of the list to the positions that were given last. It reports false if another
+// instance has the lock, or if some of these positions are not visible: a node that failed during COMMIT has not completed it yet. with adds
+// statements to the same round trip.
+func advanceListing(ctx context.Context, tx pgx.Tx, with func(*pgx.Batch)) (free bool, err error) {
 	var alone bool
 	var l listing
 	batch := &pgx.Batch{}
@@ -72,14 +74,14 @@ func settle(ctx context.Context, tx pgx.Tx, with func(*pgx.Batch)) (settled bool
 	if err := tx.QueryRow(ctx, queries["CountGiven"], l.givenFrom, l.givenTo).Scan(&visible); err != nil {
 		return false, err
 	}
-	if visible <= l.givenTo-l.givenFrom && time.Since(time.UnixMicro(l.givenTo)) < settledAfter {
+	if visible <= l.givenTo-l.givenFrom && time.Since(time.UnixMicro(l.givenTo)) < assumeVisibleAfter {
 		return false, nil
 	}
 	_, err = tx.Exec(ctx, queries["SetListing"], l.givenTo, l.givenFrom, l.givenTo)
 	return true, err
 }
 
-// give gives positions to events.
+// give stores positions for the events of found.
 func give(ctx context.Context, tx pgx.Tx, found []unlisted, each func(context.Context, pgx.Tx, []Listed) error) error {
 	var newest, clock int64
 	if err := tx.QueryRow(ctx, queries["NewestPosition"]).Scan(&newest, &clock); err != nil {
@@ -118,7 +120,7 @@ func scanUnlisted(row pgx.CollectableRow) (unlisted, error) {
 	return u, err
 }
 
-// Waiting is how many events are in no list yet, up to waitingMax, and how long the oldest has waited.
+// Waiting returns how many events are not in the list yet, up to waitingMax, and the age of the oldest one.
 func Waiting(ctx context.Context, pool *pgxpool.Pool) (count int, oldest time.Duration, err error) {
 	var seconds float64
 	if err := pool.QueryRow(ctx, queries["CountUnlisted"], waitingMax).Scan(&count, &seconds); err != nil {
@@ -127,5 +129,5 @@ func Waiting(ctx context.Context, pool *pgxpool.Pool) (count int, oldest time.Du
 	return count, time.Duration(seconds * float64(time.Second)), nil
 }
 
-// waitingMax bounds the count of waiting events: beyond it, more is not worse.
+// waitingMax bounds the count of waiting events. An operator would not act differently on a higher number.
 const waitingMax = 100_000

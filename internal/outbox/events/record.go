@@ -18,46 +18,47 @@ type querier interface {
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 }
 
-// Wishes are the tenants for whom a webhook wants PeriodOpened, once a transaction has asked. The zero value has not asked.
-type Wishes struct {
+// Subscribers lists the tenants with a webhook for PeriodOpened. It is loaded once per transaction; the zero value is not loaded.
+type Subscribers struct {
 	tenants []string // "" stands for all
-	known   bool
+	loaded  bool
 }
 
-// Queue asks with a batch that the transaction sends anyway. Tell then need not ask. It is for transactions that most likely open periods.
-func (w *Wishes) Queue(batch *pgx.Batch) {
-	batch.Queue(queries["TenantsWhoWant"], string(PeriodOpened)).Query(w.scan)
+// Queue adds the query to a batch that the transaction sends anyway, so that Emit needs no round trip for it. It is for transactions that
+// most likely open periods.
+func (s *Subscribers) Queue(batch *pgx.Batch) {
+	batch.Queue(queries["TenantsWhoWant"], string(PeriodOpened)).Query(s.scan)
 }
 
-func (w *Wishes) scan(rows pgx.Rows) error {
+func (s *Subscribers) scan(rows pgx.Rows) error {
 	tenants, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	w.tenants, w.known = tenants, err == nil
+	s.tenants, s.loaded = tenants, err == nil
 	return err
 }
 
-// Tell adds statements to a batch that insert what a transaction tells. It asks in the transaction first: for events that are told once, what was told
-// before; for PeriodOpened, who wants it, unless wishes know. The caller holds the lock on the balances.
-func Tell(ctx context.Context, tx querier, batch *pgx.Batch, told Told, wishes *Wishes) error {
-	events, err := untold(ctx, tx, told.Events)
+// Emit adds statements to batch that insert emitted. Before, it reads in the transaction: the marks of events that are emitted once per
+// period, and, for PeriodOpened, the subscribers, unless these are loaded. The caller holds the lock on the balances.
+func Emit(ctx context.Context, tx querier, batch *pgx.Batch, emitted Emitted, subscribers *Subscribers) error {
+	events, err := withoutRepeated(ctx, tx, emitted.Events)
 	if err != nil {
 		return err
 	}
-	if events, err = wishes.granted(ctx, tx, events); err != nil {
+	if events, err = subscribers.filterSubscribed(ctx, tx, events); err != nil {
 		return err
 	}
 	if err := queue(batch, events); err != nil {
 		return err
 	}
-	if len(told.Dropped) > 0 {
-		batch.Queue(queries["DropReminders"], reminderColumns(told.Dropped)...)
+	if len(emitted.Dropped) > 0 {
+		batch.Queue(queries["DropReminders"], reminderColumns(emitted.Dropped)...)
 	}
-	if r := told.Reminders; len(r) > 0 {
+	if r := emitted.Reminders; len(r) > 0 {
 		batch.Queue(queries["InsertReminders"], append(reminderColumns(r), column(r, func(r *Reminder) time.Time { return r.DueAt }))...)
 	}
 	return nil
 }
 
-// Record inserts events in a transaction. None of them is told once only.
+// Record inserts events in a transaction. None of them has Event.Once.
 func Record(ctx context.Context, tx pgx.Tx, events []Event) error {
 	if len(events) == 0 {
 		return nil
@@ -72,25 +73,25 @@ func Record(ctx context.Context, tx pgx.Tx, events []Event) error {
 	return nil
 }
 
-// RecordOnce inserts those of events that were not told before. Each is told once (Event.Once), and none of them twice in one call. Nobody needs to hold a
-// lock: of several transactions that tell the same at the same time one tells it, and the others wait until it is committed.
+// RecordOnce inserts those of events that were not emitted before in their period. Each has Event.Once, and no two in one call are the same.
+// The caller needs no lock: if several transactions emit the same event at the same time, one inserts it, and the others wait for its commit.
 func RecordOnce(ctx context.Context, tx pgx.Tx, events []Event) error {
 	if len(events) == 0 {
 		return nil
 	}
 	rows, err := tx.Query(ctx, queries["ClaimMarks"], append(marks(events), column(events, func(e *Event) time.Time { return e.Once.End }))...)
 	if err != nil {
-		return fmt.Errorf("claim what is told: %w", err)
+		return fmt.Errorf("claim marks of events: %w", err)
 	}
 	ours, err := pgx.CollectRows(rows, scanMark)
 	if err != nil {
-		return fmt.Errorf("claim what is told: %w", err)
+		return fmt.Errorf("claim marks of events: %w", err)
 	}
-	told := slices.DeleteFunc(slices.Clone(events), func(e Event) bool { return !slices.ContainsFunc(ours, e.sameMark) })
-	for i := range told {
-		told[i].Once = nil // its mark is there
+	fresh := slices.DeleteFunc(slices.Clone(events), func(e Event) bool { return !slices.ContainsFunc(ours, e.sameMark) })
+	for i := range fresh {
+		fresh[i].Once = nil // its mark is inserted already
 	}
-	return Record(ctx, tx, told)
+	return Record(ctx, tx, fresh)
 }
 
 func queue(batch *pgx.Batch, events []Event) error {
@@ -124,19 +125,19 @@ func marks(once []Event) []any {
 	}
 }
 
-// untold returns events without those that are told once and were told.
-func untold(ctx context.Context, tx querier, events []Event) ([]Event, error) {
+// withoutRepeated returns events without those that have Event.Once and were emitted before in their period.
+func withoutRepeated(ctx context.Context, tx querier, events []Event) ([]Event, error) {
 	once := slices.DeleteFunc(slices.Clone(events), func(e Event) bool { return e.Once == nil })
 	if len(once) == 0 {
 		return events, nil
 	}
 	rows, err := tx.Query(ctx, queries["SelectMarks"], marks(once)...)
 	if err != nil {
-		return nil, fmt.Errorf("look up what was told: %w", err)
+		return nil, fmt.Errorf("read marks of events: %w", err)
 	}
 	before, err := pgx.CollectRows(rows, scanMark)
 	if err != nil {
-		return nil, fmt.Errorf("look up what was told: %w", err)
+		return nil, fmt.Errorf("read marks of events: %w", err)
 	}
 	return slices.DeleteFunc(slices.Clone(events), func(e Event) bool { return e.Once != nil && slices.ContainsFunc(before, e.sameMark) }), nil
 }
@@ -148,28 +149,28 @@ func scanMark(row pgx.CollectableRow) (e Event, err error) {
 	return e, err
 }
 
-// sameMark reports whether b, as it was stored, has the mark of e.
+// sameMark reports whether b, as read from the database, has the mark of e.
 func (e *Event) sameMark(b Event) bool {
 	return b.Tenant == e.Tenant && b.Meter == e.Meter && b.Subject == e.Subject && b.Once.Mark == e.Once.Mark &&
 		b.Once.Start.Equal(e.Once.Start.Truncate(time.Microsecond)) // PostgreSQL's resolution
 }
 
-// granted returns events without those of type PeriodOpened that no webhook wants.
-func (w *Wishes) granted(ctx context.Context, tx querier, events []Event) ([]Event, error) {
+// filterSubscribed returns events without those of type PeriodOpened to which no webhook subscribes.
+func (s *Subscribers) filterSubscribed(ctx context.Context, tx querier, events []Event) ([]Event, error) {
 	if !slices.ContainsFunc(events, func(e Event) bool { return e.Type == PeriodOpened }) {
 		return events, nil
 	}
-	if !w.known {
+	if !s.loaded {
 		rows, err := tx.Query(ctx, queries["TenantsWhoWant"], string(PeriodOpened))
 		if err == nil {
-			err = w.scan(rows)
+			err = s.scan(rows)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("look up who wants an event: %w", err)
+			return nil, fmt.Errorf("read the subscribers of an event: %w", err)
 		}
 	}
 	return slices.DeleteFunc(slices.Clone(events), func(e Event) bool {
-		return e.Type == PeriodOpened && !slices.Contains(w.tenants, "") && !slices.Contains(w.tenants, e.Tenant)
+		return e.Type == PeriodOpened && !slices.Contains(s.tenants, "") && !slices.Contains(s.tenants, e.Tenant)
 	}), nil
 }
 
@@ -185,7 +186,7 @@ func column[E, F any](in []E, field func(*E) F) []F {
 //go:embed sql/*.sql
 var sqlFiles embed.FS
 
-// queries are the statements of this package. Their files are embedded, so that loading them cannot fail at run time: a test loads them.
+// queries are the SQL statements of this package. Loading cannot fail at run time: the files are embedded, and a test loads them.
 var queries = load()
 
 func load() map[string]string {

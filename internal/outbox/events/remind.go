@@ -14,14 +14,14 @@ const (
 	// remindMax bounds the reminders of one transaction.
 	remindMax = 500
 
-	// forgetMax bounds the marks that one transaction deletes, and marksKept is how long they stay after the end of their period: entries of a
-	// period may still come while a clock is behind.
+	// forgetMax bounds the marks that one transaction deletes. marksKept is how long marks stay after the end of their period: while a clock
+	// is behind, entries of that period may still arrive.
 	forgetMax = 5000
 	marksKept = 7 * 24 * time.Hour
 )
 
-// Remind tells GrantExpiring of the grants that end in less than Ahead at now, and returns how many reminders it has worked off: fewer than
-// remindMax, if none is left.
+// Remind emits GrantExpiring for grants whose end is less than Ahead after now. It returns the number of reminders it has handled, at most
+// remindMax, and whether there may be more.
 func Remind(ctx context.Context, pool *pgxpool.Pool, now time.Time) (done int, more bool, err error) {
 	err = pgx.BeginTxFunc(ctx, pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
 		due, err := reminders(ctx, tx, "DueReminders", now, remindMax)
@@ -36,7 +36,7 @@ func Remind(ctx context.Context, pool *pgxpool.Pool, now time.Time) (done int, m
 		if err != nil {
 			return err
 		}
-		told, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (Event, error) {
+		reminded, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (Event, error) {
 			var g Grant
 			var left int64
 			var expires time.Time
@@ -51,7 +51,7 @@ func Remind(ctx context.Context, pool *pgxpool.Pool, now time.Time) (done int, m
 			return err
 		}
 		done = len(due)
-		return Record(ctx, tx, slices.DeleteFunc(told, func(e Event) bool { return *e.Data.(Grant).Remaining == 0 })) // its end costs nothing
+		return Record(ctx, tx, slices.DeleteFunc(reminded, func(e Event) bool { return *e.Data.(Grant).Remaining == 0 })) // nothing is lost at its end
 	})
 	if err != nil {
 		return 0, false, fmt.Errorf("announce ends of grants: %w", err)
@@ -77,11 +77,11 @@ func reminderColumns(r []Reminder) []any {
 	}
 }
 
-// Forget removes marks of periods that are long over, and reports whether there may be more.
+// Forget removes marks of periods that ended long ago, and reports whether there may be more.
 func Forget(ctx context.Context, pool *pgxpool.Pool, now time.Time) (more bool, err error) {
 	tag, err := pool.Exec(ctx, queries["OldMarks"], now.Add(-marksKept), forgetMax)
 	if err != nil {
-		return false, fmt.Errorf("remove what was told long ago: %w", err)
+		return false, fmt.Errorf("remove old marks of events: %w", err)
 	}
 	return tag.RowsAffected() == forgetMax, nil
 }

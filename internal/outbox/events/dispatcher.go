@@ -1,0 +1,183 @@
+package events
+
+import (
+	"context"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/quotasvc/quotasvc/internal/kit/backoff"
+)
+
+const (
+	// listEvery is the time between two searches for new events, and so about the delay of an event.
+	listEvery = 500 * time.Millisecond
+
+	// dueEvery is the time between two searches for what has come due on idle tenants. Its events are emitted within a minute, even if one
+	// search fails.
+	dueEvery = 20 * time.Second
+
+	// forgetEvery is the time between two removals of old marks.
+	forgetEvery = time.Hour
+
+	// callTimeout bounds one transaction of a dispatcher.
+	callTimeout = 10 * time.Second
+
+	// sweepTimeout bounds one sweep. The next sweep continues where it stopped.
+	sweepTimeout = 10 * time.Minute
+)
+
+// DispatcherConfig configures a Dispatcher.
+type DispatcherConfig struct {
+	Pool    *pgxpool.Pool                                 // of the database's writer; it is not closed. Required
+	Sweep   func(context.Context) error                   // brings idle balances up to date and emits what is due. Required
+	Clock   interface{ Now() time.Time }                  // the ledger. Required
+	Each    func(context.Context, pgx.Tx, []Listed) error // receives new events in the transaction that lists them; may be nil
+	Listed  func()                                        // called after each such commit; may be nil
+	Log     *slog.Logger                                  // required
+	Metrics prometheus.Registerer                         // required
+}
+
+// Dispatcher gives new events their position in the list, and emits events that come due on idle tenants.
+type Dispatcher struct {
+	cfg    DispatcherConfig
+	cancel context.CancelFunc
+	done   sync.WaitGroup
+
+	listed          prometheus.Counter
+	waiting, oldest prometheus.Gauge
+}
+
+// NewDispatcher returns a dispatcher that is not started. It panics if its metrics are registered already.
+func NewDispatcher(cfg DispatcherConfig) *Dispatcher {
+	if cfg.Each == nil {
+		cfg.Each = func(context.Context, pgx.Tx, []Listed) error { return nil }
+	}
+	if cfg.Listed == nil {
+		cfg.Listed = func() {}
+	}
+	d := &Dispatcher{
+		cfg: cfg, cancel: func() {},
+		listed: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "quotasvc_events_listed_total", Help: "Events that this instance has added to the list.",
+		}),
+		waiting: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "quotasvc_events_waiting", Help: "Committed events that are not in the list yet.",
+		}),
+		oldest: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "quotasvc_events_oldest_waiting_seconds", Help: "Age of the oldest event that is not in the list yet; 0 if there is none.",
+		}),
+	}
+	cfg.Metrics.MustRegister(d.listed, d.waiting, d.oldest)
+	return d
+}
+
+// Start starts the goroutines.
+func (d *Dispatcher) Start() {
+	ctx, cancel := context.WithCancel(context.Background())
+	d.cancel = cancel
+	d.done.Go(func() { d.every(ctx, listEvery, d.list) })
+	d.done.Go(func() { d.every(ctx, dueEvery, d.due) })
+}
+
+// Stop ends the goroutines and waits for them. Their open transactions are committed or rolled back.
+func (d *Dispatcher) Stop(context.Context) error {
+	d.cancel()
+	d.done.Wait()
+	return nil
+}
+
+// every calls do again and again, with a pause of 75 to 100 % of pause between calls, until ctx ends. Of several failures in a row it logs
+// the first one.
+func (d *Dispatcher) every(ctx context.Context, pause time.Duration, do func(context.Context) error) {
+	failing := false
+	for ctx.Err() == nil {
+		err := do(ctx)
+		if err != nil && ctx.Err() == nil && !failing {
+			d.cfg.Log.Warn("events are delayed", "error", err)
+		}
+		if err == nil && failing {
+			d.cfg.Log.Info("events are emitted again")
+		}
+		failing = err != nil
+		backoff.Sleep(ctx, pause*3/4+rand.N(pause/4)) // instances do not all look at once
+	}
+}
+
+// list adds all new events to the list.
+func (d *Dispatcher) list(ctx context.Context) error {
+	for {
+		n, err := d.listOnce(ctx)
+		if n > 0 {
+			d.listed.Add(float64(n))
+			d.cfg.Listed()
+		}
+		if err != nil || n < numberMax {
+			return err
+		}
+	}
+}
+
+func (d *Dispatcher) listOnce(ctx context.Context) (int, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	return Number(ctx, d.cfg.Pool, d.cfg.Each)
+}
+
+// due emits what has come due.
+func (d *Dispatcher) due(ctx context.Context) error {
+	if err := d.measure(ctx); err != nil {
+		return err
+	}
+	if err := d.remind(ctx); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, sweepTimeout)
+	defer cancel()
+	if err := d.cfg.Sweep(ctx); err != nil {
+		return err
+	}
+	if rand.N(forgetEvery) > dueEvery { // on average once per forgetEvery, without a stored time
+		return nil
+	}
+	for {
+		more, err := Forget(ctx, d.cfg.Pool, d.cfg.Clock.Now())
+		if err != nil || !more {
+			return err
+		}
+	}
+}
+
+func (d *Dispatcher) measure(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	n, oldest, err := Waiting(ctx, d.cfg.Pool)
+	if err != nil {
+		return err
+	}
+	d.waiting.Set(float64(n))
+	d.oldest.Set(oldest.Seconds())
+	return nil
+}
+
+func (d *Dispatcher) remind(ctx context.Context) error {
+	for more := true; more; {
+		var err error
+		if more, err = d.remindOnce(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (d *Dispatcher) remindOnce(ctx context.Context) (more bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	_, more, err = Remind(ctx, d.cfg.Pool, d.cfg.Clock.Now())
+	return more, err
+}
