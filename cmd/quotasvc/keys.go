@@ -14,7 +14,7 @@ import (
 
 	"github.com/quotasvc/quotasvc/internal/access"
 	"github.com/quotasvc/quotasvc/internal/catalog"
-	"github.com/quotasvc/quotasvc/internal/outbox/trail"
+	"github.com/quotasvc/quotasvc/internal/outbox/auditlog"
 )
 
 // keysCmd manages keys in the database. So the first key can be made without the bootstrap key, and before the service runs.
@@ -167,7 +167,7 @@ func asCommand(ctx context.Context, command string) context.Context {
 	if u, err := user.Current(); err == nil {
 		name += " (" + u.Username + ")"
 	}
-	return trail.With(ctx, &trail.Actor{KeyID: trail.Command, Name: name, Admin: true})
+	return auditlog.With(ctx, &auditlog.Actor{KeyID: auditlog.Command, Name: name, Admin: true})
 }
 
 // printedKey is a key in JSON, with the names of the API.

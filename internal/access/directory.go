@@ -16,7 +16,7 @@ import (
 
 	"github.com/quotasvc/quotasvc/internal/kit/backoff"
 	"github.com/quotasvc/quotasvc/internal/kit/bound"
-	"github.com/quotasvc/quotasvc/internal/outbox/trail"
+	"github.com/quotasvc/quotasvc/internal/outbox/auditlog"
 )
 
 const (
@@ -113,7 +113,7 @@ func (d *Directory) SetBootstrap(secret string) error {
 	if !bound.AdminKey(secret) {
 		return errors.New("the admin key " + bound.MustBeAdminKey)
 	}
-	d.bootstrap.Store(&known{Key: Key{ID: trail.Bootstrap, Name: trail.Bootstrap, Scopes: Admin}, hash: hashOf(secret)})
+	d.bootstrap.Store(&known{Key: Key{ID: auditlog.Bootstrap, Name: auditlog.Bootstrap, Scopes: Admin}, hash: hashOf(secret)})
 	return nil
 }
 

@@ -11,7 +11,7 @@ import (
 
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
-	"github.com/quotasvc/quotasvc/internal/outbox/trail"
+	"github.com/quotasvc/quotasvc/internal/outbox/auditlog"
 	"github.com/quotasvc/quotasvc/internal/store/namedsql"
 )
 
@@ -71,7 +71,7 @@ func (i *instance) ask(secret string) (*Key, error) {
 
 func (i *instance) create(n New) (Key, string) {
 	i.t.Helper()
-	ctx := trail.With(i.t.Context(), &trail.Actor{KeyID: trail.Bootstrap, Name: "bootstrap", RequestID: "r", IP: "192.0.2.1"})
+	ctx := auditlog.With(i.t.Context(), &auditlog.Actor{KeyID: auditlog.Bootstrap, Name: "bootstrap", RequestID: "r", IP: "192.0.2.1"})
 	k, secret, err := i.store.Create(ctx, n)
 	check(i.t, err)
 	return k, secret

@@ -15,7 +15,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/kit/body"
 	"github.com/quotasvc/quotasvc/internal/kit/bound"
-	"github.com/quotasvc/quotasvc/internal/outbox/trail"
+	"github.com/quotasvc/quotasvc/internal/outbox/auditlog"
 	"github.com/quotasvc/quotasvc/internal/store/namedsql"
 )
 
@@ -317,8 +317,8 @@ func (k *Key) shown() json.RawMessage {
 }
 
 // line returns the announcement and the audit line of a change.
-func (k *Key) line(ctx context.Context, action string, before, after *Key) (string, trail.Line) {
-	l := trail.Line{Actor: trail.From(ctx), Action: action, Object: trail.Object{Kind: "key", ID: k.ID, Tenant: k.Tenant}}
+func (k *Key) line(ctx context.Context, action string, before, after *Key) (string, auditlog.Line) {
+	l := auditlog.Line{Actor: auditlog.From(ctx), Action: action, Object: auditlog.Object{Kind: "key", ID: k.ID, Tenant: k.Tenant}}
 	if before != nil {
 		l.Before = before.shown()
 	}

@@ -15,8 +15,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/backoff"
 	"github.com/quotasvc/quotasvc/internal/kit/body"
 	"github.com/quotasvc/quotasvc/internal/kit/clock"
+	"github.com/quotasvc/quotasvc/internal/outbox/auditlog"
 	"github.com/quotasvc/quotasvc/internal/outbox/events"
-	"github.com/quotasvc/quotasvc/internal/outbox/trail"
 	"github.com/quotasvc/quotasvc/internal/store/namedsql"
 )
 
@@ -134,8 +134,8 @@ func (s *Store) Target() namedsql.Target { return s.cfg.Target }
 type txn struct {
 	pgx.Tx
 	store      *Store
-	changes    []string     // to announce
-	lines      []trail.Line // for the audit log
+	changes    []string        // to announce
+	lines      []auditlog.Line // for the audit log
 	events     []events.Event
 	committing bool // only the commit remains: a failure may be a success
 }
@@ -143,8 +143,8 @@ type txn struct {
 // changed notes a change of an object, to be announced and recorded in the audit log. before is nil for a new object, after for a deleted one.
 func (tx *txn) changed(ctx context.Context, kind, id string, c change) {
 	tx.changes = append(tx.changes, kind+":"+id)
-	tx.lines = append(tx.lines, trail.Line{
-		Actor: trail.From(ctx), Action: kind + "." + c.action, Object: trail.Object{Kind: kind, ID: id, Tenant: c.tenant},
+	tx.lines = append(tx.lines, auditlog.Line{
+		Actor: auditlog.From(ctx), Action: kind + "." + c.action, Object: auditlog.Object{Kind: kind, ID: id, Tenant: c.tenant},
 		Before: c.before, After: c.after, Reason: c.reason,
 	})
 }
@@ -248,7 +248,7 @@ func (s *Store) writeOnce(ctx context.Context, serial bool, do func(context.Cont
 				return fmt.Errorf("announce: %w", err)
 			}
 		}
-		if err := errors.Join(trail.Record(ctx, raw, tx.lines), events.Record(ctx, raw, tx.events)); err != nil {
+		if err := errors.Join(auditlog.Record(ctx, raw, tx.lines), events.Record(ctx, raw, tx.events)); err != nil {
 			return err
 		}
 		tx.committing = true
@@ -261,7 +261,7 @@ func (s *Store) writeOnce(ctx context.Context, serial bool, do func(context.Cont
 type Transaction struct{ *txn }
 
 // Note notes an announcement, and a line for the audit log.
-func (c *Transaction) Note(announcement string, line trail.Line) {
+func (c *Transaction) Note(announcement string, line auditlog.Line) {
 	c.changes, c.lines = append(c.changes, announcement), append(c.lines, line)
 }
 
@@ -311,9 +311,9 @@ func (s *Store) View(ctx context.Context, op string, do func(context.Context, pg
 }
 
 // Audit returns a page of the audit log. It fails with CodeInvalidArgument for an unknown cursor.
-func (s *Store) Audit(ctx context.Context, q trail.Query) (page trail.Page, err error) {
+func (s *Store) Audit(ctx context.Context, q auditlog.Query) (page auditlog.Page, err error) {
 	err = s.View(ctx, "read the audit log", func(ctx context.Context, tx pgx.Tx) error {
-		if page, err = trail.List(ctx, tx, q); errors.Is(err, trail.ErrCursor) {
+		if page, err = auditlog.List(ctx, tx, q); errors.Is(err, auditlog.ErrCursor) {
 			return fieldError(CodeInvalidArgument, "cursor", mustBeCursor)
 		}
 		return err

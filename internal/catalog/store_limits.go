@@ -7,7 +7,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/jackc/pgx/v5"
 
-	"github.com/quotasvc/quotasvc/internal/outbox/trail"
+	"github.com/quotasvc/quotasvc/internal/outbox/auditlog"
 )
 
 // PutLimit creates or replaces a limit. It returns the stored limit, with defaults, and whether it is new.
@@ -109,8 +109,8 @@ type Reset struct {
 func (s *Store) AnnounceReset(ctx context.Context, r Reset) error {
 	return s.write(ctx, "announce a reset", s.cfg.Timeout, false, func(ctx context.Context, tx *txn) error {
 		tx.changes = append(tx.changes, kindReset+":"+r.Bucket)
-		tx.lines = append(tx.lines, trail.Line{
-			Actor: trail.From(ctx), Action: "limit.reset", Object: trail.Object{Kind: kindLimit, ID: r.Rule, Tenant: r.Tenant}, After: &r,
+		tx.lines = append(tx.lines, auditlog.Line{
+			Actor: auditlog.From(ctx), Action: "limit.reset", Object: auditlog.Object{Kind: kindLimit, ID: r.Rule, Tenant: r.Tenant}, After: &r,
 		})
 		return nil
 	})

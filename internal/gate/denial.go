@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"github.com/quotasvc/quotasvc/internal/ledger"
-	"github.com/quotasvc/quotasvc/internal/outbox/trail"
+	"github.com/quotasvc/quotasvc/internal/outbox/auditlog"
 	"github.com/quotasvc/quotasvc/internal/report/denial"
 )
 
@@ -24,7 +24,7 @@ func (g *Gate) refused(ctx context.Context, plan string, req *Request, err error
 	}
 	d := denial.Denial{
 		At: g.now(), Tenant: req.Tenant, Code: string(code), Rule: refusingRule(err), Subject: req.Subject, Route: req.Route,
-		RequestID: trail.From(ctx).RequestID,
+		RequestID: auditlog.From(ctx).RequestID,
 	}
 	e, ok := errors.AsType[*ledger.Error](err)
 	for i := range req.Items {

@@ -9,7 +9,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/httpapi/forwarded"
 	"github.com/quotasvc/quotasvc/internal/kit/body"
 	"github.com/quotasvc/quotasvc/internal/ledger"
-	"github.com/quotasvc/quotasvc/internal/outbox/trail"
+	"github.com/quotasvc/quotasvc/internal/outbox/auditlog"
 )
 
 // enter authenticates the caller, and refuses a key that lacks the scope or is bound to a tenant and reaches others. From then on the
@@ -25,7 +25,7 @@ func (rc *request) enter(scope access.Scope, reach reach) error {
 		return err
 	}
 	rc.key = key
-	actor := &trail.Actor{KeyID: key.ID, Name: key.Name, RequestID: rc.requestID, Admin: key.Scopes.Has(access.Admin)}
+	actor := &auditlog.Actor{KeyID: key.ID, Name: key.Name, RequestID: rc.requestID, Admin: key.Scopes.Has(access.Admin)}
 	if actor.Admin {
 		actor.IP = address().String()
 	}

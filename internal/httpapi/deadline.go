@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/quotasvc/quotasvc/internal/outbox/trail"
+	"github.com/quotasvc/quotasvc/internal/outbox/auditlog"
 )
 
 // deadline is a context that ends with its parent or at an instant, like the one of context.WithDeadline. It creates its
@@ -15,7 +15,7 @@ type deadline struct {
 	context.Context // the parent
 
 	at    time.Time
-	actor *trail.Actor // who asks; nil: nobody yet. Set before anybody else has the context
+	actor *auditlog.Actor // who asks; nil: nobody yet. Set before anybody else has the context
 
 	mu     sync.Mutex
 	timed  context.Context // with a timer; nil before the first call of Done
@@ -81,7 +81,7 @@ func (d *deadline) start() context.Context {
 // Value implements context.Context. Package context looks up the context behind a Done channel by Value; returning that of
 // timed lets children register there without a goroutine.
 func (d *deadline) Value(key any) any {
-	if key == (trail.Key{}) {
+	if key == (auditlog.Key{}) {
 		return d.actor
 	}
 	d.mu.Lock()

@@ -7,7 +7,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/access/link"
 	"github.com/quotasvc/quotasvc/internal/httpapi/answers"
 	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
-	"github.com/quotasvc/quotasvc/internal/outbox/trail"
+	"github.com/quotasvc/quotasvc/internal/outbox/auditlog"
 )
 
 // createKey creates a key and answers with its secret.
@@ -136,7 +136,7 @@ func (rc *request) ofKey(k *access.Key) error { return rc.ofTenant(k.Tenant) }
 
 // listAudit answers with a page of the audit log.
 func (s *Server) listAudit(rc *request) error {
-	q := trail.Query{
+	q := auditlog.Query{
 		Tenant: rc.query.id("tenant"), Actor: rc.query.id("actor"), Action: rc.query.id("action"), From: rc.query.instant("from"), To: rc.query.instant("to"),
 	}
 	q.Limit, q.Cursor = rc.query.page()

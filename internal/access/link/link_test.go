@@ -10,7 +10,7 @@ import (
 
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
-	"github.com/quotasvc/quotasvc/internal/outbox/trail"
+	"github.com/quotasvc/quotasvc/internal/outbox/auditlog"
 	"github.com/quotasvc/quotasvc/internal/store/namedsql"
 )
 
@@ -104,7 +104,7 @@ func TestLink_EndsWithItsKeyAndWithAllOfItsTenant(t *testing.T) {
 	_, err := pool.Exec(t.Context(), "INSERT INTO keys (key_id, name, scopes) VALUES ('k1', 'n', '{admin}'), ('k2', 'n', '{admin}')")
 	check(t, err)
 	create := func(key string) (id, secret string) {
-		made, err := s.Create(trail.With(t.Context(), &trail.Actor{KeyID: key, Name: "n"}), New{Tenant: "acme", Base: "https://q.example"})
+		made, err := s.Create(auditlog.With(t.Context(), &auditlog.Actor{KeyID: key, Name: "n"}), New{Tenant: "acme", Base: "https://q.example"})
 		check(t, err)
 		return parts(t, made.URL)
 	}
@@ -121,7 +121,7 @@ func TestLink_EndsWithItsKeyAndWithAllOfItsTenant(t *testing.T) {
 	}
 	revokedID, revoked := create("k1")
 	expiredID, expired := create("k2")
-	bootstrapID, bootstrap := create(trail.Bootstrap) // no stored key
+	bootstrapID, bootstrap := create(auditlog.Bootstrap) // no stored key
 	othersID, others := s.make(t, "globex")
 	works(revokedID, revoked)
 	works(expiredID, expired)

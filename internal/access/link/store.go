@@ -15,7 +15,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/quotasvc/quotasvc/internal/catalog"
-	"github.com/quotasvc/quotasvc/internal/outbox/trail"
+	"github.com/quotasvc/quotasvc/internal/outbox/auditlog"
 	"github.com/quotasvc/quotasvc/internal/store/namedsql"
 )
 
@@ -61,7 +61,7 @@ func (s *Store) Create(ctx context.Context, n New) (Made, error) {
 	id, secret := idPrefix+strings.ToLower(rand.Text()), base64.RawURLEncoding.EncodeToString(raw)
 	made := Made{URL: n.Base + path(id, secret)}
 	hash := sha256.Sum256(raw)
-	actor := trail.From(ctx)
+	actor := auditlog.From(ctx)
 	err := s.catalog.Write(ctx, "make a link", func(ctx context.Context, tx *catalog.Transaction) error {
 		err := tx.QueryRow(ctx, s.queries["InsertLink"], id, hash[:], n.Tenant, actor.KeyID, n.ReturnURL, cmp.Or(n.ExpiresIn, ExpiresDefault).Seconds()).
 			Scan(&made.ExpiresAt)
@@ -75,8 +75,8 @@ func (s *Store) Create(ctx context.Context, n New) (Made, error) {
 		if _, err := tx.Exec(ctx, s.queries["DeleteOldest"], n.Tenant, PerTenant); err != nil {
 			return fmt.Errorf("delete the oldest links: %w", err)
 		}
-		return trail.Record(ctx, tx, []trail.Line{{
-			Actor: actor, Action: "portal_session.create", Object: trail.Object{Kind: "portal_session", ID: id, Tenant: n.Tenant},
+		return auditlog.Record(ctx, tx, []auditlog.Line{{
+			Actor: actor, Action: "portal_session.create", Object: auditlog.Object{Kind: "portal_session", ID: id, Tenant: n.Tenant},
 			After: map[string]any{"expires_at": made.ExpiresAt, "return_url": n.ReturnURL},
 		}})
 	})
@@ -121,8 +121,8 @@ func (s *Store) EndAll(ctx context.Context, tenant string) error {
 		if tag.RowsAffected() == 0 {
 			return nil
 		}
-		return trail.Record(ctx, tx, []trail.Line{{
-			Actor: trail.From(ctx), Action: "portal_session.delete", Object: trail.Object{Kind: "portal_session", ID: tenant, Tenant: tenant},
+		return auditlog.Record(ctx, tx, []auditlog.Line{{
+			Actor: auditlog.From(ctx), Action: "portal_session.delete", Object: auditlog.Object{Kind: "portal_session", ID: tenant, Tenant: tenant},
 			Before: map[string]any{"links": tag.RowsAffected()},
 		}})
 	})

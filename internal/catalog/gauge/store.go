@@ -13,7 +13,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/kit/bound"
 	"github.com/quotasvc/quotasvc/internal/ledger"
-	"github.com/quotasvc/quotasvc/internal/outbox/trail"
+	"github.com/quotasvc/quotasvc/internal/outbox/auditlog"
 	"github.com/quotasvc/quotasvc/internal/store/namedsql"
 )
 
@@ -144,7 +144,7 @@ func (s *Store) set(ctx context.Context, tx *catalog.Transaction, c *Change) (St
 		return State{}, fmt.Errorf("update gauge: %w", err)
 	}
 	sum := c.fingerprint()
-	_, err = tx.Exec(ctx, s.queries["InsertEntry"], c.Tenant, c.Meter, c.Subject, seq+1, c.OperationID, sum[:], before, after, limit, now, trail.From(ctx).KeyID)
+	_, err = tx.Exec(ctx, s.queries["InsertEntry"], c.Tenant, c.Meter, c.Subject, seq+1, c.OperationID, sum[:], before, after, limit, now, auditlog.From(ctx).KeyID)
 	if err != nil {
 		return State{}, fmt.Errorf("insert gauge entry: %w", err)
 	}

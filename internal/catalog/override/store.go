@@ -14,7 +14,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/kit/body"
 	"github.com/quotasvc/quotasvc/internal/kit/bound"
-	"github.com/quotasvc/quotasvc/internal/outbox/trail"
+	"github.com/quotasvc/quotasvc/internal/outbox/auditlog"
 	"github.com/quotasvc/quotasvc/internal/store/namedsql"
 )
 
@@ -176,7 +176,7 @@ func parseCursor(cursor string) (tenant, subject string, ok bool) {
 
 // note announces and records a change. before and after are nil where there is no override.
 func note(ctx context.Context, tx *catalog.Transaction, action string, before, after *Override) {
-	line := trail.Line{Actor: trail.From(ctx), Action: "override." + action, Object: trail.Object{Kind: "override"}}
+	line := auditlog.Line{Actor: auditlog.From(ctx), Action: "override." + action, Object: auditlog.Object{Kind: "override"}}
 	for _, o := range []*Override{before, after} {
 		if o != nil {
 			line.Object.ID, line.Object.Tenant = o.Rule, o.Tenant

@@ -10,7 +10,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/gate"
 	"github.com/quotasvc/quotasvc/internal/gate/newcomer"
 	"github.com/quotasvc/quotasvc/internal/ledger"
-	"github.com/quotasvc/quotasvc/internal/outbox/trail"
+	"github.com/quotasvc/quotasvc/internal/outbox/auditlog"
 	"github.com/quotasvc/quotasvc/internal/report/denial"
 )
 
@@ -85,7 +85,7 @@ func (a *Admission) refused(ctx context.Context, req *gate.Request, code ledger.
 	if req.DryRun {
 		return
 	}
-	d := denial.Denial{Tenant: req.Tenant, Code: string(code), Subject: req.Subject, Route: req.Route, RequestID: trail.From(ctx).RequestID}
+	d := denial.Denial{Tenant: req.Tenant, Code: string(code), Subject: req.Subject, Route: req.Route, RequestID: auditlog.From(ctx).RequestID}
 	if len(req.Items) == 1 {
 		d.Meter = req.Items[0].Meter
 	}

@@ -19,7 +19,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger/history"
 	"github.com/quotasvc/quotasvc/internal/ledger/pg"
 	"github.com/quotasvc/quotasvc/internal/ledger/verifier"
-	"github.com/quotasvc/quotasvc/internal/outbox/trail"
+	"github.com/quotasvc/quotasvc/internal/outbox/auditlog"
 	"github.com/quotasvc/quotasvc/internal/report/testclock"
 )
 
@@ -113,7 +113,7 @@ func scopes(s access.Scope) []wire.KeyScope {
 }
 
 // AuditLine returns a line of the audit log.
-func AuditLine(r *trail.Recorded) wire.AuditLine {
+func AuditLine(r *auditlog.Recorded) wire.AuditLine {
 	return wire.AuditLine{
 		AuditID: strconv.FormatInt(r.ID, 10), At: r.At, Actor: wire.AuditActor{KeyID: r.Actor.KeyID, Name: r.Actor.Name}, Action: r.Action,
 		Object: wire.AuditObject{Kind: r.Object.Kind, ID: r.Object.ID, Tenant: r.Object.Tenant}, Before: documentOrNull(r.Before),

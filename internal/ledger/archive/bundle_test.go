@@ -20,7 +20,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger/journal"
 	"github.com/quotasvc/quotasvc/internal/ledger/pg"
 	"github.com/quotasvc/quotasvc/internal/ledger/verifier"
-	"github.com/quotasvc/quotasvc/internal/outbox/trail"
+	"github.com/quotasvc/quotasvc/internal/outbox/auditlog"
 	"github.com/quotasvc/quotasvc/internal/store/namedsql"
 )
 
@@ -131,7 +131,7 @@ func asOf(ctx context.Context, key string) context.Context {
 	if key == "" || (key[len(key)-1]-'0')%3 == 0 {
 		return ctx
 	}
-	return trail.With(ctx, &trail.Actor{KeyID: "key_" + key[len(key)-1:], Admin: key[len(key)-1] == '1'})
+	return auditlog.With(ctx, &auditlog.Actor{KeyID: "key_" + key[len(key)-1:], Admin: key[len(key)-1] == '1'})
 }
 
 func do[R any](b *bundle, op ledger.Request[R]) *R {

@@ -13,7 +13,7 @@ import (
 	"github.com/parquet-go/parquet-go"
 
 	"github.com/quotasvc/quotasvc/internal/ledger/journal"
-	"github.com/quotasvc/quotasvc/internal/outbox/trail"
+	"github.com/quotasvc/quotasvc/internal/outbox/auditlog"
 )
 
 // removeRows are removed in one transaction: some tens of milliseconds.
@@ -70,8 +70,8 @@ func (r *run) record(ctx context.Context, months []journal.Month, digest []byte)
 		if err != nil || tag.RowsAffected() == 0 {
 			return err
 		}
-		return trail.Record(ctx, tx, []trail.Line{{
-			Actor: trail.From(ctx), Action: "journal.archive", Object: trail.Object{Kind: "journal", ID: r.Before.String()},
+		return auditlog.Record(ctx, tx, []auditlog.Line{{
+			Actor: auditlog.From(ctx), Action: "journal.archive", Object: auditlog.Object{Kind: "journal", ID: r.Before.String()},
 			After: map[string]any{"months": names, "manifest_sha256": hex.EncodeToString(digest)},
 		}})
 	})

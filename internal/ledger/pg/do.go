@@ -10,7 +10,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/lane"
 	"github.com/quotasvc/quotasvc/internal/kit/period"
 	"github.com/quotasvc/quotasvc/internal/ledger"
-	"github.com/quotasvc/quotasvc/internal/outbox/trail"
+	"github.com/quotasvc/quotasvc/internal/outbox/auditlog"
 )
 
 // Do makes the operation op, once per tenant and key, and returns its answer. A retry gets the stored answer with Replayed set.
@@ -158,7 +158,7 @@ func (l *Ledger) submit(ctx context.Context, ln int, calls []*ledger.Call) error
 	if cause := l.breaker.Cause(); cause != nil {
 		return l.refuseCaller(reasonAway, cause, len(calls))
 	}
-	askedBy(trail.From(ctx), calls)
+	askedBy(auditlog.From(ctx), calls)
 	now := time.Now()
 	by := now.Add(l.answerWithin)
 	// A request that has waited elsewhere has less time left. Its batch ends with it: this happens only while PostgreSQL hangs.
@@ -186,7 +186,7 @@ func (l *Ledger) submit(ctx context.Context, ln int, calls []*ledger.Call) error
 }
 
 // askedBy notes who asks for calls. For the audit log those of administrators keep the whole actor: a copy, because they may outlive the request.
-func askedBy(actor *trail.Actor, calls []*ledger.Call) {
+func askedBy(actor *auditlog.Actor, calls []*ledger.Call) {
 	for _, c := range calls {
 		if c.Actor = actor.KeyID; actor.Admin && audited(c.Kind) {
 			c.Origin = new(*actor)

@@ -18,7 +18,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/ledger/model"
-	"github.com/quotasvc/quotasvc/internal/outbox/trail"
+	"github.com/quotasvc/quotasvc/internal/outbox/auditlog"
 )
 
 // life is one tenant of a service program: the requests that clients send to the fleet for it, and the models that explain every
@@ -222,7 +222,7 @@ func (s *life) logf(format string, args ...any) {
 
 // asked returns a context with the actor of c. Its request is named after its key.
 func asked(c *ledger.Call) context.Context {
-	return trail.With(context.Background(), &trail.Actor{KeyID: c.Actor, RequestID: c.ID.Key, Admin: c.Actor == model.Administrator})
+	return auditlog.With(context.Background(), &auditlog.Actor{KeyID: c.Actor, RequestID: c.ID.Key, Admin: c.Actor == model.Administrator})
 }
 
 // send sends c to l and sets its answer. It returns the instant of the decision, zero when the answer has none.

@@ -7,7 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/quotasvc/quotasvc/internal/ledger"
-	"github.com/quotasvc/quotasvc/internal/outbox/trail"
+	"github.com/quotasvc/quotasvc/internal/outbox/auditlog"
 )
 
 // audited reports whether operations of this kind belong into the audit log if an administrator asks for them.
@@ -21,10 +21,10 @@ func audited(k ledger.Kind) bool {
 }
 
 // linesOf returns the lines of the audit log for those of calls that were decided now. Replays and refusals have none.
-func linesOf(calls []*ledger.Call) []trail.Line {
-	var lines []trail.Line
+func linesOf(calls []*ledger.Call) []auditlog.Line {
+	var lines []auditlog.Line
 	for _, c := range calls {
-		if actor, wanted := c.Origin.(*trail.Actor); wanted && c.Err == nil && !c.Replayed {
+		if actor, wanted := c.Origin.(*auditlog.Actor); wanted && c.Err == nil && !c.Replayed {
 			line := lineOf(c)
 			line.Actor, line.Object.Tenant = actor, c.ID.Tenant
 			lines = append(lines, line)
@@ -85,12 +85,12 @@ type refundItem struct {
 }
 
 // lineOf returns the line of one call of an audited kind, without its actor and tenant.
-func lineOf(c *ledger.Call) trail.Line {
+func lineOf(c *ledger.Call) auditlog.Line {
 	switch op := c.Op.(type) {
 	case *ledger.Grant:
 		g := &c.Answer.(*ledger.GrantResult).Grant
-		return trail.Line{
-			Action: "grant.create", Object: trail.Object{Kind: "grant", ID: g.ID}, Reason: op.Reason,
+		return auditlog.Line{
+			Action: "grant.create", Object: auditlog.Object{Kind: "grant", ID: g.ID}, Reason: op.Reason,
 			After: grantFacts{
 				GrantID: g.ID, Meter: g.Meter, Subject: g.Subject, Source: g.Source, Amount: g.Amount, Remaining: g.Remaining, Status: g.Status,
 				Priority: g.Priority, EffectiveAt: g.EffectiveAt.UTC(), ExpiresAt: orNull(g.ExpiresAt), CostBasis: g.CostBasis,
@@ -99,25 +99,25 @@ func lineOf(c *ledger.Call) trail.Line {
 	case *ledger.GrantChange:
 		v := c.Answer.(*ledger.Change)
 		if op.Action == ledger.ExtendGrant {
-			return trail.Line{
-				Action: "grant.extend", Object: trail.Object{Kind: "grant", ID: v.Grant}, Reason: op.Reason,
+			return auditlog.Line{
+				Action: "grant.extend", Object: auditlog.Object{Kind: "grant", ID: v.Grant}, Reason: op.Reason,
 				Before: grantEnd{v.Meter, v.Subject, v.Units, v.Ended}, After: grantEnd{v.Meter, v.Subject, v.Units, v.ExpiresAt},
 			}
 		}
-		return trail.Line{
-			Action: "grant.void", Object: trail.Object{Kind: "grant", ID: v.Grant}, Reason: op.Reason,
+		return auditlog.Line{
+			Action: "grant.void", Object: auditlog.Object{Kind: "grant", ID: v.Grant}, Reason: op.Reason,
 			Before: grantState{v.Meter, v.Subject, -v.Amount, v.Was}, After: grantState{v.Meter, v.Subject, 0, ledger.GrantVoided},
 		}
 	case *ledger.Adjust:
 		a := c.Answer.(*ledger.Change)
-		return trail.Line{
-			Action: "adjustment.create", Object: trail.Object{Kind: "adjustment", ID: a.OperationID}, Reason: op.Reason,
+		return auditlog.Line{
+			Action: "adjustment.create", Object: auditlog.Object{Kind: "adjustment", ID: a.OperationID}, Reason: op.Reason,
 			Before: balanceState{a.Meter, a.Subject, a.Before, 0}, After: balanceState{a.Meter, a.Subject, a.Remaining, a.Amount},
 		}
 	case *ledger.Refund:
 		r := c.Answer.(*ledger.RefundResult)
-		return trail.Line{
-			Action: "refund.create", Object: trail.Object{Kind: "refund", ID: r.OperationID}, Reason: op.Reason,
+		return auditlog.Line{
+			Action: "refund.create", Object: auditlog.Object{Kind: "refund", ID: r.OperationID}, Reason: op.Reason,
 			After: refundFacts{r.RefundOf, refundItems(r.Items)},
 		}
 	}
@@ -130,12 +130,12 @@ func refundItems(items []ledger.RefundItem) []refundItem {
 
 // recordRoll records in the transaction that stores roll that an administrator has started it.
 func recordRoll(ctx context.Context, tx pgx.Tx, roll *Roll) error {
-	actor := trail.From(ctx)
+	actor := auditlog.From(ctx)
 	if !actor.Admin {
 		return nil
 	}
-	return trail.Record(ctx, tx, []trail.Line{{
-		Actor: actor, Action: "roll.start", Object: trail.Object{Kind: "roll", ID: roll.ID},
+	return auditlog.Record(ctx, tx, []auditlog.Line{{
+		Actor: actor, Action: "roll.start", Object: auditlog.Object{Kind: "roll", ID: roll.ID},
 		After: map[string]any{"as_of": roll.AsOf.UTC(), "status": roll.Status},
 	}})
 }

@@ -11,12 +11,12 @@ import (
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/ledger"
-	"github.com/quotasvc/quotasvc/internal/outbox/trail"
+	"github.com/quotasvc/quotasvc/internal/outbox/auditlog"
 )
 
 // as returns the test's context with an actor.
 func (b *bundle) as(key string, admin bool) context.Context {
-	return trail.With(b.t.Context(), &trail.Actor{KeyID: key, Name: "the " + key, RequestID: "r1", IP: "192.0.2.1", Admin: admin})
+	return auditlog.With(b.t.Context(), &auditlog.Actor{KeyID: key, Name: "the " + key, RequestID: "r1", IP: "192.0.2.1", Admin: admin})
 }
 
 // texts returns the rows of a query with one column.
@@ -168,7 +168,7 @@ func TestDo_LineRefused_NoChangeAndNeighboursServed(t *testing.T) {
 	b.simple("acme", 100)
 	do(t.Context(), b, debitOf("acme", "d0", 1))
 	unlock := b.lockRow("acme") // so that they meet in one batch
-	bad := trail.With(t.Context(), &trail.Actor{KeyID: "key_b", Name: "a\x00b", Admin: true})
+	bad := auditlog.With(t.Context(), &auditlog.Actor{KeyID: "key_b", Name: "a\x00b", Admin: true})
 	var wg sync.WaitGroup
 	for i := range 6 {
 		wg.Go(func() {

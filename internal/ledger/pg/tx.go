@@ -13,8 +13,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/ledger/hints"
 	"github.com/quotasvc/quotasvc/internal/ledger/notice"
+	"github.com/quotasvc/quotasvc/internal/outbox/auditlog"
 	"github.com/quotasvc/quotasvc/internal/outbox/events"
-	"github.com/quotasvc/quotasvc/internal/outbox/trail"
 )
 
 // tx is one transaction of a batch on one connection: of the writers, or of the readers for checks.
@@ -26,9 +26,9 @@ type tx struct {
 	locked keySet
 	// unborn are the plan's balances that have no row yet. If the batch changes them, it makes the rows.
 	unborn keySet
-	ahead  *loading      // what was read with the lock, for all balances of the plan; nil: nothing
+	ahead  *loading           // what was read with the lock, for all balances of the plan; nil: nothing
 	wishes events.Subscribers // who is told that a period opened
-	began  time.Time     // the instance's clock, before PostgreSQL was asked for its own
+	began  time.Time          // the instance's clock, before PostgreSQL was asked for its own
 	// termsChanged is when terms last changed for a tenant that may have balances already.
 	termsChanged time.Time
 	changedNow   map[string]time.Time // by tenant: when terms that apply at once were last made; tenants without such terms are missing
@@ -120,7 +120,7 @@ func (l *Ledger) attempt(ctx context.Context, p *plan) (next ledger.Next, commit
 		}
 		changes, out := t.batch.Changes(), &pgx.Batch{}
 		if p.audited && !next.CatchUp { // else no call was decided
-			if err := trail.Queue(out, linesOf(p.calls)); err != nil {
+			if err := auditlog.Queue(out, linesOf(p.calls)); err != nil {
 				return err
 			}
 		}

@@ -15,7 +15,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger/audit"
 	"github.com/quotasvc/quotasvc/internal/ledger/audit/seal"
 	"github.com/quotasvc/quotasvc/internal/ledger/pg"
-	"github.com/quotasvc/quotasvc/internal/outbox/trail"
+	"github.com/quotasvc/quotasvc/internal/outbox/auditlog"
 	"github.com/quotasvc/quotasvc/internal/store/namedsql"
 )
 
@@ -173,7 +173,7 @@ func mustDo[R any](b *bundle, op ledger.Request[R]) *R {
 	b.t.Helper()
 	ctx := b.t.Context()
 	if op.ID().Key != "d1" {
-		ctx = trail.With(ctx, &trail.Actor{KeyID: "key_1"})
+		ctx = auditlog.With(ctx, &auditlog.Actor{KeyID: "key_1"})
 	}
 	r, err := pg.Do(ctx, b.ledger, op)
 	b.must(err)

@@ -6,7 +6,7 @@ import (
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/ledger"
-	"github.com/quotasvc/quotasvc/internal/outbox/trail"
+	"github.com/quotasvc/quotasvc/internal/outbox/auditlog"
 )
 
 // A reader of copies that waits keeps a verification running.
@@ -85,8 +85,8 @@ func TestStartVerification_Administrator_OneLine(t *testing.T) {
 	b := newBundle(t)
 	b.simple("acme", 100)
 	started := map[string]string{}
-	for _, actor := range []*trail.Actor{{KeyID: "key_a", Admin: true}, {KeyID: "key_u"}} {
-		v, err := b.open(nil).StartVerification(trail.With(t.Context(), actor), "acme")
+	for _, actor := range []*auditlog.Actor{{KeyID: "key_a", Admin: true}, {KeyID: "key_u"}} {
+		v, err := b.open(nil).StartVerification(auditlog.With(t.Context(), actor), "acme")
 		b.must(err)
 		started[actor.KeyID] = v.ID
 	}

@@ -13,8 +13,8 @@ import (
 
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/ledger/audit"
+	"github.com/quotasvc/quotasvc/internal/outbox/auditlog"
 	"github.com/quotasvc/quotasvc/internal/outbox/events"
-	"github.com/quotasvc/quotasvc/internal/outbox/trail"
 )
 
 // verificationBeat is how often a running verification saves its progress. One that has not saved for a minute counts as abandoned,
@@ -92,12 +92,12 @@ func (v *Verifier) StartVerification(ctx context.Context, tenant string) (Verifi
 
 // recordStart records in the transaction that stores of that an administrator has started it.
 func recordStart(ctx context.Context, tx pgx.Tx, of *Verification) error {
-	actor := trail.From(ctx)
+	actor := auditlog.From(ctx)
 	if !actor.Admin {
 		return nil
 	}
-	return trail.Record(ctx, tx, []trail.Line{{
-		Actor: actor, Action: "verification.start", Object: trail.Object{Kind: "verification", ID: of.ID, Tenant: of.Tenant},
+	return auditlog.Record(ctx, tx, []auditlog.Line{{
+		Actor: actor, Action: "verification.start", Object: auditlog.Object{Kind: "verification", ID: of.ID, Tenant: of.Tenant},
 		After: map[string]any{"status": of.Status},
 	}})
 }

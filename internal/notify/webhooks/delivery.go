@@ -13,8 +13,8 @@ import (
 
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/kit/body"
+	"github.com/quotasvc/quotasvc/internal/outbox/auditlog"
 	"github.com/quotasvc/quotasvc/internal/outbox/events"
-	"github.com/quotasvc/quotasvc/internal/outbox/trail"
 )
 
 // The states of a delivery.
@@ -155,8 +155,8 @@ func (s *Store) Replay(ctx context.Context, id string, from, to time.Time, may M
 		if err := s.jobs.insert(ctx, tx.Tx, queued); err != nil {
 			return err
 		}
-		return trail.Record(ctx, tx, []trail.Line{{
-			Actor: trail.From(ctx), Action: "webhook.replay", Object: trail.Object{Kind: "webhook", ID: w.ID, Tenant: w.Tenant},
+		return auditlog.Record(ctx, tx, []auditlog.Line{{
+			Actor: auditlog.From(ctx), Action: "webhook.replay", Object: auditlog.Object{Kind: "webhook", ID: w.ID, Tenant: w.Tenant},
 			After: map[string]any{"from": from.UTC(), "to": to.UTC(), "events": r.Events},
 		}})
 	})

@@ -11,7 +11,7 @@ import (
 
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/kit/body"
-	"github.com/quotasvc/quotasvc/internal/outbox/trail"
+	"github.com/quotasvc/quotasvc/internal/outbox/auditlog"
 	"github.com/quotasvc/quotasvc/internal/store/namedsql"
 )
 
@@ -248,7 +248,7 @@ func secrets(ctx context.Context, tx interface {
 }
 
 func record(ctx context.Context, tx pgx.Tx, action string, before, after *Webhook) error {
-	return trail.Record(ctx, tx, []trail.Line{line(trail.From(ctx), action, before, after)})
+	return auditlog.Record(ctx, tx, []auditlog.Line{line(auditlog.From(ctx), action, before, after)})
 }
 
 func refuse(faults ...body.Fault) error {

@@ -12,8 +12,8 @@ import (
 
 	"github.com/quotasvc/quotasvc/internal/kit/body"
 	"github.com/quotasvc/quotasvc/internal/kit/bound"
+	"github.com/quotasvc/quotasvc/internal/outbox/auditlog"
 	"github.com/quotasvc/quotasvc/internal/outbox/events"
-	"github.com/quotasvc/quotasvc/internal/outbox/trail"
 )
 
 const (
@@ -166,15 +166,15 @@ type facts struct {
 }
 
 // line returns the line of the audit log for a change.
-func line(actor *trail.Actor, action string, before, after *Webhook) trail.Line {
-	l := trail.Line{Actor: actor, Action: action}
+func line(actor *auditlog.Actor, action string, before, after *Webhook) auditlog.Line {
+	l := auditlog.Line{Actor: actor, Action: action}
 	for _, side := range []struct {
 		w  *Webhook
 		to *any
 	}{{before, &l.Before}, {after, &l.After}} {
 		if w := side.w; w != nil {
 			*side.to = facts{w.ID, w.URL, w.Types, w.Tenant, w.Status}
-			l.Object = trail.Object{Kind: "webhook", ID: w.ID, Tenant: w.Tenant}
+			l.Object = auditlog.Object{Kind: "webhook", ID: w.ID, Tenant: w.Tenant}
 		}
 	}
 	return l

@@ -11,7 +11,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/body"
 	"github.com/quotasvc/quotasvc/internal/kit/clock"
 	"github.com/quotasvc/quotasvc/internal/ledger/pg"
-	"github.com/quotasvc/quotasvc/internal/outbox/trail"
+	"github.com/quotasvc/quotasvc/internal/outbox/auditlog"
 )
 
 const (
@@ -142,8 +142,8 @@ func (c *Clock) Advance(ctx context.Context, by time.Duration, key string) (Stat
 		if _, err := tx.Exec(ctx, writeRow, ahead.Microseconds(), key); err != nil {
 			return fmt.Errorf("store the test clock: %w", err)
 		}
-		return trail.Record(ctx, tx.Tx, []trail.Line{{
-			Actor: trail.From(ctx), Action: "clock.advance", Object: trail.Object{Kind: "clock", ID: "test"}, After: step{Advance: by.String(), Ahead: ahead.String()},
+		return auditlog.Record(ctx, tx.Tx, []auditlog.Line{{
+			Actor: auditlog.From(ctx), Action: "clock.advance", Object: auditlog.Object{Kind: "clock", ID: "test"}, After: step{Advance: by.String(), Ahead: ahead.String()},
 		}})
 	})
 	if err != nil {

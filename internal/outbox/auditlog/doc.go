@@ -1,4 +1,4 @@
-// Package trail is the audit log: who changed what, when, and from where.
+// Package auditlog is the audit log: who changed what, when, and from where.
 //
 // # Terms
 //
@@ -24,4 +24,4 @@
 // # Failure
 //
 // Errors of the driver are returned wrapped. A change whose line cannot be inserted fails with it.
-package trail
+package auditlog
