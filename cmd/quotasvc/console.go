@@ -9,11 +9,11 @@ import (
 	"github.com/quotasvc/quotasvc/internal/httpapi/forwarded"
 	"github.com/quotasvc/quotasvc/internal/pages/console"
 	"github.com/quotasvc/quotasvc/internal/pages/portal/look"
-	"github.com/quotasvc/quotasvc/internal/store/once"
+	"github.com/quotasvc/quotasvc/internal/store/claim"
 )
 
 // openConsole makes the console, unless it is off. Without an address of its own it is served beside the API.
-func (s *service) openConsole(cfg *serviceConfig, c *catalog.Store, keys *access.Directory, names *once.Names, proxies []netip.Prefix) error {
+func (s *service) openConsole(cfg *serviceConfig, c *catalog.Store, keys *access.Directory, names *claim.Names, proxies []netip.Prefix) error {
 	if cfg.ConsoleListen == consoleOff {
 		return nil
 	}

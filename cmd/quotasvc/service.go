@@ -34,8 +34,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/report/testclock"
 	"github.com/quotasvc/quotasvc/internal/serve/ops"
 	"github.com/quotasvc/quotasvc/internal/serve/tracing"
+	"github.com/quotasvc/quotasvc/internal/store/claim"
 	"github.com/quotasvc/quotasvc/internal/store/namedsql"
-	"github.com/quotasvc/quotasvc/internal/store/once"
 	"github.com/quotasvc/quotasvc/internal/store/pgpool"
 	"github.com/quotasvc/quotasvc/internal/store/redisstore"
 )
@@ -193,12 +193,12 @@ func start(ctx context.Context, secrets *rotation, log *slog.Logger) (_ *service
 		return nil, err
 	}
 	newcomers := s.openNewcomers(cat, l)
-	names := once.New(store)
+	names := claim.New(store)
 	g := gate.New(l, cat, limiter, cache, gate.Config{
 		LoadsMax: cfg.CheckReads, Overrides: overrides, Newcomers: newcomers, Denials: refusals, Once: names, IDKey: ids.Secret, UnsignedUntil: ids.UnsignedUntil, Log: log,
 		Metrics: m.registry,
 	})
-	err = s.startAPI(cfg, m, parts{ledger: l, history: h, catalog: cat, gate: g, once: names}, httpapi.Config{
+	err = s.startAPI(cfg, m, parts{ledger: l, history: h, catalog: cat, gate: g, claims: names}, httpapi.Config{
 		Keys: keys, Overrides: overrides.Store, Verifier: checks, Newcomers: newcomers, Denials: refusals, Webhooks: hooks,
 		TestClock: cfg.movable(cat.Store, l, agreed),
 	})
@@ -216,7 +216,7 @@ type parts struct {
 	history *history.Reader
 	catalog *catalog.Catalog
 	gate    *gate.Gate
-	once    *once.Names
+	claims  *claim.Names
 }
 
 // startAPI makes the API as of, with what only it needs, and beside it the pages for people.
@@ -236,7 +236,7 @@ func (s *service) startAPI(cfg *serviceConfig, m *measurements, p parts, of http
 		return fmt.Errorf("make the server: %w", err)
 	}
 	s.api, s.adminKey = m.traces.Handler(api.Handler()), of.Keys.SetBootstrap
-	if err := errors.Join(s.openPortal(cfg, of.Links), s.openConsole(cfg, p.catalog.Store, of.Keys, p.once, of.TrustedProxies)); err != nil {
+	if err := errors.Join(s.openPortal(cfg, of.Links), s.openConsole(cfg, p.catalog.Store, of.Keys, p.claims, of.TrustedProxies)); err != nil {
 		return err
 	}
 	s.api = beside(s.api, s.sites...)

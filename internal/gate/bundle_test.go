@@ -21,8 +21,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/ledger/pg"
 	"github.com/quotasvc/quotasvc/internal/ratelimit"
+	"github.com/quotasvc/quotasvc/internal/store/claim"
 	"github.com/quotasvc/quotasvc/internal/store/namedsql"
-	"github.com/quotasvc/quotasvc/internal/store/once"
 	"github.com/quotasvc/quotasvc/internal/store/redisstore"
 )
 
@@ -97,7 +97,7 @@ func newInstance(t testing.TB, databaseURL string, client redis.UniversalClient,
 		t.Fatal(err)
 	}
 	cfg := Config{
-		IDKey: []byte("key of tests"), Once: once.New(redisStore), Overrides: override.NewCache(overrides, override.Config{LoadTimeout: testenv.Patience}),
+		IDKey: []byte("key of tests"), Once: claim.New(redisStore), Overrides: override.NewCache(overrides, override.Config{LoadTimeout: testenv.Patience}),
 		LoadBudget: testenv.Patience,
 	}
 	stop("overrides", cfg.Overrides.Stop)

@@ -11,7 +11,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/catalog/block"
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/ledger"
-	"github.com/quotasvc/quotasvc/internal/store/once"
+	"github.com/quotasvc/quotasvc/internal/store/claim"
 )
 
 // charge charges one request of acme, and returns the remainder of each limit by name.
@@ -191,7 +191,7 @@ func TestRefundCharge_Once(t *testing.T) {
 			t.Errorf("%q: %v", id, err)
 		}
 	}
-	if other := New(in.ledger, in.tenants.catalog, in.limiter, in.copies, Config{Once: once.New(nil)}); true {
+	if other := New(in.ledger, in.tenants.catalog, in.limiter, in.copies, Config{Once: claim.New(nil)}); true {
 		if _, err := other.ParseCharge(old.ID); CodeOf(err) != ledger.CodeNotFound {
 			t.Error("another key signs the same")
 		}

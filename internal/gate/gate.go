@@ -17,7 +17,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger/pg"
 	"github.com/quotasvc/quotasvc/internal/ratelimit"
 	"github.com/quotasvc/quotasvc/internal/report/denial"
-	"github.com/quotasvc/quotasvc/internal/store/once"
+	"github.com/quotasvc/quotasvc/internal/store/claim"
 )
 
 // Config configures a Gate. The zero value is valid.
@@ -28,7 +28,7 @@ type Config struct {
 	// LoadBudget bounds one such read, including the wait for a slot; 0 means 1 s.
 	LoadBudget time.Duration
 
-	Once *once.Names // remembers keys and refunds of charges; nil: this process alone
+	Once *claim.Names // remembers keys and refunds of charges; nil: this process alone
 
 	// IDKey signs the ids of charges and leases. Instances with the same key take each other's; nil: only those of this process are taken.
 	IDKey []byte
@@ -63,7 +63,7 @@ type Gate struct {
 	memory    *memory
 	named     *lru.Cache[string, BucketNames] // by dimension
 	searching chan struct{}                   // has room for one search for buckets
-	once      *once.Names
+	once      *claim.Names
 	chargeIDs *ratelimit.ReceiptIDs
 	leaseIDs  *ratelimit.LeaseIDs
 	log       *slog.Logger
@@ -84,7 +84,7 @@ func New(l *pg.Ledger, c *catalog.Catalog, limiter *ratelimit.Limiter, copies *b
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
 	if cfg.Once == nil {
-		cfg.Once = once.New(nil)
+		cfg.Once = claim.New(nil)
 	}
 	if cfg.IDKey == nil {
 		cfg.IDKey = []byte(rand.Text())

@@ -18,7 +18,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/access/session"
 	"github.com/quotasvc/quotasvc/internal/kit/asset"
 	"github.com/quotasvc/quotasvc/internal/pages/console/oidc"
-	"github.com/quotasvc/quotasvc/internal/store/once"
+	"github.com/quotasvc/quotasvc/internal/store/claim"
 )
 
 // Prefix is the path below which everything is.
@@ -58,7 +58,7 @@ type Config struct {
 	Ancestors string
 
 	// Once remembers the forms that were sent, with all instances.
-	Once *once.Names
+	Once *claim.Names
 
 	// Log gets one line per page.
 	Log *slog.Logger

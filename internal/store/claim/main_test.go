@@ -1,4 +1,4 @@
-package once
+package claim
 
 import (
 	"testing"

@@ -1,4 +1,4 @@
-// Package once remembers short texts under names for a time, so that what must happen once happens once: a charge under an idempotency key,
+// Package claim remembers short texts under names for a time, so that what must happen once happens once: a charge under an idempotency key,
 // the refund of a charge.
 //
 // # Invariants
@@ -14,4 +14,4 @@
 // # Failure
 //
 // While Redis is away names are remembered in the process. What one side remembers, the other does not know.
-package once
+package claim
