@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/quotasvc/quotasvc/internal/kit/body"
-	"github.com/quotasvc/quotasvc/internal/kit/parts"
+	"github.com/quotasvc/quotasvc/internal/kit/cowmap"
 )
 
 // cycleMax bounds the limits of a cycle that a fault names, and the faults of one cycle.
@@ -40,7 +40,7 @@ func (s *Snapshot) ruleFaults(before *Snapshot) []RuleFault {
 	}
 	if len(gone) > 0 { // limits that replace those
 		replacing := slices.DeleteFunc(slices.Clone(s.Limits), func(l *Limit) bool { return !gone[l.Replaces] })
-		put = append(put, parts.Added(replacing, put, compareRules)...)
+		put = append(put, cowmap.Added(replacing, put, compareRules)...)
 	}
 	faults := replacementFaults("", put, s.limit)
 	if len(put)+len(gone) > 0 {

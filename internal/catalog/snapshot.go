@@ -10,7 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/quotasvc/quotasvc/internal/kit/parts"
+	"github.com/quotasvc/quotasvc/internal/kit/cowmap"
 )
 
 // Snapshot is all meters, the newest version of each plan, and all limits at one moment. It is shared and must not be
@@ -164,7 +164,7 @@ func (tx *txn) changedLimits(ctx context.Context, before []*Limit, places []int3
 	}
 	kept := make([]*Limit, 0, len(before)+1)
 	for i, l := range before {
-		parts.Yield(i)
+		cowmap.Yield(i)
 		if stale[placeOf(l.Rule)] {
 			known[l.Rule] = l
 		} else {
@@ -182,7 +182,7 @@ func (tx *txn) changedLimits(ctx context.Context, before []*Limit, places []int3
 		}
 	}
 	slices.SortFunc(others, compareRules)
-	return parts.Merged(kept, others, compareRules), nil
+	return cowmap.Merged(kept, others, compareRules), nil
 }
 
 // compareRules orders limits by their names.
@@ -198,7 +198,7 @@ func (s *Snapshot) limit(rule string) *Limit {
 
 // Changes returns the limits and plans of s that before does not have, or has in another version. It allocates nothing for the rest.
 func (s *Snapshot) Changes(before *Snapshot) (limits []*Limit, plans []*Plan) {
-	limits = parts.Added(s.Limits, before.Limits, compareRules)
+	limits = cowmap.Added(s.Limits, before.Limits, compareRules)
 	for id, p := range s.Plans {
 		if before.Plans[id] != p {
 			plans = append(plans, p)

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/quotasvc/quotasvc/internal/kit/parts"
+	"github.com/quotasvc/quotasvc/internal/kit/cowmap"
 )
 
 // link is the place of a rule in its chain. It does not change. The next snapshots have the same one as long as the rule replaces the same
@@ -28,7 +28,7 @@ func (x *ruleIndex) resolveReplaces(all []*planRule) {
 	}
 	var walk []*link // from a rule to the first one whose root is known
 	for i, p := range all {
-		parts.Yield(i)
+		cowmap.Yield(i)
 		walk = walk[:0]
 		at := p.link
 		for at.root == nil && at.up != nil {

@@ -3,7 +3,7 @@ package gate
 import (
 	"slices"
 
-	"github.com/quotasvc/quotasvc/internal/kit/parts"
+	"github.com/quotasvc/quotasvc/internal/kit/cowmap"
 	"github.com/quotasvc/quotasvc/internal/kit/route"
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 )
@@ -11,16 +11,16 @@ import (
 // crowd counts general rules, but leases, so that CheckRules knows without a look at the rules that no request has too many. A version for the next
 // snapshot is forked and changed.
 type crowd struct {
-	tenants parts.Tally // rules of tenants, by tenant
-	plans   parts.Tally // other rules of plans, by plan
+	tenants cowmap.Tally // rules of tenants, by tenant
+	plans   cowmap.Tally // other rules of plans, by plan
 
 	// The rest, which name neither tenant nor plan:
-	chains   parts.Tally // by the last rule of their chains
-	anywhere int         // those without route and meter
-	meters   parts.Tally // those without route, by meter
-	matched  parts.Tally // those with a route, by the samples that they match
+	chains   cowmap.Tally // by the last rule of their chains
+	anywhere int          // those without route and meter
+	meters   cowmap.Tally // those without route, by meter
+	matched  cowmap.Tally // those with a route, by the samples that they match
 
-	samples parts.Map[sampleUse] // samples of the routes of all rules, plans' own ones too
+	samples cowmap.Map[sampleUse] // samples of the routes of all rules, plans' own ones too
 }
 
 // sampleUse is a route.Pattern.Sample.
@@ -44,19 +44,19 @@ func (c *crowd) most() int {
 // change counts the difference to x, the index now.
 func (c *crowd) change(x *ruleIndex, change *ruleChange) {
 	for i, p := range change.left {
-		parts.Yield(i)
+		cowmap.Yield(i)
 		c.count(p, -1)
 	}
 	for i, p := range change.came {
-		parts.Yield(i)
+		cowmap.Yield(i)
 		c.count(p, 1)
 	}
 	for i, p := range change.left {
-		parts.Yield(i)
+		cowmap.Yield(i)
 		c.nameSample(x, p, -1)
 	}
 	for i, p := range change.came {
-		parts.Yield(i)
+		cowmap.Yield(i)
 		c.nameSample(x, p, 1)
 	}
 }

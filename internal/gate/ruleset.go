@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/quotasvc/quotasvc/internal/kit/parts"
+	"github.com/quotasvc/quotasvc/internal/kit/cowmap"
 	"github.com/quotasvc/quotasvc/internal/kit/route"
 	"github.com/quotasvc/quotasvc/internal/ratelimit"
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
@@ -30,20 +30,20 @@ type ruleSet struct {
 // it what is equal: see with.
 type ruleIndex struct {
 	own  []*planRule // the rules of a plan, in order; nil for general rules
-	byID parts.Map[*planRule]
+	byID cowmap.Map[*planRule]
 
 	// replacing has the number of rules that replace another one, by the id of that one, which need not exist.
-	replacing parts.Map[int]
+	replacing cowmap.Map[int]
 
 	rates, leases finder // of kind concurrency are the leases: no request meets them, only leases do
 }
 
 // finder has each rule in the first of these that fits it.
 type finder struct {
-	byTenant parts.Map[[]*planRule]
+	byTenant cowmap.Map[[]*planRule]
 	routes   route.Index[*planRule]
-	byMeter  parts.Map[[]*planRule]
-	byPlan   parts.Map[[]*planRule]
+	byMeter  cowmap.Map[[]*planRule]
+	byPlan   cowmap.Map[[]*planRule]
 	others   []*planRule
 	forms    []route.Forms // in which routes are looked up in routes, beside the route as it is
 	forked   bool          // an earlier finder has the same lists
@@ -77,7 +77,7 @@ func newGeneralRules(rules []*limitRule) *ruleIndex {
 func newRuleIndex(rules []*limitRule, own bool) (*ruleIndex, []*planRule) {
 	x, all := &ruleIndex{}, make([]*planRule, 0, len(rules))
 	for i, r := range rules {
-		parts.Yield(i)
+		cowmap.Yield(i)
 		if x.byID.Get(r.compiled.ID) != nil {
 			continue
 		}
@@ -162,7 +162,7 @@ func (f *finder) change(p *planRule, add bool) {
 	}
 }
 
-func (f *finder) changeIn(m *parts.Map[[]*planRule], key string, p *planRule, add bool) {
+func (f *finder) changeIn(m *cowmap.Map[[]*planRule], key string, p *planRule, add bool) {
 	if list := f.changed(m.Get(key), p, add); len(list) > 0 {
 		m.Set(key, list)
 	} else {

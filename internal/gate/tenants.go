@@ -11,7 +11,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/gate/balances"
 	"github.com/quotasvc/quotasvc/internal/gate/newcomer"
-	"github.com/quotasvc/quotasvc/internal/kit/parts"
+	"github.com/quotasvc/quotasvc/internal/kit/cowmap"
 	"github.com/quotasvc/quotasvc/internal/kit/period"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
@@ -55,7 +55,7 @@ type compiledRules struct {
 	denials map[string]bool
 	plans   map[string]*ruleSet // of plans with limits of their own
 	general *ruleSet            // of other plans, and of tenants that do not exist
-	labels  parts.Map[int]      // the number of rules by their label in metrics
+	labels  cowmap.Map[int]     // the number of rules by their label in metrics
 	lost    []string            // labels that the rules before had; some of them may be back
 	skipped map[string]error    // limits that this version cannot enforce
 	crowd   crowd
@@ -147,14 +147,14 @@ func compileAll(snapshot *catalog.Snapshot, known *compiledRules) *compiledRules
 	c := &compiledRules{denials: denialsOf(snapshot), plans: map[string]*ruleSet{}, skipped: map[string]error{}}
 	rules := make([]*limitRule, 0, len(snapshot.Limits))
 	for i, l := range snapshot.Limits {
-		parts.Yield(i)
+		cowmap.Yield(i)
 		rules = c.compile(rules, l, known.general.general)
 	}
 	index := newGeneralRules(rules)
 	c.general = newRuleSet(nil, index)
 	change := &ruleChange{came: slices.Collect(index.each())}
 	for i, p := range change.came {
-		parts.Yield(i)
+		cowmap.Yield(i)
 		p.label()
 		c.noteLabel(p)
 	}

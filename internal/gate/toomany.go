@@ -10,7 +10,7 @@ import (
 
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/kit/body"
-	"github.com/quotasvc/quotasvc/internal/kit/parts"
+	"github.com/quotasvc/quotasvc/internal/kit/cowmap"
 	"github.com/quotasvc/quotasvc/internal/kit/route"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/ratelimit"
@@ -81,7 +81,7 @@ func (t *trial) widestPlan() int {
 func (t *trial) prepare() {
 	i := 0
 	for p := range t.rules.general.general.each() {
-		parts.Yield(i)
+		cowmap.Yield(i)
 		i++
 		if p.compiled.Kind == rule.KindConcurrency {
 			continue

@@ -4,14 +4,14 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/quotasvc/quotasvc/internal/kit/parts"
+	"github.com/quotasvc/quotasvc/internal/kit/cowmap"
 )
 
 // Index finds the patterns that match a route, in a time that does not grow with the number of patterns that begin alike. It is a tree of
 // segments, the texts between slashes. T is what a pattern stands for. The zero value is empty. An Index may be read and forked by many
 // goroutines once nothing is added or removed any more.
 type Index[T comparable] struct {
-	exact  parts.Map[[]T] // patterns without a wildcard
+	exact  cowmap.Map[[]T] // patterns without a wildcard
 	root   segment[T]
 	any    []T    // of the pattern that matches everything
 	forked *owner // of the nodes that no other index has; nil: all
@@ -23,9 +23,9 @@ type owner struct{ _ byte }
 // segment is a node: all patterns that begin alike, up to a slash.
 type segment[T comparable] struct {
 	owner   *owner
-	literal *parts.Map[*segment[T]] // the next segment has no star; nil: there is none
-	star    *segment[T]             // it is a star
-	partial []partial[T]            // it has a star and other text
+	literal *cowmap.Map[*segment[T]] // the next segment has no star; nil: there is none
+	star    *segment[T]              // it is a star
+	partial []partial[T]             // it has a star and other text
 
 	ends []T       // the pattern ends here
 	rest []T       // it ends here with **
@@ -186,7 +186,7 @@ func (n *segment[T]) child(by *owner, text string) *segment[T] {
 		return n.partial[len(n.partial)-1].next
 	}
 	if n.literal == nil {
-		n.literal = &parts.Map[*segment[T]]{}
+		n.literal = &cowmap.Map[*segment[T]]{}
 	}
 	before := n.literal.Get(text)
 	next := mine(before)
