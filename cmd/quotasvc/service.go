@@ -434,7 +434,7 @@ func (s *service) startLedger(ctx context.Context, cfg *serviceConfig, agreed *c
 		DatabaseURL: string(cfg.DatabaseURL), Login: &s.secrets.database, Lanes: cfg.LedgerLanes, Log: s.log, Metrics: m.registry, LaneMetrics: m.lanes,
 		Tracer: m.traces.Tracer(), Traces: m.traces.Provider(),
 		Instances: func() int { return limiter.Replicas().Count() },
-		Clock:     agreed, OnCommit: onCommit, Readers: cfg.Readers, Hints: cfg.TenantsInMemory, ThroughCoordinator: cfg.CoordinatorOnly,
+		Clock:     agreed, OnCommit: onCommit, Readers: cfg.Readers, CachedBalances: cfg.TenantsInMemory, ThroughCoordinator: cfg.CoordinatorOnly,
 	})
 	if err != nil {
 		return nil, err

@@ -1,12 +1,12 @@
 package ledger
 
 import (
+	"encoding/binary"
 	"encoding/json"
 	"time"
 
 	"github.com/quotasvc/quotasvc/internal/kit/bound"
 	"github.com/quotasvc/quotasvc/internal/kit/period"
-	"github.com/quotasvc/quotasvc/internal/ledger/canonical"
 )
 
 // Adjust corrects a balance by hand: upwards by a grant of source adjustment, downwards by draws in burn order.
@@ -68,7 +68,7 @@ func (a *Adjust) answers(*Change) {}
 
 func (a *Adjust) fingerprint() [16]byte {
 	h := appendTexts(nil, "adjust/1", a.Tenant, a.Meter, a.Subject)
-	return fingerprintOf(appendTexts(canonical.AppendNumber(h, a.Amount), a.Reason))
+	return fingerprintOf(appendTexts(binary.AppendVarint(h, a.Amount), a.Reason))
 }
 
 // Validate implements Operation.

@@ -266,5 +266,5 @@ func (b *Book) Lacks(now, termsChanged time.Time, most int64) (grants, terms boo
 // needed then.
 func (b *Book) MayBeCut(at time.Time) bool { return b.Opened() && at.After(b.Start) }
 
-// Settled reports whether no terms end the open period early. The terms were read.
-func (b *Book) Settled() bool { return b.Opened() && len(b.Timeline) > 0 && !b.endedByTerms() }
+// Uncut reports whether no terms end the open period early. The terms were read.
+func (b *Book) Uncut() bool { return b.Opened() && len(b.Timeline) > 0 && !b.endedByTerms() }

@@ -3,12 +3,19 @@ package ledger
 import (
 	"crypto/sha256"
 	"encoding/binary"
-
-	"github.com/quotasvc/quotasvc/internal/ledger/canonical"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
 )
 
-// The versions of the encoding of an entry, which begin it. An entry without an actor has the first one, as it had before there were actors. A
-// further column of entries needs a further version.
+// The canonical form of values does not depend on how they were written before. It is for hashes: fingerprints of
+// requests and the chains of the journal. Every text has its length before it, so that no two lists of values have the
+// same bytes. It never changes: stored hashes depend on it.
+
+// The versions of the encoding of an entry, which begin it. An entry without an actor has the first one, as it had
+// before there were actors. A further column of entries needs a further version.
 const (
 	chainVersion      = 1
 	chainVersionActor = 2 // the same, then the actor
@@ -36,8 +43,8 @@ func appendItems(b []byte, items []Item) []byte {
 	return b
 }
 
-// appendEntry appends the canonical form of e: every column in a fixed order, texts with their length, instants in microseconds since 1970,
-// JSON in a form that does not depend on how it was written.
+// appendEntry appends the canonical form of e: every column in a fixed order, texts with their length, instants in
+// microseconds since 1970, JSON in a form that does not depend on how it was written.
 func appendEntry(b []byte, e *Entry) []byte {
 	version := byte(chainVersion)
 	if e.Actor != "" {
@@ -55,11 +62,111 @@ func appendEntry(b []byte, e *Entry) []byte {
 	b = binary.AppendVarint(binary.AppendVarint(b, int64(e.Item)), e.Requested)
 	b = append(binary.AppendUvarint(b, uint64(len(e.Fingerprint))), e.Fingerprint...)
 	b = binary.AppendVarint(b, e.CreatedAt.UnixMicro())
-	b = canonical.AppendOptional(b, e.EffectiveAt)
+	b = appendOptional(b, e.EffectiveAt)
 	b = appendTexts(b, e.OpSubject)
-	b = canonical.AppendJSON(canonical.AppendJSON(b, e.Detail), e.Metadata)
+	b = appendJSON(appendJSON(b, e.Detail), e.Metadata)
 	if e.Actor != "" {
 		b = appendTexts(b, e.Actor)
 	}
 	return b
+}
+
+// appendInstant appends an instant in microseconds since 1970, and -1 for none.
+func appendInstant(b []byte, t time.Time) []byte {
+	if t.IsZero() {
+		return binary.AppendVarint(b, -1)
+	}
+	return binary.AppendVarint(b, t.UnixMicro())
+}
+
+// appendFlag appends 1 or 0.
+func appendFlag(b []byte, set bool) []byte {
+	if set {
+		return binary.AppendVarint(b, 1)
+	}
+	return binary.AppendVarint(b, 0)
+}
+
+// appendOptional appends an instant after a 1, and a 0 for none.
+func appendOptional(b []byte, t time.Time) []byte {
+	if t.IsZero() {
+		return append(b, 0)
+	}
+	return binary.AppendVarint(append(b, 1), t.UnixMicro())
+}
+
+// appendJSON appends the canonical form of a document with its length; nothing has length 0. PostgreSQL stores the
+// documents as jsonb, which changes the order of members, spaces, escapes and the form of numbers, and keeps the last
+// of equal members.
+func appendJSON(b, document []byte) []byte {
+	if len(document) == 0 {
+		return append(b, 0)
+	}
+	decoder := json.NewDecoder(strings.NewReader(string(document)))
+	decoder.UseNumber()
+	var value any
+	if err := decoder.Decode(&value); err != nil {
+		panic(fmt.Sprintf("ledger: an entry's document is not JSON: %v", err)) // it was checked, or made here
+	}
+	canonical := appendValue(nil, value)
+	return append(binary.AppendUvarint(b, uint64(len(canonical))), canonical...)
+}
+
+// appendValue appends one JSON value: a letter for its type, then its content with lengths. Members are sorted by name.
+func appendValue(b []byte, value any) []byte {
+	switch v := value.(type) {
+	case nil:
+		return append(b, 'n')
+	case bool:
+		if v {
+			return append(b, 't')
+		}
+		return append(b, 'f')
+	case string:
+		return appendTexts(append(b, 's'), v)
+	case json.Number:
+		return appendTexts(append(b, 'd'), canonicalNumber(v.String()))
+	case []any:
+		b = binary.AppendUvarint(append(b, 'a'), uint64(len(v)))
+		for _, element := range v {
+			b = appendValue(b, element)
+		}
+		return b
+	case map[string]any:
+		names := make([]string, 0, len(v))
+		for name := range v {
+			names = append(names, name)
+		}
+		slices.Sort(names)
+		b = binary.AppendUvarint(append(b, 'o'), uint64(len(v)))
+		for _, name := range names {
+			b = appendValue(appendTexts(b, name), v[name])
+		}
+		return b
+	default:
+		panic(fmt.Sprintf("ledger: JSON value of type %T", value))
+	}
+}
+
+// canonicalNumber returns a number without the choices of its writer: digits without a zero at either end, then e and
+// the power of ten. All of 1.50, 15e-1 and 0.15E1 are 15e-1; every zero is 0.
+func canonicalNumber(text string) string {
+	digits, sign := text, ""
+	if rest, negative := strings.CutPrefix(digits, "-"); negative {
+		digits, sign = rest, "-"
+	}
+	exponent := 0
+	if at := strings.IndexAny(digits, "eE"); at >= 0 {
+		_, _ = fmt.Sscan(digits[at+1:], &exponent) // a JSON number has digits there
+		digits = digits[:at]
+	}
+	if whole, fraction, found := strings.Cut(digits, "."); found {
+		digits, exponent = whole+fraction, exponent-len(fraction)
+	}
+	digits = strings.TrimLeft(digits, "0")
+	significant := strings.TrimRight(digits, "0")
+	if significant == "" {
+		return "0"
+	}
+	return fmt.Sprint(sign, significant, "e", exponent+len(digits)-len(significant))
 }

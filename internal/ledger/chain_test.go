@@ -4,8 +4,6 @@ import (
 	"encoding/hex"
 	"testing"
 	"time"
-
-	"github.com/quotasvc/quotasvc/internal/ledger/canonical"
 )
 
 // plainDebit is the entry of the usual debit.
@@ -87,7 +85,7 @@ func TestChain_EntryWithoutChainBetween_BeginsAnew(t *testing.T) {
 
 func TestCanonicalJSON_SameValue_SameForm(t *testing.T) {
 	t.Parallel()
-	canonical := func(text string) string { return string(canonical.AppendJSON(nil, []byte(text))) }
+	canonical := func(text string) string { return string(appendJSON(nil, []byte(text))) }
 	for _, same := range [][]string{
 		{`{"a":1,"b":[true,null]}`, `{ "b": [ true , null ], "a": 1.0 }`, `{"a":7,"b":[true,null],"a":10e-1}`},
 		{`{"n":1.50}`, `{"n":15e-1}`, `{"n":0.15E1}`, `{"n":1.5}`},

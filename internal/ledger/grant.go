@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
 	"strings"
@@ -9,7 +10,6 @@ import (
 
 	"github.com/quotasvc/quotasvc/internal/kit/bound"
 	"github.com/quotasvc/quotasvc/internal/kit/period"
-	"github.com/quotasvc/quotasvc/internal/ledger/canonical"
 )
 
 // Source says where a grant came from.
@@ -123,11 +123,11 @@ func (g *Grant) answers(*GrantResult) {}
 
 func (g *Grant) fingerprint() [16]byte {
 	h := appendTexts(nil, "grant/1", g.Tenant, g.Meter, g.Subject, g.GrantID)
-	h = appendTexts(canonical.AppendNumber(h, g.Amount), string(g.Source))
+	h = appendTexts(binary.AppendVarint(h, g.Amount), string(g.Source))
 	if g.Priority != nil {
-		h = canonical.AppendNumber(appendTexts(h, "priority"), int64(*g.Priority))
+		h = binary.AppendVarint(appendTexts(h, "priority"), int64(*g.Priority))
 	}
-	h = canonical.AppendInstant(canonical.AppendInstant(h, g.EffectiveAt), g.ExpiresAt)
+	h = appendInstant(appendInstant(h, g.EffectiveAt), g.ExpiresAt)
 	return fingerprintOf(appendTexts(h, g.CostBasis, g.Reason))
 }
 

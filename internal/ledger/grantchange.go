@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/quotasvc/quotasvc/internal/kit/period"
-	"github.com/quotasvc/quotasvc/internal/ledger/canonical"
 )
 
 // GrantAction says what a GrantChange does.
@@ -68,7 +67,7 @@ func (x *GrantChange) answers(*Change) {}
 func (x *GrantChange) fingerprint() [16]byte {
 	h := appendTexts(nil, string(x.Kind())+"/1", x.Tenant, x.GrantID, x.Meter, x.Reason)
 	if x.Action == ExtendGrant {
-		h = canonical.AppendInstant(h, x.ExpiresAt)
+		h = appendInstant(h, x.ExpiresAt)
 	}
 	return fingerprintOf(h)
 }

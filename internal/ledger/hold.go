@@ -1,13 +1,13 @@
 package ledger
 
 import (
+	"encoding/binary"
 	"encoding/json"
 	"slices"
 	"time"
 
 	"github.com/quotasvc/quotasvc/internal/kit/period"
 	"github.com/quotasvc/quotasvc/internal/kit/price"
-	"github.com/quotasvc/quotasvc/internal/ledger/canonical"
 )
 
 // Bounds of a hold's life.
@@ -139,7 +139,7 @@ func (h *Hold) answers(*HoldResult) {}
 
 func (h *Hold) fingerprint() [16]byte {
 	f := appendTexts(nil, "hold/1", h.Tenant, h.HoldID, h.Subject, string(h.Metadata))
-	return fingerprintOf(appendItems(canonical.AppendNumber(f, int64(h.TTL)), h.Items))
+	return fingerprintOf(appendItems(binary.AppendVarint(f, int64(h.TTL)), h.Items))
 }
 
 // Validate implements Operation.

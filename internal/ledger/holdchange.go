@@ -1,12 +1,12 @@
 package ledger
 
 import (
+	"encoding/binary"
 	"fmt"
 	"slices"
 	"time"
 
 	"github.com/quotasvc/quotasvc/internal/kit/price"
-	"github.com/quotasvc/quotasvc/internal/ledger/canonical"
 )
 
 // HoldAction is what a HoldChange does.
@@ -60,7 +60,7 @@ func (h *HoldChange) answers(*HoldResult) {}
 
 func (h *HoldChange) fingerprint() [16]byte {
 	f := appendTexts(nil, "hold-"+string(h.Action)+"/1", h.Tenant, h.HoldID)
-	f = canonical.AppendFlag(canonical.AppendNumber(f, int64(h.TTL)), h.Final)
+	f = appendFlag(binary.AppendVarint(f, int64(h.TTL)), h.Final)
 	return fingerprintOf(appendItems(appendTexts(f, string(h.Return)), h.Items))
 }
 

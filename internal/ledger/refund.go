@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -8,7 +9,6 @@ import (
 
 	"github.com/quotasvc/quotasvc/internal/kit/bound"
 	"github.com/quotasvc/quotasvc/internal/kit/price"
-	"github.com/quotasvc/quotasvc/internal/ledger/canonical"
 )
 
 // Refund takes back a debit or a capture, in whole or in part.
@@ -89,9 +89,9 @@ func (r *Refund) answers(*RefundResult) {}
 
 func (r *Refund) fingerprint() [16]byte {
 	h := appendTexts(nil, "refund/1", r.Tenant, r.OperationID, r.Meter)
-	h = appendTexts(canonical.AppendNumber(h, r.Amount), string(r.Return), r.Reason)
+	h = appendTexts(binary.AppendVarint(h, r.Amount), string(r.Return), r.Reason)
 	if !r.At.IsZero() { // a request without it has the fingerprint that it always had
-		h = canonical.AppendInstant(h, r.At)
+		h = appendInstant(h, r.At)
 	}
 	return fingerprintOf(h)
 }

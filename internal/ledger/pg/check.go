@@ -62,7 +62,7 @@ func (l *Ledger) checkRows(ctx context.Context, open []*check) (rest []*check) {
 	rows := make([]*check, 0, len(open))
 	calls := callsOf(open)
 	for i, c := range open {
-		if len(l.hints.KeysFor(calls[i:i+1])) > 0 { // the decision takes in further balances
+		if len(l.learned.keysFor(calls[i:i+1])) > 0 { // the decision needs further balances
 			rest = append(rest, c)
 			continue
 		}

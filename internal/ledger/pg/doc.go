@@ -11,7 +11,7 @@
 //	shelf.go   where operations wait whose balances another transaction has locked
 //	refusal.go why an operation was not decided, and what its caller is told
 //	trail.go   which operations of administrators are recorded in the audit log
-//	load.go, scan.go, terms.go   the reads; write.go the writes; package hints: what is likely to be needed
+//	load.go, scan.go, terms.go   the reads; write.go the writes; learned.go: what is likely to be needed
 //
 // A plain debit takes two round trips: one locks and reads, one writes and commits.
 //

@@ -18,8 +18,6 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/clock"
 	"github.com/quotasvc/quotasvc/internal/kit/lane"
 	"github.com/quotasvc/quotasvc/internal/ledger"
-	"github.com/quotasvc/quotasvc/internal/ledger/hints"
-	"github.com/quotasvc/quotasvc/internal/ledger/jobs"
 	"github.com/quotasvc/quotasvc/internal/ledger/journal"
 	"github.com/quotasvc/quotasvc/internal/store/breaker"
 	"github.com/quotasvc/quotasvc/internal/store/citus"
@@ -42,18 +40,18 @@ const (
 
 // Config configures a Ledger. Zero values mean the defaults.
 type Config struct {
-	DatabaseURL string                // PostgreSQL, required
-	Lanes       int                   // writer lanes, 1..64; each owns one connection while it works. 0: see Instances, on Citus one for each shard group
-	Instances   func() int            // instances that share the database: one of several uses one lane instead of two, if Lanes is 0. nil: this one alone
-	MaxQueue    int                   // groups waiting per lane before CodeQueueFull
-	MaxBatch    int                   // operations per transaction
-	Readers     int                   // connections for reads
-	Hints       int                   // balances of which batches remember what they have learned; 0: hints.Default
-	Log         *slog.Logger          // required
-	Metrics     prometheus.Registerer // required
-	LaneMetrics *lane.Metrics         // nil: none
-	Tracer      trace.Tracer          // spans of batches; nil: none
-	Traces      trace.TracerProvider  // spans of statements; nil: none
+	DatabaseURL    string                // PostgreSQL, required
+	Lanes          int                   // writer lanes, 1..64; each owns one connection while it works. 0: see Instances, on Citus one for each shard group
+	Instances      func() int            // instances that share the database: one of several uses one lane instead of two, if Lanes is 0. nil: this one alone
+	MaxQueue       int                   // groups waiting per lane before CodeQueueFull
+	MaxBatch       int                   // operations per transaction
+	Readers        int                   // connections for reads
+	CachedBalances int                   // balances of which batches keep what they have learned; 0: learnedDefault
+	Log            *slog.Logger          // required
+	Metrics        prometheus.Registerer // required
+	LaneMetrics    *lane.Metrics         // nil: none
+	Tracer         trace.Tracer          // spans of batches; nil: none
+	Traces         trace.TracerProvider  // spans of statements; nil: none
 	// Clock says what time it is when PostgreSQL's clock and the instance's disagree. nil: one with the defaults.
 	Clock *clock.Clock
 	// ThroughCoordinator sends all statements to the URL's server, also where each node of a Citus cluster could be asked itself.
@@ -81,7 +79,7 @@ type Ledger struct {
 	breaker *breaker.Breaker
 	seed    maphash.Seed
 	metrics *metrics
-	hints   *hints.Hints
+	learned *learnedCache
 
 	answerWithin time.Duration // refusalMax; longer where a test keeps callers waiting
 
@@ -94,7 +92,7 @@ type Ledger struct {
 
 	journal *journal.Journal
 	upkeep  *upkeep
-	jobs    *jobs.Jobs
+	jobs    *jobs
 }
 
 // Open asks PostgreSQL whether its tables are distributed, and prepares the pools and the lanes.
@@ -108,7 +106,7 @@ func Open(ctx context.Context, cfg Config) (*Ledger, error) {
 		return nil, fmt.Errorf("ledger: Lanes is %d, allowed are 1 to 64", cfg.Lanes)
 	}
 	l := &Ledger{
-		cfg: cfg, log: cfg.Log, seed: maphash.MakeSeed(), metrics: newMetrics(cfg.Metrics), hints: hints.New(cfg.Hints), answerWithin: refusalMax,
+		cfg: cfg, log: cfg.Log, seed: maphash.MakeSeed(), metrics: newMetrics(cfg.Metrics), learned: newLearnedCache(cfg.CachedBalances), answerWithin: refusalMax,
 		clock: cfg.Clock,
 	}
 	var err error
@@ -156,7 +154,7 @@ func Open(ctx context.Context, cfg Config) (*Ledger, error) {
 		}, weigh, l.process))
 	}
 	l.upkeep = newUpkeep(l)
-	l.jobs = jobs.New(rollsMax, l.log)
+	l.jobs = newJobs(rollsMax, l.log)
 	return l, nil
 }
 
@@ -208,7 +206,7 @@ func (l *Ledger) Stop(ctx context.Context) error {
 	for _, lane := range l.lanes {
 		errs = append(errs, lane.Stop(ctx))
 	}
-	errs = append(errs, l.shelf.stop(ctx), l.jobs.Stop(ctx))
+	errs = append(errs, l.shelf.stop(ctx), l.jobs.stop(ctx))
 	l.breaker.Stop()
 	l.upkeep.stop()
 	l.writers.Close()

@@ -6,22 +6,20 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/quotasvc/quotasvc/internal/ledger"
-	"github.com/quotasvc/quotasvc/internal/ledger/hints"
-	"github.com/quotasvc/quotasvc/internal/ledger/pg/termrows"
 )
 
 // loading is what queueLoad has asked for. It is filled when the batch of statements is sent.
 type loading struct {
 	grants, named map[ledger.BalanceKey][]*ledger.OpenGrant
 	holds         map[ledger.BalanceKey][]*ledger.HoldLine
-	reader        *termrows.Reader
+	terms         *termsRows
 }
 
 // queueLoad queues the reads of open grants and of terms, and of the named grants whatever their state.
 func (l *Ledger) queueLoad(out *pgx.Batch, grants, terms []ledger.BalanceKey, named []ledger.GrantKey) *loading {
 	more := &loading{
 		grants: map[ledger.BalanceKey][]*ledger.OpenGrant{},
-		named:  map[ledger.BalanceKey][]*ledger.OpenGrant{}, holds: map[ledger.BalanceKey][]*ledger.HoldLine{}, reader: termrows.NewReader(),
+		named:  map[ledger.BalanceKey][]*ledger.OpenGrant{}, holds: map[ledger.BalanceKey][]*ledger.HoldLine{}, terms: newTermsRows(),
 	}
 	if len(grants) > 0 {
 		tenants, meters, subjects := columnsOf(grants)
@@ -34,14 +32,14 @@ func (l *Ledger) queueLoad(out *pgx.Batch, grants, terms []ledger.BalanceKey, na
 	}
 	if len(terms) > 0 {
 		tenants, meters := distinct(terms)
-		out.Queue(l.sql["TenantTerms"], tenants).Query(more.reader.ScanHistory)
-		out.Queue(l.sql["PlanVersions"], tenants, meters).Query(more.reader.ScanPlans)
+		out.Queue(l.sql["TenantTerms"], tenants).Query(more.terms.scanHistory)
+		out.Queue(l.sql["PlanVersions"], tenants, meters).Query(more.terms.scanPlans)
 	}
 	return more
 }
 
 // attach gives books what was read: those of grantKeys their open grants, those of termKeys their terms. It remembers the allowances of their plans.
-func (more *loading) attach(books map[ledger.BalanceKey]*ledger.Book, grantKeys, termKeys []ledger.BalanceKey, known *hints.Hints) {
+func (more *loading) attach(books map[ledger.BalanceKey]*ledger.Book, grantKeys, termKeys []ledger.BalanceKey, learned *learnedCache) {
 	for _, k := range grantKeys {
 		grants := more.grants[k]
 		for _, g := range more.named[k] {
@@ -53,11 +51,11 @@ func (more *loading) attach(books map[ledger.BalanceKey]*ledger.Book, grantKeys,
 	}
 	for _, k := range termKeys {
 		b := books[k]
-		b.History, b.Plans, b.Broken = more.reader.History[k.Tenant], more.reader.Plans, more.reader.Faults[k.Tenant]
+		b.History, b.Plans, b.Broken = more.terms.history[k.Tenant], more.terms.plans, more.terms.faults[k.Tenant]
 		b.Timeline = ledger.NewTimeline(k, b.History, b.Plans)
 		if b.Plan != "" {
-			if b.Terms = ledger.AllowanceOf(k, more.reader.Plans, b.Plan, b.PlanVersion); b.Terms != nil {
-				known.KeepAllowance(k, b.Plan, b.PlanVersion, b.Terms)
+			if b.Terms = ledger.AllowanceOf(k, more.terms.plans, b.Plan, b.PlanVersion); b.Terms != nil {
+				learned.keepAllowance(k, b.Plan, b.PlanVersion, b.Terms)
 			}
 		}
 	}

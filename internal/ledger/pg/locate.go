@@ -23,7 +23,7 @@ func (t *tx) locate(ctx context.Context, p *plan) error {
 		}
 		p.named, p.reissued = found.NamedGrants(), found.Reissued(p.calls)
 	}
-	p.located, p.more = found, t.ledger.hints.KeysFor(p.calls)
+	p.located, p.more = found, t.ledger.learned.keysFor(p.calls)
 	return nil
 }
 

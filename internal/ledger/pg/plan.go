@@ -6,7 +6,6 @@ import (
 
 	"github.com/quotasvc/quotasvc/internal/kit/bound"
 	"github.com/quotasvc/quotasvc/internal/ledger"
-	"github.com/quotasvc/quotasvc/internal/ledger/hints"
 )
 
 // plan is what has to be locked or read to decide calls. It grows when a decision turns out to need more.
@@ -110,20 +109,20 @@ func (p *plan) arrange() {
 }
 
 // keysOf lists the balances that a call of the plan needs, as far as is known.
-func (p *plan) keysOf(c *ledger.Call, known *hints.Hints) []ledger.BalanceKey {
+func (p *plan) keysOf(c *ledger.Call, learned *learnedCache) []ledger.BalanceKey {
 	var keys []ledger.BalanceKey
 	for _, d := range c.Op.Demand(p.located) {
 		keys = append(keys, d.BalanceKey)
 	}
-	keys = append(keys, known.KeysFor([]*ledger.Call{c})...)
+	keys = append(keys, learned.keysFor([]*ledger.Call{c})...)
 	return append(keys, p.extra[c]...)
 }
 
 // hold takes the calls that need locked balances out of the plan.
-func (p *plan) hold(locked keySet, known *hints.Hints) {
+func (p *plan) hold(locked keySet, learned *learnedCache) {
 	kept := make([]*ledger.Call, 0, len(p.calls))
 	for _, c := range p.calls {
-		waitsFor := locked.among(p.keysOf(c, known))
+		waitsFor := locked.among(p.keysOf(c, learned))
 		if len(waitsFor) == 0 {
 			kept = append(kept, c)
 			continue

@@ -15,8 +15,6 @@ import (
 
 	"github.com/quotasvc/quotasvc/internal/kit/period"
 	"github.com/quotasvc/quotasvc/internal/ledger"
-	"github.com/quotasvc/quotasvc/internal/ledger/jobs"
-	"github.com/quotasvc/quotasvc/internal/ledger/pace"
 )
 
 const (
@@ -64,7 +62,7 @@ type Roll struct {
 // StartRoll begins a roll in the background and returns at once. asOf nil means now; it must not lie in the future.
 func (l *Ledger) StartRoll(ctx context.Context, asOf *time.Time) (Roll, error) {
 	var roll Roll
-	err := l.jobs.Start(func() (func(context.Context), error) {
+	err := l.jobs.start(func() (func(context.Context), error) {
 		var err error
 		if roll, err = l.beginRoll(ctx, asOf); err != nil {
 			return nil, err
@@ -77,9 +75,9 @@ func (l *Ledger) StartRoll(ctx context.Context, asOf *time.Time) (Roll, error) {
 		}, nil
 	})
 	switch {
-	case errors.Is(err, jobs.ErrFull):
+	case errors.Is(err, errJobsFull):
 		return Roll{}, ledger.Errorf(ledger.CodeQueueFull, "", "%d rolls are running on this instance; wait for one to end", rollsMax)
-	case errors.Is(err, jobs.ErrStopping):
+	case errors.Is(err, errStopping):
 		return Roll{}, unavailable("start a roll", errStopping)
 	case err != nil:
 		return Roll{}, err
@@ -124,10 +122,10 @@ func (s *Sweep) Run(ctx context.Context) error {
 	if time.Since(s.whole) >= sweepWhole {
 		s.start, s.whole = place{}, time.Now()
 	}
-	r := &roller{Roll: &Roll{ID: "sweep", AsOf: now}, ledger: s.ledger, chunk: pace.ChunkMin, start: s.start, from: s.start, aside: s.aside}
+	r := &roller{Roll: &Roll{ID: "sweep", AsOf: now}, ledger: s.ledger, chunk: chunkMin, start: s.start, from: s.start, aside: s.aside}
 	defer func() { s.aside = r.aside }()
 	var kept time.Time
-	var busy pace.Pace // always: nobody waits for a sweep
+	var sleeper throttle // never idle: nobody waits for a sweep
 	for ctx.Err() == nil {
 		began := time.Now()
 		done, err := r.next(ctx)
@@ -144,7 +142,7 @@ func (s *Sweep) Run(ctx context.Context) error {
 			}
 			kept = time.Now()
 		}
-		busy.Wait(ctx, time.Since(began))
+		sleeper.wait(ctx, time.Since(began))
 	}
 	return ctx.Err()
 }
@@ -201,8 +199,8 @@ func (l *Ledger) beginRoll(ctx context.Context, asOf *time.Time) (Roll, error) {
 }
 
 // lookAround asks PostgreSQL how many transactions others have made. On Citus its nodes count each for itself: a roll always holds back there.
-func (l *Ledger) lookAround(ctx context.Context, p *pace.Pace) error {
-	if l.cluster != nil || !p.Due() {
+func (l *Ledger) lookAround(ctx context.Context, t *throttle) error {
+	if l.cluster != nil || !t.due() {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
@@ -211,7 +209,7 @@ func (l *Ledger) lookAround(ctx context.Context, p *pace.Pace) error {
 	if err := l.readers.QueryRow(ctx, l.sql["Commits"]).Scan(&commits); err != nil {
 		return unavailable("ask how busy PostgreSQL is", err)
 	}
-	p.Count(commits, time.Now())
+	t.count(commits, time.Now())
 	return nil
 }
 
@@ -230,16 +228,16 @@ type roller struct {
 }
 
 func (l *Ledger) runRoll(ctx context.Context, roll *Roll, progress func(Roll)) error {
-	r := &roller{Roll: roll, ledger: l, chunk: pace.ChunkMin}
+	r := &roller{Roll: roll, ledger: l, chunk: chunkMin}
 	var saved time.Time
-	var with pace.Pace
+	var sleeper throttle
 	for {
 		began := time.Now()
 		if began.Sub(saved) >= rollSaveEvery {
 			if err := l.keepRoll(ctx, roll); err != nil {
 				l.log.Warn("roll progress not saved", "roll_id", roll.ID, "error", err)
 			}
-			if err := l.lookAround(ctx, &with); err != nil {
+			if err := l.lookAround(ctx, &sleeper); err != nil {
 				l.log.Warn("the roll does not know how busy PostgreSQL is; its pace stays", "roll_id", roll.ID, "error", err)
 			}
 			saved, began = began, time.Now()
@@ -256,7 +254,7 @@ func (l *Ledger) runRoll(ctx context.Context, roll *Roll, progress func(Roll)) e
 			return l.saveRoll(context.WithoutCancel(ctx), roll)
 		}
 		progress(*roll)
-		with.Wait(ctx, time.Since(began))
+		sleeper.wait(ctx, time.Since(began))
 	}
 }
 
@@ -266,7 +264,7 @@ func (r *roller) next(ctx context.Context) (done bool, err error) {
 	began := time.Now()
 	out, err := r.ledger.rollOnce(ctx, r.AsOf, r.chunk, r.from, r.aside)
 	if err == nil {
-		r.failures, r.slow, r.chunk = 0, false, pace.Next(r.chunk, time.Since(began))
+		r.failures, r.slow, r.chunk = 0, false, nextChunk(r.chunk, time.Since(began))
 		r.Processed += int64(out.finished)
 		for k, why := range out.broken {
 			if err := r.setAside(k, why); err != nil {

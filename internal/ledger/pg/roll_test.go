@@ -13,7 +13,6 @@ import (
 
 	"github.com/quotasvc/quotasvc/internal/kit/period"
 	"github.com/quotasvc/quotasvc/internal/ledger"
-	"github.com/quotasvc/quotasvc/internal/ledger/pace"
 )
 
 // backlog signs tenants up for an hourly allowance that many hours ago, with balances that nobody has touched since.
@@ -128,11 +127,11 @@ func TestRoll_BalanceThatCannotBeWritten_IsSetAside_OthersAreRolled(t *testing.T
 func TestSweep_MoreThanOneTransaction_WaitsForItsTurn(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
-	const balances = 4 * pace.ChunkMin
+	const balances = 4 * chunkMin
 	b.hourlies(balances)
 	b.rewind("", 90*time.Minute)
 	due := balances
-	sweep := func(s *Sweep, all bool, why string) { // a transaction is of pace.ChunkMin balances, on Citus of those of them that are in one shard group
+	sweep := func(s *Sweep, all bool, why string) { // a transaction is of chunkMin balances, on Citus of those of them that are in one shard group
 		t.Helper()
 		before := due
 		if err := s.Run(t.Context()); err != nil {
@@ -141,7 +140,7 @@ func TestSweep_MoreThanOneTransaction_WaitsForItsTurn(t *testing.T) {
 		if err := b.db.QueryRow(t.Context(), "SELECT count(*) FROM balances WHERE next_event_at <= clock_timestamp()").Scan(&due); err != nil {
 			t.Fatal(err)
 		}
-		if done := before - due; all && due > 0 || !all && (done < 1 || done > pace.ChunkMin) {
+		if done := before - due; all && due > 0 || !all && (done < 1 || done > chunkMin) {
 			t.Errorf("%s: of %d balances that were due %d are left after the sweep", why, before, due)
 		}
 	}
@@ -191,7 +190,7 @@ func TestRoll_BesideOpenSnapshot_ReadsNoDeadEntriesAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &roller{Roll: &Roll{ID: "roll-1", AsOf: now}, ledger: b.Ledger, chunk: pace.ChunkMin}
+	r := &roller{Roll: &Roll{ID: "roll-1", AsOf: now}, ledger: b.Ledger, chunk: chunkMin}
 	for r.Processed < balances*3/4 {
 		if done, err := r.next(t.Context()); done || err != nil {
 			t.Fatal(done, err)
@@ -210,7 +209,7 @@ func TestRoll_BesideOpenSnapshot_ReadsNoDeadEntriesAgain(t *testing.T) {
 		}
 		err := pgx.BeginFunc(t.Context(), on, func(tx pgx.Tx) error {
 			none := []string{}
-			row := tx.QueryRow(t.Context(), "EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) "+lock, pgx.QueryExecModeSimpleProtocol, now, pace.ChunkMin, none, none, none, toDB(from.due), from.tenant)
+			row := tx.QueryRow(t.Context(), "EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) "+lock, pgx.QueryExecModeSimpleProtocol, now, chunkMin, none, none, none, toDB(from.due), from.tenant)
 			return row.Scan(&plan)
 		})
 		if err != nil {
@@ -219,9 +218,9 @@ func TestRoll_BesideOpenSnapshot_ReadsNoDeadEntriesAgain(t *testing.T) {
 		return plan[0].Plan.Hit + plan[0].Plan.Read
 	}
 	whole, rest := pages(place{}), pages(r.from)
-	t.Logf("the next %d of %d balances take %d pages, from the beginning %d", pace.ChunkMin, balances, rest, whole)
-	if b.cluster == nil && (whole < balances/32 || rest > 3*pace.ChunkMin) {
-		t.Errorf("the next %d balances take %d pages from the place of the roll on, want at most %d; from the beginning they take %d", pace.ChunkMin, rest, 3*pace.ChunkMin, whole)
+	t.Logf("the next %d of %d balances take %d pages, from the beginning %d", chunkMin, balances, rest, whole)
+	if b.cluster == nil && (whole < balances/32 || rest > 3*chunkMin) {
+		t.Errorf("the next %d balances take %d pages from the place of the roll on, want at most %d; from the beginning they take %d", chunkMin, rest, 3*chunkMin, whole)
 	}
 	if _, err := b.RunRoll(t.Context(), nil, func(Roll) {}); err != nil {
 		t.Error(err)

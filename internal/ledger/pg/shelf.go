@@ -148,7 +148,7 @@ func (s *shelf) waitsFor(c *ledger.Call) []ledger.BalanceKey {
 		return nil
 	}
 	p.located = &ledger.Located{}
-	return slices.DeleteFunc(p.keysOf(c, s.ledger.hints), func(k ledger.BalanceKey) bool { return s.locked[k] == nil })
+	return slices.DeleteFunc(p.keysOf(c, s.ledger.learned), func(k ledger.BalanceKey) bool { return s.locked[k] == nil })
 }
 
 // add puts calls on the shelf and returns functions that wait for their answers, per group; nil where no call of the group is among them.

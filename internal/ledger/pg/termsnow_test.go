@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/quotasvc/quotasvc/internal/ledger"
-	"github.com/quotasvc/quotasvc/internal/ledger/hints"
 )
 
 // changeNow gives the tenant other terms at once, as the catalogue does: with one row.
@@ -120,12 +119,12 @@ func TestTermsNow_NoEffectOnMeter_ReadOnce(t *testing.T) {
 	at := b.now().Truncate(time.Microsecond)
 	b.changeNow("acme", "small", at)
 	k := ledger.BalanceKey{Tenant: "acme", Meter: "api_calls"}
-	s := hints.Settlement{Start: b.mustBalance("acme", "api_calls").PeriodStart, Terms: at}
-	if b.hints.IsSettled(k, s) {
+	p := uncutPeriod{start: b.mustBalance("acme", "api_calls").PeriodStart, terms: at}
+	if b.learned.isUncut(k, p) {
 		t.Error("known before it was read")
 	}
 	b.mustDebit(debitOf("acme", "k2", 1))
-	if !b.hints.IsSettled(k, s) {
+	if !b.learned.isUncut(k, p) {
 		t.Error("the next debit reads the terms again")
 	}
 	if got := b.mustBalance("acme", "api_calls"); got.Used != 2 || got.Remaining != 98 {

@@ -11,7 +11,6 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/quotasvc/quotasvc/internal/ledger"
-	"github.com/quotasvc/quotasvc/internal/ledger/hints"
 	"github.com/quotasvc/quotasvc/internal/ledger/notice"
 	"github.com/quotasvc/quotasvc/internal/outbox/auditlog"
 	"github.com/quotasvc/quotasvc/internal/outbox/events"
@@ -95,7 +94,7 @@ func (l *Ledger) attempt(ctx context.Context, p *plan) (next ledger.Next, commit
 			return err
 		}
 		if len(t.locked) > 0 {
-			if p.hold(t.locked, t.ledger.hints); len(p.calls) == 0 {
+			if p.hold(t.locked, t.ledger.learned); len(p.calls) == 0 {
 				t.rollBack(ctx)
 				return nil
 			}
@@ -114,7 +113,7 @@ func (l *Ledger) attempt(ctx context.Context, p *plan) (next ledger.Next, commit
 		}
 		next = t.batch.Decide(p.calls)
 		if next.All || len(next.More) > 0 {
-			l.hints.Learn(next.More, p.calls)
+			l.learned.addKeys(next.More, p.calls)
 			t.rollBack(ctx)
 			return nil
 		}
@@ -242,7 +241,7 @@ func (t *tx) createBalances(ctx context.Context, keys []ledger.BalanceKey, p *pl
 	tenants, meters, subjects := columnsOf(keys)
 	err := t.insertMissing(ctx, tenants, meters, subjects)
 	if isLockTimeout(err) && p.locking != lockBriefly {
-		p.hold(setOf(keys), t.ledger.hints) // the tenant or the meter is locked
+		p.hold(setOf(keys), t.ledger.learned) // the tenant or the meter is locked
 		return nil
 	}
 	if err != nil {
@@ -303,9 +302,9 @@ func (t *tx) readMore(ctx context.Context, p *plan) error {
 			return err
 		}
 	}
-	more.attach(t.batch.Books, grants, terms, t.ledger.hints)
+	more.attach(t.batch.Books, grants, terms, t.ledger.learned)
 	if len(t.changedNow) > 0 {
-		t.settle(terms)
+		t.markUncut(terms)
 	}
 	return nil
 }
@@ -342,27 +341,28 @@ func (t *tx) load(out *pgx.Batch, grants, terms []ledger.BalanceKey, named []led
 // lacks gives the book what is known of its plan, and reports whether a decision that draws up to most needs its grants or terms as well.
 func (t *tx) lacks(book *ledger.Book, most int64) (grants, terms bool) {
 	if book.Plan != "" {
-		book.Terms = t.ledger.hints.Allowance(book.BalanceKey, book.Plan, book.PlanVersion)
+		book.Terms = t.ledger.learned.allowance(book.BalanceKey, book.Plan, book.PlanVersion)
 	}
 	grants, terms = book.Lacks(t.batch.Now, t.termsChanged.Add(termsCommitMargin), most)
 	cut := len(t.changedNow) > 0 && t.mayBeCut(book)
 	return grants || cut, terms || cut
 }
 
-// settle remembers which of the balances, whose terms were read, have an open period that takes no notice of its tenant's newest terms.
-func (t *tx) settle(keys []ledger.BalanceKey) {
+// markUncut keeps which of the balances, whose terms were read, have an open period that the newest terms of its
+// tenant do not end early.
+func (t *tx) markUncut(keys []ledger.BalanceKey) {
 	for _, k := range keys {
-		if at, ok := t.changedNow[k.Tenant]; ok && t.batch.Books[k].Settled() {
-			t.ledger.hints.Settle(k, hints.Settlement{Start: t.batch.Books[k].Start, Terms: at})
+		if at, ok := t.changedNow[k.Tenant]; ok && t.batch.Books[k].Uncut() {
+			t.ledger.learned.markUncut(k, uncutPeriod{start: t.batch.Books[k].Start, terms: at})
 		}
 	}
 }
 
-// mayBeCut reports whether terms of its tenant that apply at once may end the book's open period. It returns false if the period is known to take
-// no notice of them.
+// mayBeCut reports whether terms of its tenant that apply at once may end the open period of the book early. It returns
+// false if it is known that they do not.
 func (t *tx) mayBeCut(book *ledger.Book) bool {
 	at, ok := t.changedNow[book.Tenant]
-	return ok && !t.ledger.hints.IsSettled(book.BalanceKey, hints.Settlement{Start: book.Start, Terms: at}) && book.MayBeCut(at.Add(termsCommitMargin))
+	return ok && !t.ledger.learned.isUncut(book.BalanceKey, uncutPeriod{start: book.Start, terms: at}) && book.MayBeCut(at.Add(termsCommitMargin))
 }
 
 // commit is the last round trip: it runs what out has already, writes the changes and commits. Then it hands the changed balances to the cache.

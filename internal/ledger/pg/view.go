@@ -68,7 +68,7 @@ func (l *Ledger) viewOn(ctx context.Context, conn *pgx.Conn, p *plan, at time.Ti
 		}
 	}
 	there := slices.DeleteFunc(slices.Clone(p.keys), func(k ledger.BalanceKey) bool { return b.Books[k] == nil })
-	more.attach(b.Books, there, there, l.hints)
+	more.attach(b.Books, there, there, l.learned)
 	if !at.IsZero() && at.Before(b.Now) {
 		b.Now = at
 	}

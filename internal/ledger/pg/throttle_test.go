@@ -1,4 +1,4 @@
-package pace
+package pg
 
 import (
 	"testing"
@@ -6,9 +6,9 @@ import (
 )
 
 // A roll holds back while others work, and at first; alone it goes on at once.
-func TestPace_FollowsWhatOthersCommit(t *testing.T) {
+func TestThrottle_FollowsWhatOthersCommit(t *testing.T) {
 	t.Parallel()
-	var p Pace
+	var p throttle
 	now := time.Unix(1_700_000_000, 0)
 	took := 4 * time.Millisecond
 	for _, step := range []struct {
@@ -17,29 +17,29 @@ func TestPace_FollowsWhatOthersCommit(t *testing.T) {
 		commits int64 // of the database, in 5 s
 		want    time.Duration
 	}{
-		{"nothing is known yet", 100, 0, restBusy * took},
+		{"nothing is known yet", 100, 0, sleepBusy * took},
 		{"only the roll works", 500, 500, took / 4},
 		{"an instance idles beside it", 500, 600, took / 4},
 		{"the roll's own are reported late", 1000, 700, took / 4},
 		{"and then at once", 1000, 1200, took / 4},
-		{"others work", 500, 3000, restBusy * took},
-		{"others work, and the roll rests", 0, 2500, restBusy * took},
-		{"the counters were reset", 500, -100_000, restBusy * took},
+		{"others work", 500, 3000, sleepBusy * took},
+		{"others work, and the roll sleeps", 0, 2500, sleepBusy * took},
+		{"the counters were reset", 500, -100_000, sleepBusy * took},
 		{"the others have ended", 500, 520, took / 4},
 	} {
 		p.own = step.own
-		now = now.Add(askEvery)
-		p.Count(p.commits+step.commits, now)
-		if got := p.rest(took); got != step.want {
-			t.Errorf("%s: the roll rests for %s, want %s", step.why, got, step.want)
+		now = now.Add(loadEvery)
+		p.count(p.commits+step.commits, now)
+		if got := p.sleepTime(took); got != step.want {
+			t.Errorf("%s: the roll sleeps for %s, want %s", step.why, got, step.want)
 		}
 	}
-	if got := p.rest(time.Hour); got != restMax {
-		t.Errorf("after an hour the roll rests for %s, want %s", got, restMax)
+	if got := p.sleepTime(time.Hour); got != sleepMax {
+		t.Errorf("after an hour the roll sleeps for %s, want %s", got, sleepMax)
 	}
 }
 
-func TestNext_FitsIntoItsTime(t *testing.T) {
+func TestNextChunk_FitsIntoItsTime(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		chunk int
@@ -56,7 +56,7 @@ func TestNext_FitsIntoItsTime(t *testing.T) {
 		{1, time.Millisecond, 2},
 		{20, 4 * time.Millisecond, 20},
 	} {
-		if got := Next(c.chunk, c.took); got != c.want {
+		if got := nextChunk(c.chunk, c.took); got != c.want {
 			t.Errorf("%d balances took %s: next %d, want %d", c.chunk, c.took, got, c.want)
 		}
 	}

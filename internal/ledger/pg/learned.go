@@ -1,0 +1,145 @@
+package pg
+
+import (
+	"sync"
+	"time"
+
+	"github.com/quotasvc/quotasvc/internal/ledger"
+)
+
+// learnedDefault is the bound of each of the caches.
+const learnedDefault = 50_000
+
+// learnedCache keeps what earlier batches have learned: which further balances the debits of a balance have needed, so
+// that the next batch locks them at once, and what plan versions give of meters. A balance that is wrong costs a lock
+// that was not needed, a missing one costs another transaction. Plan versions are immutable, so their allowances can be
+// missing, but never wrong. All methods may be called from any goroutine.
+type learnedCache struct {
+	most int // of each cache; a full one is emptied
+
+	mu       sync.Mutex
+	overflow map[ledger.BalanceKey][]ledger.BalanceKey // by the balance of an item: the balances of its overflow meter
+	capped   map[ledger.BalanceKey]struct{}            // balances of items whose plan caps subjects
+
+	termsMu    sync.RWMutex
+	allowances map[allowanceKey]*ledger.Allowance
+	uncut      map[ledger.BalanceKey]uncutPeriod
+}
+
+// uncutPeriod says that the open period that began at start was compared with the tenant's terms up to those that were
+// made at terms and apply at once, and that none of them ends it. Neither ever changes.
+type uncutPeriod struct{ start, terms time.Time }
+
+type allowanceKey struct {
+	meter   string
+	subject bool
+	plan    string
+	version int32
+}
+
+// newLearnedCache returns an empty cache. Each of its parts has up to most entries; 0 means learnedDefault.
+func newLearnedCache(most int) *learnedCache {
+	if most <= 0 {
+		most = learnedDefault
+	}
+	return &learnedCache{
+		most:       most,
+		overflow:   map[ledger.BalanceKey][]ledger.BalanceKey{},
+		capped:     map[ledger.BalanceKey]struct{}{},
+		allowances: map[allowanceKey]*ledger.Allowance{},
+		uncut:      map[ledger.BalanceKey]uncutPeriod{},
+	}
+}
+
+// allowance returns what a plan version gives of the balance's meter, nil if that is not known.
+func (c *learnedCache) allowance(k ledger.BalanceKey, plan string, version int32) *ledger.Allowance {
+	c.termsMu.RLock()
+	defer c.termsMu.RUnlock()
+	return c.allowances[allowanceKey{meter: k.Meter, subject: k.Subject != "", plan: plan, version: version}]
+}
+
+// keepAllowance keeps what a plan version gives of the balance's meter.
+func (c *learnedCache) keepAllowance(k ledger.BalanceKey, plan string, version int32, a *ledger.Allowance) {
+	c.termsMu.Lock()
+	defer c.termsMu.Unlock()
+	if len(c.allowances) >= c.most {
+		clear(c.allowances)
+	}
+	c.allowances[allowanceKey{meter: k.Meter, subject: k.Subject != "", plan: plan, version: version}] = a
+}
+
+// isUncut reports whether it is known that the tenant's terms do not end the balance's open period early.
+func (c *learnedCache) isUncut(k ledger.BalanceKey, p uncutPeriod) bool {
+	c.termsMu.RLock()
+	defer c.termsMu.RUnlock()
+	known, ok := c.uncut[k]
+	return ok && known.start.Equal(p.start) && known.terms.Equal(p.terms)
+}
+
+// markUncut keeps that the tenant's terms do not end the balance's open period early.
+func (c *learnedCache) markUncut(k ledger.BalanceKey, p uncutPeriod) {
+	c.termsMu.Lock()
+	defer c.termsMu.Unlock()
+	if len(c.uncut) >= c.most {
+		clear(c.uncut)
+	}
+	c.uncut[k] = p
+}
+
+// spender is an operation that draws from balances: a debit or a hold.
+type spender interface {
+	Spends() (tenant, subject string, items []ledger.Item)
+}
+
+var _, _ spender = (*ledger.Debit)(nil), (*ledger.Hold)(nil)
+
+// spending returns what an operation draws; no items for operations that draw nothing.
+func spending(op ledger.Operation) (tenant, subject string, items []ledger.Item) {
+	if s, ok := op.(spender); ok {
+		return s.Spends()
+	}
+	return "", "", nil
+}
+
+// keysFor returns the balances that calls are likely to need beside those that they name.
+func (c *learnedCache) keysFor(calls []*ledger.Call) []ledger.BalanceKey {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.overflow)+len(c.capped) == 0 {
+		return nil
+	}
+	var out []ledger.BalanceKey
+	for _, call := range calls {
+		tenant, subject, items := spending(call.Op)
+		for i := range items {
+			own := ledger.BalanceKey{Tenant: tenant, Meter: items[i].Meter}
+			out = append(out, c.overflow[own]...)
+			if _, capped := c.capped[own]; capped && subject != "" {
+				out = append(out, ledger.BalanceKey{Tenant: tenant, Meter: items[i].Meter, Subject: subject})
+			}
+		}
+	}
+	return out
+}
+
+// addKeys keeps that calls needed the balances keys, which they do not name.
+func (c *learnedCache) addKeys(keys []ledger.BalanceKey, calls []*ledger.Call) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.overflow)+len(c.capped) >= c.most {
+		clear(c.overflow)
+		clear(c.capped)
+	}
+	for _, k := range keys {
+		if k.Subject != "" {
+			c.capped[ledger.BalanceKey{Tenant: k.Tenant, Meter: k.Meter}] = struct{}{}
+			continue
+		}
+		for _, call := range calls {
+			tenant, _, items := spending(call.Op)
+			if len(items) == 1 && tenant == k.Tenant && items[0].Meter != k.Meter {
+				c.overflow[ledger.BalanceKey{Tenant: tenant, Meter: items[0].Meter}] = []ledger.BalanceKey{k}
+			}
+		}
+	}
+}
