@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bytes"
+	"log/slog"
 	"os"
 	"regexp"
 	"slices"
@@ -54,6 +56,36 @@ func TestSettings_Table_NamesAllOfServe(t *testing.T) {
 	for _, name := range named {
 		if !slices.Contains(read, name) {
 			t.Errorf("serve does not read %s", name)
+		}
+	}
+}
+
+func TestPlainText_RemoteHosts_Warned(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		database, redis string
+		want            string
+	}{
+		{"postgres://u:hush@127.0.0.1/d", "redis://:hush@localhost:6379", ""},
+		{"postgres://u:hush@/d?host=/run/postgresql", "redis://:hush@[::1]:6379", ""},
+		{"postgres://u:hush@db.example/d", "", "PostgreSQL [db.example]"},
+		{"postgres://u:hush@db.example/d?sslmode=disable", "", "PostgreSQL [db.example]"},
+		{"postgres://u:hush@db.example/d?sslmode=require", "rediss://r.example", ""},
+		{"postgres://u:hush@127.0.0.1,db2.example/d", "", "PostgreSQL [db2.example]"},
+		{"postgres://u:hush@127.0.0.1/d", "redis+cluster://:hush@127.0.0.1:1,10.0.0.2:2", "Redis [10.0.0.2]"},
+		{"postgres://u:hush@127.0.0.1/d", "rediss+sentinel://s1,s2/m", ""},
+	} {
+		var log bytes.Buffer
+		cfg := serviceConfig{}
+		cfg.DatabaseURL, cfg.RedisURL = secret(c.database), secret(c.redis)
+		cfg.warnPlainText(slog.New(slog.NewTextHandler(&log, nil)))
+		got := log.String()
+		what, hosts, _ := strings.Cut(c.want, " ")
+		if (c.want == "") != (got == "") || !strings.Contains(got, hosts) || strings.Contains(got, "hush") {
+			t.Errorf("%s, %s: %q", c.database, c.redis, got)
+		}
+		if c.want != "" && (!strings.Contains(got, "PLAIN TEXT") || !strings.Contains(got, "to="+what)) {
+			t.Errorf("%s, %s: %q", c.database, c.redis, got)
 		}
 	}
 }
