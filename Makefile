@@ -43,7 +43,8 @@ LDFLAGS := -X main.version=$(VERSION) -X main.commit=$(COMMIT)
 
 # Further arguments: make run ARGS='--listen 127.0.0.1:8090', make test ARGS='-run Lane ./internal/kit/lane'
 ARGS     ?=
-# The client and its middleware for echo are modules of their own, so that who imports them gets nothing of the service.
+# The client and its middleware for echo are modules of their own, so that who imports them gets nothing of the service; so is
+# the laboratory, so that the service needs none of its libraries.
 PACKAGES ?= ./... ./client/... ./client/quotaecho/... ./lab/...
 
 .DEFAULT_GOAL := help

@@ -1,5 +1,5 @@
-// Package program runs the quotasvc binary as a process of its own, for the programs that measure and drill it. The
-// product does not contain it.
+// Package program builds the quotasvc binary for the end-to-end tests, and runs it as a process of its own for the
+// programs that measure and drill it. The product does not contain it.
 //
 // # Terms
 //
