@@ -28,8 +28,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger/verifier"
 	"github.com/quotasvc/quotasvc/internal/notify/webhooks"
 	"github.com/quotasvc/quotasvc/internal/report/denial"
-	"github.com/quotasvc/quotasvc/internal/report/roster"
 	"github.com/quotasvc/quotasvc/internal/report/status"
+	"github.com/quotasvc/quotasvc/internal/report/tenantlist"
 	"github.com/quotasvc/quotasvc/internal/report/testclock"
 )
 
@@ -99,18 +99,18 @@ type Server struct {
 	now       func() time.Time // for durations and for headers with a time of day
 	limits    *limitheaders.Writer
 
-	reference *reference.Reference
-	keys      *access.Directory
-	overrides *override.Store
-	gauges    *gauge.Store
-	webhooks  *webhooks.Service
-	roster    *roster.Reader
-	gateways  map[string]*forwarded.Gateway
-	proxies   *forwarded.Proxies
-	problems  map[ledger.Code]problemKind
-	bodies    *bodies
-	metrics   *metrics
-	pool      sync.Pool
+	reference   *reference.Reference
+	keys        *access.Directory
+	overrides   *override.Store
+	gauges      *gauge.Store
+	webhooks    *webhooks.Service
+	tenantLists *tenantlist.Reader
+	gateways    map[string]*forwarded.Gateway
+	proxies     *forwarded.Proxies
+	problems    map[ledger.Code]problemKind
+	bodies      *bodies
+	metrics     *metrics
+	pool        sync.Pool
 
 	echo *echo.Echo
 }
@@ -133,7 +133,7 @@ func New(g *gate.Gate, l *pg.Ledger, h *history.Reader, c *catalog.Catalog, cfg 
 		keys: cfg.Keys, overrides: cfg.Overrides, gauges: gauges, webhooks: cfg.Webhooks, problems: problemKinds(), bodies: newBodies(), metrics: newMetrics(cfg.Registry),
 		reference: reference.New(), gateways: forwarded.Gateways(), proxies: forwarded.NewProxies(cfg.TrustedProxies, cfg.Log),
 	}
-	if s.roster, err = roster.New(h, l, c.Store); err != nil {
+	if s.tenantLists, err = tenantlist.New(h, l, c.Store); err != nil {
 		return nil, err
 	}
 	s.pool.New = newRequest

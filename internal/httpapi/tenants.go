@@ -10,7 +10,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/httpapi/answers"
 	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
-	"github.com/quotasvc/quotasvc/internal/report/roster"
+	"github.com/quotasvc/quotasvc/internal/report/tenantlist"
 )
 
 // metadataMembers begins the names of query parameters that are members of metadata.
@@ -106,7 +106,7 @@ func (s *Server) getFeatures(rc *request) error {
 // listTenants answers with a page of tenants: of all, or of those that are or stand as asked for.
 func (s *Server) listTenants(rc *request) error {
 	page, err := rc.catalogPage()
-	q := roster.Query{
+	q := tenantlist.Query{
 		Plan: rc.query.id("plan"), Status: rc.query.word("status", catalog.StatusActive, catalog.StatusSuspended), Meter: rc.query.id("meter"),
 		ByRemaining: rc.query.word("sort", "tenant", "remaining") == "remaining", Tenant: page.Tenant, Limit: page.Limit, Cursor: page.Cursor,
 	}
@@ -128,11 +128,11 @@ func (s *Server) listTenants(rc *request) error {
 		return err
 	}
 	if q.Filters() {
-		found, err := s.roster.List(rc.reporting(), q)
+		found, err := s.tenantLists.List(rc.reporting(), q)
 		if err != nil {
 			return err
 		}
-		return rc.send(http.StatusOK, wire.TenantList{Items: mapSlice(found.Items, answers.Standing), NextCursor: nextCursor(found.NextCursor)})
+		return rc.send(http.StatusOK, wire.TenantList{Items: mapSlice(found.Items, answers.TenantWithBalance), NextCursor: nextCursor(found.NextCursor)})
 	}
 	list, err := s.store.ListTenants(rc.ctx, page)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/catalog/feature"
 	"github.com/quotasvc/quotasvc/internal/catalog/gauge"
 	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
-	"github.com/quotasvc/quotasvc/internal/report/roster"
+	"github.com/quotasvc/quotasvc/internal/report/tenantlist"
 )
 
 // Meter returns a meter.
@@ -106,10 +106,10 @@ func Block(b *block.Block) wire.Block {
 	}
 }
 
-// Standing returns a tenant with how far it has used a meter, if that was asked.
-func Standing(i *roster.Item) wire.Tenant {
+// TenantWithBalance returns a tenant with how far it has used a meter, if that was asked.
+func TenantWithBalance(i *tenantlist.Item) wire.Tenant {
 	out := Tenant(&i.Tenant)
-	if s := i.Standing; s != nil {
+	if s := i.Balance; s != nil {
 		out.Standing = &wire.Standing{Meter: s.Meter, Used: s.Used, Remaining: s.Remaining, Percent: s.Percent}
 	}
 	return out

@@ -1,4 +1,4 @@
-package roster
+package tenantlist
 
 import (
 	"encoding/base64"
@@ -31,7 +31,7 @@ type Query struct {
 	Status   string
 	Metadata map[string]string // values of members of the metadata, numbers and true and false as they are written
 
-	Near        *int   // percent: only tenants of which a balance is at least so near its end; nil: see Stands
+	Near        *int   // percent: only tenants of which a balance is at least so near its end; nil: see AboutBalances
 	Meter       string // only balances of this meter; empty: the one that is nearest its end, by remaining the one with the least
 	ByRemaining bool   // the order: least remaining first, not by tenant
 
@@ -40,16 +40,16 @@ type Query struct {
 	Cursor string // empty for the first page, then the NextCursor of the page before, with the same question
 }
 
-// Stands reports whether q is about balances. Without Near it is about those of which something was used or remains in the open period.
-func (q *Query) Stands() bool { return q.Near != nil || q.Meter != "" || q.ByRemaining }
+// AboutBalances reports whether q is about balances. Without Near it is about those of which something was used or remains in the open period.
+func (q *Query) AboutBalances() bool { return q.Near != nil || q.Meter != "" || q.ByRemaining }
 
 // Filters reports whether q is more than a list of all tenants.
 func (q *Query) Filters() bool {
-	return q.Stands() || q.ofSome()
+	return q.AboutBalances() || q.filtersTenants()
 }
 
-// ofSome reports whether q is about tenants of a plan, of a status or with some metadata.
-func (q *Query) ofSome() bool { return q.Plan != "" || q.Status != "" || len(q.Metadata) > 0 }
+// filtersTenants reports whether q is about tenants of a plan, of a status or with some metadata.
+func (q *Query) filtersTenants() bool { return q.Plan != "" || q.Status != "" || len(q.Metadata) > 0 }
 
 func (q *Query) percent() int {
 	if q.Near == nil {
@@ -85,16 +85,16 @@ func (q *Query) matches(t *catalog.Tenant) bool {
 	return true
 }
 
-// Standing is where a balance stands.
-type Standing struct {
+// BalanceStatus is where a balance stands.
+type BalanceStatus struct {
 	Meter           string
 	Used, Remaining int64 // Used is net of refunds
 	Percent         int   // used of used and remaining, rounded down
 }
 
-// standingOf returns the standing of a balance. ok is false if nothing is used and nothing remains.
-func standingOf(b *ledger.Balance) (s Standing, ok bool) {
-	s = Standing{Meter: b.Meter, Used: max(b.Used-b.Refunded, 0), Remaining: b.Remaining}
+// statusOf returns the standing of a balance. ok is false if nothing is used and nothing remains.
+func statusOf(b *ledger.Balance) (s BalanceStatus, ok bool) {
+	s = BalanceStatus{Meter: b.Meter, Used: max(b.Used-b.Refunded, 0), Remaining: b.Remaining}
 	if s.Used+s.Remaining == 0 {
 		return s, false
 	}
@@ -145,7 +145,7 @@ func (q *Query) begin() (p position, err error) {
 		return p, nil
 	}
 	switch {
-	case !bound.ID(parts[0]), len(parts) != 1 && len(parts) != 4, len(parts) == 4 && (!q.Stands() || !bound.ID(parts[1]) || parts[2] != "" && !bound.ID(parts[2])):
+	case !bound.ID(parts[0]), len(parts) != 1 && len(parts) != 4, len(parts) == 4 && (!q.AboutBalances() || !bound.ID(parts[1]) || parts[2] != "" && !bound.ID(parts[2])):
 		return p, wrong
 	case len(parts) == 4:
 		p.meter, p.subject, p.listed = parts[1], parts[2], parts[3] == "true"

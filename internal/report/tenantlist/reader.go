@@ -1,4 +1,4 @@
-package roster
+package tenantlist
 
 import (
 	"cmp"
@@ -73,8 +73,8 @@ func New(h *history.Reader, l *pg.Ledger, store *catalog.Store) (*Reader, error)
 
 // Item is a tenant of a list.
 type Item struct {
-	Tenant   catalog.Tenant
-	Standing *Standing // if the question is about balances
+	Tenant  catalog.Tenant
+	Balance *BalanceStatus // if the question is about balances
 }
 
 // Page is a part of a list. It may have fewer items than asked for, or none, although there are more pages.
@@ -85,9 +85,9 @@ type Page struct {
 
 // found are ids in their order, with standings if the question is about balances.
 type found struct {
-	ids       []string
-	standings map[string]*Standing
-	next      string
+	ids      []string
+	statuses map[string]*BalanceStatus
+	next     string
 }
 
 // List returns a page of tenants. Errors: see the package.
@@ -106,7 +106,7 @@ func (r *Reader) List(ctx context.Context, q Query) (Page, error) {
 		switch {
 		case q.ByRemaining:
 			return r.byRemaining(ctx, pool, &q, from)
-		case q.Stands():
+		case q.AboutBalances():
 			return r.standing(ctx, pool, &q, from)
 		}
 		return r.matching(ctx, pool, &q, from)
@@ -124,7 +124,7 @@ func (r *Reader) List(ctx context.Context, q Query) (Page, error) {
 	page := Page{NextCursor: f.next}
 	for _, id := range f.ids {
 		if i, ok := slices.BinarySearchFunc(tenants, id, func(t catalog.Tenant, id string) int { return cmp.Compare(t.ID, id) }); ok {
-			page.Items = append(page.Items, Item{Tenant: tenants[i], Standing: f.standings[id]})
+			page.Items = append(page.Items, Item{Tenant: tenants[i], Balance: f.statuses[id]})
 		}
 	}
 	return page, nil
@@ -137,15 +137,15 @@ func (r *Reader) one(ctx context.Context, q *Query) (Page, error) {
 		return Page{}, err
 	}
 	item := Item{Tenant: tenants[0]}
-	if q.Stands() {
+	if q.AboutBalances() {
 		all, err := r.ledger.Balances(ctx, q.Tenant, "")
 		if err != nil {
 			return Page{}, err
 		}
 		for i := range all {
-			q.offer(&item.Standing, &all[i])
+			q.offer(&item.Balance, &all[i])
 		}
-		if item.Standing == nil {
+		if item.Balance == nil {
 			return Page{}, nil
 		}
 	}
@@ -153,8 +153,8 @@ func (r *Reader) one(ctx context.Context, q *Query) (Page, error) {
 }
 
 // offer makes best the standing of b if that is one that q asks for, and more so than best.
-func (q *Query) offer(best **Standing, b *ledger.Balance) {
-	s, ok := standingOf(b)
+func (q *Query) offer(best **BalanceStatus, b *ledger.Balance) {
+	s, ok := statusOf(b)
 	if !ok || s.Percent < q.percent() || q.Meter != "" && s.Meter != q.Meter {
 		return
 	}
@@ -196,7 +196,7 @@ func (r *Reader) matching(ctx context.Context, pool *pgxpool.Pool, q *Query, fro
 
 // standing lists tenants by where they stand, in the order of their ids.
 func (r *Reader) standing(ctx context.Context, pool *pgxpool.Pool, q *Query, from position) (f found, err error) {
-	f.standings = map[string]*Standing{}
+	f.statuses = map[string]*BalanceStatus{}
 	names, values := q.members()
 	listed := "" // a tenant in whose balances the page before has ended, and which is on it
 	if from.listed {
@@ -220,7 +220,7 @@ func (r *Reader) standing(ctx context.Context, pool *pgxpool.Pool, q *Query, fro
 				keys = append(keys, ledger.BalanceKey{Tenant: tenants[i], Meter: meters[i]})
 			}
 		}
-		full, err := r.addStanding(ctx, q, &f, keys)
+		full, err := r.addStatus(ctx, q, &f, keys)
 		switch {
 		case err != nil:
 			return f, err
@@ -230,7 +230,7 @@ func (r *Reader) standing(ctx context.Context, pool *pgxpool.Pool, q *Query, fro
 		case read < r.balancesStep:
 			return f, nil
 		case time.Since(began) >= r.pageTime:
-			last.listed = f.standings[last.tenant] != nil || last.tenant == listed
+			last.listed = f.statuses[last.tenant] != nil || last.tenant == listed
 			f.next = last.cursor(false)
 			return f, nil
 		}
@@ -238,8 +238,8 @@ func (r *Reader) standing(ctx context.Context, pool *pgxpool.Pool, q *Query, fro
 	}
 }
 
-// addStanding adds the tenants of candidates to f. It reports whether there is one more than the page has room for.
-func (r *Reader) addStanding(ctx context.Context, q *Query, f *found, candidates []ledger.BalanceKey) (full bool, err error) {
+// addStatus adds the tenants of candidates to f. It reports whether there is one more than the page has room for.
+func (r *Reader) addStatus(ctx context.Context, q *Query, f *found, candidates []ledger.BalanceKey) (full bool, err error) {
 	for keys := range slices.Chunk(candidates, viewsMax) {
 		all, err := r.ledger.BalancesOf(ctx, keys)
 		if err != nil {
@@ -247,17 +247,17 @@ func (r *Reader) addStanding(ctx context.Context, q *Query, f *found, candidates
 		}
 		for i := range all {
 			tenant := all[i].Tenant
-			best := f.standings[tenant]
+			best := f.statuses[tenant]
 			if q.offer(&best, &all[i]); best == nil {
 				continue
 			}
-			if f.standings[tenant] == nil {
+			if f.statuses[tenant] == nil {
 				if len(f.ids) == q.Limit {
 					return true, nil
 				}
 				f.ids = append(f.ids, tenant)
 			}
-			f.standings[tenant] = best
+			f.statuses[tenant] = best
 		}
 	}
 	return false, nil
@@ -266,14 +266,14 @@ func (r *Reader) addStanding(ctx context.Context, q *Query, f *found, candidates
 // byRemaining lists tenants by what remains, the least first. If the tenants that match are few, it reads their balances. Otherwise it walks all
 // balances in their order: each step reads all of them, keeps the next ones, and looks up the tenants of those alone.
 func (r *Reader) byRemaining(ctx context.Context, pool *pgxpool.Pool, q *Query, from position) (f found, err error) {
-	f.standings = map[string]*Standing{}
+	f.statuses = map[string]*BalanceStatus{}
 	var all []ledger.BalanceKey
 	err = pgx.BeginTxFunc(ctx, pool, pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
 		// Reports look things up; this one reads all balances.
 		if _, err := tx.Exec(ctx, "SET LOCAL enable_seqscan = on; SET LOCAL enable_hashjoin = on; SET LOCAL enable_sort = on; SET LOCAL work_mem = '64MB'; SET LOCAL plan_cache_mode = force_custom_plan"); err != nil {
 			return err
 		}
-		if q.ofSome() {
+		if q.filtersTenants() {
 			keys, few, err := r.leastOfFew(ctx, tx, q, from, &f)
 			if all = keys; err != nil || few {
 				return err
@@ -285,11 +285,11 @@ func (r *Reader) byRemaining(ctx context.Context, pool *pgxpool.Pool, q *Query, 
 	if err != nil {
 		return f, history.Failed("list tenants by what remains", err)
 	}
-	if _, err := r.addStanding(ctx, q, &f, all); err != nil {
+	if _, err := r.addStatus(ctx, q, &f, all); err != nil {
 		return f, err
 	}
 	slices.SortStableFunc(f.ids, func(a, b string) int {
-		return cmp.Or(cmp.Compare(f.standings[a].Remaining, f.standings[b].Remaining), cmp.Compare(a, b))
+		return cmp.Or(cmp.Compare(f.statuses[a].Remaining, f.statuses[b].Remaining), cmp.Compare(a, b))
 	})
 	return f, nil
 }

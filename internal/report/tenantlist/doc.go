@@ -1,4 +1,4 @@
-// Package roster lists tenants by what they are and where they stand: of a plan, suspended, with some metadata, near the end of what they have.
+// Package tenantlist lists tenants by what they are and where they stand: of a plan, suspended, with some metadata, near the end of what they have.
 //
 // # Terms
 //
@@ -28,4 +28,4 @@
 //
 // Errors are *ledger.Error of reports, or *catalog.Error. Terms that apply at once are in a balance when it is used or rolled next: until then a tenant that
 // such a change has brought near is not found. One that it has taken away from the end is not listed.
-package roster
+package tenantlist
