@@ -27,7 +27,7 @@ type leaseBucket struct {
 	rule    string
 	leases  map[string]heldLease
 	soonest int64 // no lease ends before this time
-	life    int64 // of the data in Redis that answered last; 0: none did
+	epoch   int64 // of the data in Redis that answered last; 0: none did
 
 	// The last reply of Redis: how many leases were held in all, how many of them were in this table, and when the last of them ends:
 	// so long the reply is used. The difference are leases of other replicas, whose ends are unknown here.
@@ -36,9 +36,9 @@ type leaseBucket struct {
 }
 
 type heldLease struct {
-	ends int64
-	away bool  // decided here while Redis was away: Redis may not have it, or with an earlier end
-	life int64 // of the data in Redis that has it, or if away would have it; 0: none
+	ends  int64
+	away  bool  // decided here while Redis was away: Redis may not have it, or with an earlier end
+	epoch int64 // of the data in Redis that has it, or if away would have it; 0: none
 }
 
 func newLeaseTable(maximum int) *leaseTable {
@@ -80,7 +80,7 @@ func (t *leaseTable) decide(c *leaseCall, now, capacity int64) leaseReply {
 			held++
 		}
 		r.ends = c.ttl.Microseconds()
-		t.put(b, c, name, heldLease{ends: now + r.ends, away: true, life: b.life})
+		t.put(b, c, name, heldLease{ends: now + r.ends, away: true, epoch: b.epoch})
 	}
 	r.held = held
 	if c.op != leaseRelease && held >= capacity {
@@ -96,12 +96,12 @@ func (t *leaseTable) observe(c *leaseCall, r leaseReply, now int64) {
 	defer t.mu.Unlock()
 	key, name := c.id.key(), c.id.name()
 	b := t.current(key, now)
-	b.life = cmp.Or(r.life, b.life)
+	b.epoch = cmp.Or(r.epoch, b.epoch)
 	switch {
 	case c.op == leaseCount:
 	case r.code == leaseDone || r.code == leaseHeld:
 		if _, known := b.leases[name]; known || t.held < t.max {
-			t.put(b, c, name, heldLease{ends: now + r.ends, life: b.life})
+			t.put(b, c, name, heldLease{ends: now + r.ends, epoch: b.epoch})
 		}
 	case r.code == leaseNotHeld, c.op == leaseAdopt: // the latter: there was no room for it
 		t.drop(b, name)
@@ -129,7 +129,7 @@ type knownLease struct {
 }
 
 // lost returns the leases of a bucket that are from before data of this life.
-func (t *leaseTable) lost(key string, life, now int64) (all []knownLease) {
+func (t *leaseTable) lost(key string, epoch, now int64) (all []knownLease) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	b := t.buckets[key]
@@ -137,7 +137,7 @@ func (t *leaseTable) lost(key string, life, now int64) (all []knownLease) {
 		return nil
 	}
 	for name, l := range b.leases {
-		if l.life != 0 && l.life != life && l.ends > now {
+		if l.epoch != 0 && l.epoch != epoch && l.ends > now {
 			all = append(all, knownLease{name, l.ends - now})
 		}
 	}
@@ -145,7 +145,7 @@ func (t *leaseTable) lost(key string, life, now int64) (all []knownLease) {
 }
 
 // restored notes that data of this life has these leases of a bucket.
-func (t *leaseTable) restored(key string, names []string, life int64) {
+func (t *leaseTable) restored(key string, names []string, epoch int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	b := t.buckets[key]
@@ -154,7 +154,7 @@ func (t *leaseTable) restored(key string, names []string, life int64) {
 	}
 	for _, name := range names {
 		if l, known := b.leases[name]; known {
-			l.away, l.life = false, life
+			l.away, l.epoch = false, epoch
 			b.leases[name] = l
 		}
 	}

@@ -158,7 +158,7 @@ func TestLeases_Script_EqualsTheOracle(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got.life = 0 // of the whole data
+			got.epoch = 0 // of the whole data
 			want := o.decide(now, c.op, c.id.name(), c.rule.Burst, c.ttl.Microseconds())
 			if got != want {
 				t.Fatalf("%s: %+v, the oracle says %+v", c.op, got, want)

@@ -69,7 +69,7 @@ type leaseReply struct {
 	held  int64 // leases held after the call
 	frees int64 // us from now until there is room
 	last  int64 // us from now until all leases have ended; 0 if this process decided
-	life  int64 // of the data that decided; 0 if this process decided
+	epoch int64 // of the data that decided; 0 if this process decided
 }
 
 // leases is a limiter's access to leases in Redis, and its own copies.
@@ -120,7 +120,7 @@ func (l *Limiter) pipelineLeases(b *redisstore.Batch, batch []leaseCall, open []
 	if len(open) == 0 {
 		return nil
 	}
-	lives := l.local.lives
+	epochs := l.local.epochs
 	restores := l.lostLeases(batch, open)
 	n := len(restores)
 	calls := make([]redisstore.Call, 0, n+len(open)) // those for one slot run in this order
@@ -128,12 +128,12 @@ func (l *Limiter) pipelineLeases(b *redisstore.Batch, batch []leaseCall, open []
 		calls = append(calls, r.call)
 	}
 	for _, i := range open {
-		calls = append(calls, batch[i].call(l.cfg.redisNow(), lives))
+		calls = append(calls, batch[i].call(l.cfg.redisNow(), epochs))
 	}
 	replies := b.Run(l.leases.script, calls)
 	for i, r := range restores {
 		if reply, _, err := readLease(replies[i]); err == nil && reply.code == leaseDone {
-			l.leases.table.restored(r.key, r.names, reply.life)
+			l.leases.table.restored(r.key, r.names, reply.epoch)
 			l.metrics.raised.Add(float64(len(r.names)))
 		}
 	}
@@ -153,8 +153,8 @@ func (l *Limiter) pipelineLeases(b *redisstore.Batch, batch []leaseCall, open []
 		if err != nil {
 			continue
 		}
-		if r.life != 0 {
-			lives.set(c.id.tag(), r.life)
+		if r.epoch != 0 {
+			epochs.set(c.id.tag(), r.epoch)
 		}
 		if r.code == leaseLost {
 			lost = append(lost, i)
@@ -177,21 +177,21 @@ const maxRestored = 500
 
 // lostLeases returns the calls that restore what this process knows of the open ones' buckets from data that is lost.
 func (l *Limiter) lostLeases(batch []leaseCall, open []int) (all []lostCall) {
-	lives := l.local.lives
-	if !lives.lost.Load() {
+	epochs := l.local.epochs
+	if !epochs.lost.Load() {
 		return nil
 	}
 	asked := map[string]bool{}
 	for _, i := range open {
 		id := batch[i].id
-		key, life := id.key(), lives.of(id.tag())
-		if life == 0 || asked[key] {
+		key, epoch := id.key(), epochs.of(id.tag())
+		if epoch == 0 || asked[key] {
 			continue
 		}
 		asked[key] = true
-		for part := range slices.Chunk(l.leases.table.lost(key, life, l.micros()), maxRestored) {
-			r := lostCall{key: key, call: redisstore.Call{Keys: []string{key, lives.key(id.tag())}}}
-			r.call.Args = []any{int64(leaseRestore), l.cfg.redisNow(), int64(rule.MaxLeases), part[0].left, part[0].name, life}
+		for part := range slices.Chunk(l.leases.table.lost(key, epoch, l.micros()), maxRestored) {
+			r := lostCall{key: key, call: redisstore.Call{Keys: []string{key, epochs.key(id.tag())}}}
+			r.call.Args = []any{int64(leaseRestore), l.cfg.redisNow(), int64(rule.MaxLeases), part[0].left, part[0].name, epoch}
 			for i, lease := range part {
 				r.names = append(r.names, lease.name)
 				if i > 0 {
@@ -205,7 +205,7 @@ func (l *Limiter) lostLeases(batch []leaseCall, open []int) (all []lostCall) {
 }
 
 // call returns the script call. now is the time to use in µs; 0 is the server's. Without lives the script does not ask for the life.
-func (c *leaseCall) call(now int64, known *lives) redisstore.Call {
+func (c *leaseCall) call(now int64, known *epochs) redisstore.Call {
 	capacity, ttl := int64(0), c.ttl.Microseconds()
 	if c.rule != nil {
 		capacity = c.rule.Burst
@@ -214,7 +214,7 @@ func (c *leaseCall) call(now int64, known *lives) redisstore.Call {
 	if known != nil {
 		tag := c.id.tag()
 		out.Keys = append(out.Keys, known.key(tag))
-		out.Args[len(out.Args)-1] = max(unknownLife, known.of(tag))
+		out.Args[len(out.Args)-1] = max(unknownEpoch, known.of(tag))
 	}
 	return out
 }
@@ -232,7 +232,7 @@ func readLease(reply redisstore.Reply) (r leaseReply, rebased bool, err error) {
 	case len(n) != width:
 		return r, false, fmt.Errorf("%w: a reply of %d integers, want %d", redisstore.ErrScript, len(n), width)
 	default:
-		return leaseReply{now: n[0], code: leaseCode(n[2]), ends: n[3], held: n[4], frees: n[5], last: n[6], life: n[7]}, n[1] == 1, nil
+		return leaseReply{now: n[0], code: leaseCode(n[2]), ends: n[3], held: n[4], frees: n[5], last: n[6], epoch: n[7]}, n[1] == 1, nil
 	}
 }
 

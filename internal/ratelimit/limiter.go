@@ -81,7 +81,7 @@ func New(store *redisstore.Store, cfg Config) *Limiter {
 	}
 	l.leases = newLeases(l)
 	if store != nil {
-		l.local.lives = &lives{cluster: store.IsCluster(), most: l.local.max * localStripes, all: make(map[string]int64)}
+		l.local.epochs = &epochs{cluster: store.IsCluster(), maxTags: l.local.max * localStripes, all: make(map[string]int64)}
 		store.OnChange(l.noteShard)
 		l.local.dropped = store.Watch().Forget
 		l.script = store.NewScript("limits", lua.Limits)
@@ -270,7 +270,7 @@ func (l *Limiter) pipeline(b *redisstore.Batch, bench *workbench, queries []quer
 	for _, v := range vectors {
 		l.metrics.vectorSize.Observe(float64(len(v.queries)))
 	}
-	l.sayLives(b, vectors, queries)
+	l.sendEpochs(b, vectors, queries)
 	replies := b.Run(l.script, bench.calls(l.cfg.redisNow()))
 	if l.store.IsCluster() {
 		l.sendMoving(b, vectors, replies)
@@ -287,8 +287,8 @@ func (l *Limiter) pipeline(b *redisstore.Batch, bench *workbench, queries []quer
 			continue
 		}
 		b.SetNow(d.now)
-		if d.life != v.life {
-			l.hearLife(v, d.life)
+		if d.epoch != v.epoch {
+			l.onEpoch(v, d.epoch)
 		}
 		if d.lost {
 			continue
@@ -313,7 +313,7 @@ func (l *Limiter) pipeline(b *redisstore.Batch, bench *workbench, queries []quer
 func (l *Limiter) sendMoving(b *redisstore.Batch, vectors []*vector, replies []redisstore.Reply) {
 	for n, v := range vectors {
 		if errors.Is(replies[n].Err, redisstore.ErrMoving) {
-			v.life = 0
+			v.epoch = 0
 			replies[n] = b.Run(l.script, []redisstore.Call{v.call(l.cfg.redisNow())})[0]
 		}
 	}

@@ -31,7 +31,7 @@ type localState struct {
 	max     int // per stripe
 	metrics *Metrics
 	dropped func(key string) // is called with the bucket of a level that is dropped although it says something; nil: nobody asks
-	lives   *lives           // of the data in Redis; nil: local mode
+	epochs  *epochs          // of the data in Redis; nil: local mode
 	stripes [localStripes]stripe
 }
 
@@ -49,7 +49,7 @@ type localLevel struct {
 	// of is the limit with which Redis decided, and nil if this process decided.
 	of rule.Limit
 
-	life  int64         // of the data in Redis that the level is of; 0: none
+	epoch int64         // of the data in Redis that the level is of; 0: none
 	ahead int64         // µs by which Redis's clock was ahead of this process's, if of is set
 	whole *withoutRedis // if of is nil; nil: Redis was never asked
 }
@@ -118,7 +118,7 @@ func (l *localState) decide(q *query, now int64, replicas *replica.Set) answer {
 	for i := range q.charges {
 		c, r := &q.charges[i], &a.results[i]
 		b := replicas.LimitOf(c.rule, c.key)
-		dirty, changed := r.level.Rebased || r.level.Settled, false
+		dirty, changed := r.level.Rebased || r.level.MustStore, false
 		switch {
 		case q.op == rule.Refund:
 			before := r.level
@@ -150,10 +150,10 @@ func (c *charge) late(b rule.Limit, r *bucketResult) *charge {
 func (l *localState) keepOwn(o rule.Op, c *charge, now int64, b rule.Limit, st rule.Level, changed bool) {
 	shard := l.stripe(c.tag)
 	e := shard.at(c.key, now)
-	next := localLevel{life: e.life, whole: e.whole}
-	if changed && l.lives != nil {
-		if next.whole = e.charged(o, c, now); e.life == 0 {
-			next.life = l.lives.of(c.tag)
+	next := localLevel{epoch: e.epoch, whole: e.whole}
+	if changed && l.epochs != nil {
+		if next.whole = e.charged(o, c, now); e.epoch == 0 {
+			next.epoch = l.epochs.of(c.tag)
 		}
 	}
 	l.keep(shard, c.key, now, b, next, st)
@@ -167,7 +167,7 @@ func (l *localState) known(c *charge, now int64) localLevel {
 	if e.of == nil || e.of == full {
 		return e
 	}
-	l.keep(shard, c.key, now, full, localLevel{of: full, life: e.life, ahead: e.ahead}, full.Advance(e.State, c.at(now)))
+	l.keep(shard, c.key, now, full, localLevel{of: full, epoch: e.epoch, ahead: e.ahead}, full.Advance(e.State, c.at(now)))
 	return shard.at(c.key, now)
 }
 
@@ -178,7 +178,7 @@ func (l *localState) observe(v *vector, results []redisstore.Result[answer], cha
 	last := v.last(results)
 	all = true
 	for at, key := range v.keys {
-		next := localLevel{of: v.rules[v.ruleOf[at]].rule.Limit(), life: v.life, ahead: last[at].level.Now - now}
+		next := localLevel{of: v.rules[v.ruleOf[at]].rule.Limit(), epoch: v.epoch, ahead: last[at].level.Now - now}
 		all = l.observeKey(v.tags[at], key, next, v.rules[v.ruleOf[at]].rule, last[at], charged, now) && all
 	}
 	return all

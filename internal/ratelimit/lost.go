@@ -13,8 +13,8 @@ import (
 // emptied, by a restart without persistence for example, it has another one. The call then decides nothing, and is sent again after a
 // call that raises the buckets to the levels that this process has seen there, plus what it charged while Redis was away.
 
-// unknownLife is the life that a call says if this process knows none. No data has it.
-const unknownLife = 1
+// unknownEpoch is the life that a call says if this process knows none. No data has it.
+const unknownEpoch = 1
 
 // raised is a level that this process knows of a bucket in data that is lost.
 type raised struct {
@@ -31,9 +31,9 @@ type withoutRedis struct {
 }
 
 // lives are the lives that this process knows: one, or on a cluster one per hash tag.
-type lives struct {
+type epochs struct {
 	cluster bool
-	most    int
+	maxTags int
 	lost    atomic.Bool // one of them has changed, at least once
 
 	mu  sync.RWMutex
@@ -41,7 +41,7 @@ type lives struct {
 }
 
 // key returns the key of the life of the data with a tag.
-func (l *lives) key(tag string) string {
+func (l *epochs) key(tag string) string {
 	if l.cluster {
 		return "rl:{" + tag + "}life"
 	}
@@ -49,7 +49,7 @@ func (l *lives) key(tag string) string {
 }
 
 // of returns the life of the data with a tag, 0 if it is not known.
-func (l *lives) of(tag string) int64 {
+func (l *epochs) of(tag string) int64 {
 	if !l.cluster {
 		tag = ""
 	}
@@ -59,28 +59,28 @@ func (l *lives) of(tag string) int64 {
 }
 
 // set notes the life of the data with a tag.
-func (l *lives) set(tag string, life int64) {
+func (l *epochs) set(tag string, epoch int64) {
 	if !l.cluster {
 		tag = ""
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	old, known := l.all[tag]
-	if known && old != life {
+	if known && old != epoch {
 		l.lost.Store(true)
 	}
-	if !known && len(l.all) >= l.most {
+	if !known && len(l.all) >= l.maxTags {
 		clear(l.all) // the next calls say that none is known
 	}
-	l.all[tag] = life
+	l.all[tag] = epoch
 }
 
-// sayLives puts the lives that this process knows into the calls of vectors. If data was lost, it brings to Redis what this process knows
+// sendEpochs puts the lives that this process knows into the calls of vectors. If data was lost, it brings to Redis what this process knows
 // of their buckets.
-func (l *Limiter) sayLives(b *redisstore.Batch, vectors []*vector, queries []query) {
-	known := l.local.lives
+func (l *Limiter) sendEpochs(b *redisstore.Batch, vectors []*vector, queries []query) {
+	known := l.local.epochs
 	for _, v := range vectors {
-		v.life = max(unknownLife, known.of(v.tags[0]))
+		v.epoch = max(unknownEpoch, known.of(v.tags[0]))
 		v.sent = append(append(v.sent, v.keys...), known.key(v.tags[0]))
 	}
 	if known.lost.Load() {
@@ -88,11 +88,11 @@ func (l *Limiter) sayLives(b *redisstore.Batch, vectors []*vector, queries []que
 	}
 }
 
-// hearLife notes the life that the reply to v's call had, if it was asked for.
-func (l *Limiter) hearLife(v *vector, life int64) {
-	if v.life != 0 {
-		l.local.lives.set(v.tags[0], life)
-		v.life = life
+// onEpoch notes the life that the reply to v's call had, if it was asked for.
+func (l *Limiter) onEpoch(v *vector, epoch int64) {
+	if v.epoch != 0 {
+		l.local.epochs.set(v.tags[0], epoch)
+		v.epoch = epoch
 	}
 }
 
@@ -104,7 +104,7 @@ func (l *Limiter) raise(b *redisstore.Batch, vectors []*vector, queries []query)
 		var all []raised
 		for _, i := range v.queries {
 			for j := range queries[i].charges {
-				if r, owed := l.local.owed(&queries[i].charges[j], v.life, now, b.Now()-now); owed {
+				if r, owed := l.local.owed(&queries[i].charges[j], v.epoch, now, b.Now()-now); owed {
 					all = append(all, r)
 				}
 			}
@@ -121,7 +121,7 @@ func (l *Limiter) raise(b *redisstore.Batch, vectors []*vector, queries []query)
 
 // raiseCall returns the call that raises up to MaxVector buckets of v's slot.
 func (v *vector) raiseCall(all []raised, now int64) redisstore.Call {
-	args := []any{now, len(all), len(all), v.life}
+	args := []any{now, len(all), len(all), v.epoch}
 	keys := make([]string, len(all), len(all)+1)
 	for i, r := range all {
 		keys[i] = r.charge.key
@@ -142,12 +142,12 @@ func (v *vector) raiseCall(all []raised, now int64) redisstore.Call {
 
 // owed returns what this process knows of c's bucket from data of another life, and notes that Redis is told: a raise is sent once. ahead
 // is how far Redis's clock is ahead of this process's.
-func (l *localState) owed(c *charge, life, now, ahead int64) (raised, bool) {
+func (l *localState) owed(c *charge, epoch, now, ahead int64) (raised, bool) {
 	shard := l.stripe(c.tag)
 	shard.mu.Lock()
 	defer shard.mu.Unlock()
 	e := l.known(c, now)
-	if life == unknownLife || e.life == 0 || e.life == life {
+	if epoch == unknownEpoch || e.epoch == 0 || e.epoch == epoch {
 		return raised{}, false
 	}
 	r := raised{charge: c, level: e.State}
@@ -159,7 +159,7 @@ func (l *localState) owed(c *charge, life, now, ahead int64) (raised, bool) {
 		r.level.At += ahead
 		e.whole.own = 0
 	}
-	e.life = life
+	e.epoch = epoch
 	shard.all[c.key] = e
 	return r, e.of != nil || e.whole != nil
 }

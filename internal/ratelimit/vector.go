@@ -42,7 +42,7 @@ type answer struct {
 // differ only in their buckets share a form, which is sent once.
 type vector struct {
 	now      int64 // µs; decides which calendar windows are sent
-	life     int64 // of the data that this process knows; 0: do not ask
+	epoch    int64 // of the data that this process knows; 0: do not ask
 	keys     []string
 	tags     []string       // of keys
 	ruleOf   []int          // by key: index in rules
@@ -214,7 +214,7 @@ func (v *vector) form(o rule.Op, from int) int {
 // call returns the script call. now is the time to use in µs; 0 is the server's. It passes pointers to v's numbers: a number of 256 or
 // more in an interface would be a copy on the heap.
 func (v *vector) call(now int64) redisstore.Call {
-	args := append(v.args[:0], now, len(v.rules), len(v.forms), &v.life)
+	args := append(v.args[:0], now, len(v.rules), len(v.forms), &v.epoch)
 	for i := range v.rules {
 		p := &v.rules[i].params
 		word := v.rules[i].rule.Word()
@@ -242,7 +242,7 @@ func (v *vector) call(now int64) redisstore.Call {
 	}
 	v.args = args
 	keys := v.keys
-	if v.life != 0 {
+	if v.epoch != 0 {
 		keys = v.sent
 	}
 	if len(v.banning) > 0 {
@@ -255,7 +255,7 @@ func (v *vector) call(now int64) redisstore.Call {
 type replyHead struct {
 	now     int64 // µs; Redis's clock
 	rebased int64 // buckets moved back after the clock was set back
-	life    int64 // of the data; 0: unknown
+	epoch   int64 // of the data; 0: unknown
 	lost    bool  // it is not the one that the call said: nothing was decided
 }
 
@@ -269,7 +269,7 @@ func (v *vector) read(batch []query, reply redisstore.Reply, results []redisstor
 	if err != nil {
 		return replyHead{}, err
 	}
-	if d.lost = v.life > unknownLife && d.life != v.life; d.lost {
+	if d.lost = v.epoch > unknownEpoch && d.epoch != v.epoch; d.lost {
 		for _, i := range v.queries {
 			results[i].Answer = answer{now: d.now, lost: true}
 		}
@@ -320,7 +320,7 @@ func (v *vector) decodeBuckets(ints []int64) (d replyHead, requests []int64, err
 		}
 		v.ahead[ints[i]-1] = ints[i+1]
 	}
-	return replyHead{now: ints[0], rebased: ints[1], life: ints[3]}, ints[head:end], nil
+	return replyHead{now: ints[0], rebased: ints[1], epoch: ints[3]}, ints[head:end], nil
 }
 
 // last returns, per key, the result of the last query that touched it.

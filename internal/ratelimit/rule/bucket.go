@@ -47,7 +47,7 @@ func (b bucket) Advance(s State, at Moment) Level {
 	} else if passed > 0 {
 		st.Used -= passed * s.Num
 	}
-	if st.Settled = s.Unit != b.s || s.Num != b.num; s.Unit != b.s {
+	if st.MustStore = s.Unit != b.s || s.Num != b.num; s.Unit != b.s {
 		st.Used = convert(st.Used, s.Unit, b.s)
 	}
 	return st

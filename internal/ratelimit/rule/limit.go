@@ -65,11 +65,11 @@ func (s *State) Empty() bool { return s.Used == 0 && s.Prev == 0 }
 
 // Level is a bucket as of now.
 type Level struct {
-	Now     int64 // µs
-	Used    int64 // in the kind's units
-	Ahead   int64 // µs by which the bucket's time is ahead of now; nothing comes back before they have passed
-	Rebased bool  // the clock was set back: the state must be stored even after a denial, or time stands still
-	Settled bool  // the state was of another form of the rule: it must be stored even after a denial, or it ends at its old time
+	Now       int64 // µs
+	Used      int64 // in the kind's units
+	Ahead     int64 // µs by which the bucket's time is ahead of now; nothing comes back before they have passed
+	Rebased   bool  // the clock was set back: the state must be stored even after a denial, or time stands still
+	MustStore bool  // the state was of another form of the rule: it must be stored even after a denial, or it ends at its old time
 
 	start, end int64      // windows: the one that contains Now+Ahead, in µs
 	Prev       int64      // sliding window: tokens of the window before

@@ -46,7 +46,7 @@ func (l slidingLog) Advance(s State, at Moment) Level {
 		}
 	}
 	st.log, st.Used = log, int64(len(log))
-	st.Settled = s.Unit != l.length && s.Used > 0
+	st.MustStore = s.Unit != l.length && s.Used > 0
 	return st
 }
 

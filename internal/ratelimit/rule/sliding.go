@@ -46,7 +46,7 @@ func (w slidingWindow) Advance(s State, at Moment) Level {
 		return st
 	}
 	current, previous, ts := s.Used, s.Prev, s.At
-	st.Settled = s.Unit != w.length()
+	st.MustStore = s.Unit != w.length()
 	if st.Rebased || s.Unit != w.length() {
 		// The estimate as of its own time, rounded up, counts as charged then.
 		if rest := s.Unit - ts%s.Unit; rest < s.Unit && previous > 0 {

@@ -68,7 +68,7 @@ func (w fixedWindow) Advance(s State, at Moment) Level {
 	st.start, st.end = w.bounds(at.Now+st.Ahead, at.Zone)
 	if s.At >= st.start {
 		st.Used = s.Used
-		st.Settled = s.Used > 0 && s.Unit < st.end
+		st.MustStore = s.Used > 0 && s.Unit < st.end
 	}
 	return st
 }

@@ -64,7 +64,7 @@ type Row struct {
 type kindModel interface {
 	// advance turns a copy of the stored bucket into the bucket as of now. back: the clock was set back by more than 5 s. It reports
 	// whether the bucket was written under another form of the rule, so that it must be written again.
-	advance(c Charge, b *Bucket, now int64, back bool) (settled bool)
+	advance(c Charge, b *Bucket, now int64, back bool) (mustStore bool)
 	// fits reports whether n tokens can be taken at a later time from an advanced bucket that was not touched in between.
 	fits(c Charge, b *Bucket, later, n int64) bool
 	take(c Charge, b *Bucket, n int64)
@@ -95,15 +95,15 @@ func New() *Oracle {
 // Decide decides charges at now, all or none, and returns a row per charge.
 func (o *Oracle) Decide(now int64, what rule.Op, charges []Charge) (allowed bool, rows []Row) {
 	allowed = true
-	settled := make([]*Bucket, len(charges))
+	mustStore := make([]*Bucket, len(charges))
 	codes, banned := make([]rule.Code, len(charges)), make([]int64, len(charges))
 	for i, c := range charges {
-		settled[i] = o.Advance(c, now)
+		mustStore[i] = o.Advance(c, now)
 		switch {
 		case what == rule.Refund || what == rule.Late:
 		case c.Cost > c.Capacity:
 			codes[i] = rule.Never
-		case !c.model().fits(c, settled[i], now, c.Cost):
+		case !c.model().fits(c, mustStore[i], now, c.Cost):
 			codes[i] = rule.Denied
 		}
 		banned[i] = o.banned(c, now, what, codes[i])
@@ -112,7 +112,7 @@ func (o *Oracle) Decide(now int64, what rule.Op, charges []Charge) (allowed bool
 		}
 	}
 	for i, c := range charges {
-		b, taken := settled[i], int64(0)
+		b, taken := mustStore[i], int64(0)
 		delay := c.turn(b, now)
 		switch {
 		case what == rule.Refund:
@@ -168,12 +168,12 @@ func (o *Oracle) Advance(c Charge, now int64) *Bucket {
 		b.debt, b.counts, b.log = new(big.Rat).Set(stored.debt), maps.Clone(stored.counts), append([]int64(nil), stored.log...)
 		back = b.At > now+5_000_000
 	}
-	settled := c.model().advance(c, b, now, back)
+	mustStore := c.model().advance(c, b, now, back)
 	if back {
 		b.At = now
 	}
 	b.At = max(b.At, now)
-	if back || settled {
+	if back || mustStore {
 		o.write(c, b, now)
 	}
 	return b
@@ -227,7 +227,7 @@ func (c Charge) turn(b *Bucket, now int64) int64 {
 type refilling struct{}
 
 // advance refills at the rate that the bucket was written with: a new rate counts from now on.
-func (refilling) advance(c Charge, b *Bucket, now int64, _ bool) (settled bool) {
+func (refilling) advance(c Charge, b *Bucket, now int64, _ bool) (mustStore bool) {
 	if b.Written.Count == 0 || b.debt.Sign() == 0 {
 		b.s = UnitsPerToken(c.Count, c.Period)
 		return false

@@ -12,7 +12,7 @@ import (
 // fixed counts the tokens of a window. It finds a window's bounds by looking where the calendar changes.
 type fixed struct{}
 
-func (fixed) advance(c Charge, b *Bucket, now int64, back bool) (settled bool) {
+func (fixed) advance(c Charge, b *Bucket, now int64, back bool) (mustStore bool) {
 	as := max(now, b.At)
 	if back {
 		as = now
@@ -92,8 +92,8 @@ func (c Charge) window(us int64) (start, end int64) {
 // sliding keeps the tokens of each window by its number.
 type sliding struct{}
 
-func (sliding) advance(c Charge, b *Bucket, now int64, back bool) (settled bool) {
-	settled = b.length != c.Period
+func (sliding) advance(c Charge, b *Bucket, now int64, back bool) (mustStore bool) {
+	mustStore = b.length != c.Period
 	if back || b.length != c.Period {
 		// What they count for at their time, rounded up, is one charge at that time.
 		covered := big.NewRat(b.length-b.At%b.length, b.length)
@@ -114,7 +114,7 @@ func (sliding) advance(c Charge, b *Bucket, now int64, back bool) (settled bool)
 			delete(b.counts, number)
 		}
 	}
-	return settled
+	return mustStore
 }
 
 func (sliding) fits(c Charge, b *Bucket, later, n int64) bool {
@@ -150,7 +150,7 @@ func (sliding) waits(c Charge, _ *Bucket) int64 { return 2*c.Period + 5_000_001 
 // slidingLog keeps each token's time.
 type slidingLog struct{}
 
-func (slidingLog) advance(c Charge, b *Bucket, now int64, back bool) (settled bool) {
+func (slidingLog) advance(c Charge, b *Bucket, now int64, back bool) (mustStore bool) {
 	at := max(b.At, now)
 	b.log = slices.DeleteFunc(b.log, func(t int64) bool { return t+c.Period <= at })
 	if back {
