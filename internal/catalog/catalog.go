@@ -191,7 +191,7 @@ func (c *Catalog) Blocks() *block.Index { return c.blocks.Load() }
 //
 // A tenant in memory misses changes of at most some milliseconds. While notifications are not received it is at most a
 // second old. While PostgreSQL is down it may be of any age.
-func (c *Catalog) Tenant(ctx context.Context, id string) (Standing, error) {
+func (c *Catalog) Tenant(ctx context.Context, id string) (TenantFacts, error) {
 	return c.tenants.get(ctx, id)
 }
 

@@ -206,25 +206,25 @@ func (tx *txn) tenants(ctx context.Context, ids []string, after, prefix string, 
 	return items, wrap("select tenants", err)
 }
 
-// standings reads what requests need of the tenants ids, by id, in one round trip. The plan is a generic one: it is the same for any ids, and to make
+// tenantFacts reads what requests need of the tenants ids, by id, in one round trip. The plan is a generic one: it is the same for any ids, and to make
 // it for each read took five times as long as to run it.
-func (s *Store) standings(ctx context.Context, ids []string) (found map[string]Standing, err error) {
+func (s *Store) tenantFacts(ctx context.Context, ids []string) (found map[string]TenantFacts, err error) {
 	err = s.reach(ctx, "read tenants", func(ctx context.Context) error {
-		found = make(map[string]Standing, len(ids))
+		found = make(map[string]TenantFacts, len(ids))
 		out := &pgx.Batch{}
 		out.Queue("BEGIN READ ONLY")
 		if s.cfg.Target != namedsql.Citus {
 			out.Queue("SET LOCAL plan_cache_mode = force_generic_plan")
 		}
-		out.Queue(s.queries["Standings"], ids).Query(func(rows pgx.Rows) error { return scanStandings(rows, found) })
+		out.Queue(s.queries["Standings"], ids).Query(func(rows pgx.Rows) error { return scanTenantFacts(rows, found) })
 		out.Queue("COMMIT")
 		return s.pool.AcquireFunc(ctx, func(conn *pgxpool.Conn) error { return conn.SendBatch(ctx, out).Close() })
 	})
 	return found, err
 }
 
-func scanStandings(rows pgx.Rows, found map[string]Standing) error {
-	var s Standing
+func scanTenantFacts(rows pgx.Rows, found map[string]TenantFacts) error {
+	var s TenantFacts
 	_, err := pgx.ForEachRow(rows, []any{&s.ID, &s.Plan, &s.Timezone, &s.Suspended, &s.CreatedAt, &s.UpdatedAt, &s.RuleOverrides, &s.SubjectOverrides, &s.Features}, func() error {
 		if len(s.Features) == 0 {
 			s.Features = nil
@@ -360,13 +360,13 @@ func (tx *txn) changeTenant(ctx context.Context, before *lockedTenant, t Tenant,
 			return Tenant{}, wrap("store terms of tenant "+t.ID, err)
 		}
 	}
-	tx.tell(&before.Tenant, &t, when)
+	tx.emit(&before.Tenant, &t, when)
 	tx.changed(ctx, kindTenant, t.ID, change{action: when.action(), tenant: t.ID, before: &before.Tenant, after: &t, reason: when.reason})
 	return t, nil
 }
 
-// tell notes what subscribers learn of the change of a tenant.
-func (tx *txn) tell(before, after *Tenant, when timing) {
+// emit adds the events for the change of a tenant.
+func (tx *txn) emit(before, after *Tenant, when timing) {
 	data := events.Change{Plan: after.Plan, Reason: when.reason}
 	if before.Status != after.Status && after.Status == StatusSuspended {
 		tx.events = append(tx.events, events.Event{Type: events.TenantSuspended, At: after.UpdatedAt, Tenant: after.ID, Data: data})

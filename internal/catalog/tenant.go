@@ -41,8 +41,8 @@ type Tenant struct {
 	UpdatedAt time.Time `json:"-"`
 }
 
-// Standing is what requests need of a tenant.
-type Standing struct {
+// TenantFacts is what requests need of a tenant.
+type TenantFacts struct {
 	ID, Plan  string
 	Timezone  string // IANA zone of its periods
 	Suspended bool   // requests are refused

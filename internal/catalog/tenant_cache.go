@@ -85,7 +85,7 @@ type cachedTenant struct {
 
 // loadedTenant is what a read answers, or what is in memory.
 type loadedTenant struct {
-	tenant Standing
+	tenant TenantFacts
 	known  bool // false: there is no such tenant, or it is not in memory
 	err    error
 }
@@ -105,7 +105,7 @@ func (c *tenantCache) start() { c.loads.Store(lane.New(c.config, nil, c.load)) }
 func (c *tenantCache) stop(ctx context.Context) error { return c.loads.Load().Stop(ctx) }
 
 // get returns a tenant from the cache, or reads it. It returns ErrNoTenant if there is none.
-func (c *tenantCache) get(ctx context.Context, id string) (Standing, error) {
+func (c *tenantCache) get(ctx context.Context, id string) (TenantFacts, error) {
 	now := c.now()
 	entry, fresh := c.cached(id, now)
 	if fresh {
@@ -125,7 +125,7 @@ func (c *tenantCache) cached(id string, now time.Time) (entry loadedTenant, fres
 	}
 	c.mu.Unlock()
 	if known {
-		entry = loadedTenant{tenant: e.standing(id), known: true}
+		entry = loadedTenant{tenant: e.facts(id), known: true}
 	}
 	return entry, (known || unknown) && c.fresh(known, readAt, now)
 }
@@ -160,9 +160,9 @@ func (c *tenantCache) readAhead(ctx context.Context, ids []string) {
 
 // read reads a tenant, in one query with others that are needed at this moment. If PostgreSQL is down, it returns the old
 // entry, if there is one.
-func (c *tenantCache) read(ctx context.Context, id string, entry *loadedTenant, now time.Time) (Standing, error) {
+func (c *tenantCache) read(ctx context.Context, id string, entry *loadedTenant, now time.Time) (TenantFacts, error) {
 	if !bound.ID(id) {
-		return Standing{}, notFound(kindTenant, id)
+		return TenantFacts{}, notFound(kindTenant, id)
 	}
 	if entry.known && (now.UnixNano() < c.away.Load() || c.store.cfg.Away() != nil) {
 		c.metrics.stale.Inc()
@@ -170,7 +170,7 @@ func (c *tenantCache) read(ctx context.Context, id string, entry *loadedTenant, 
 	}
 	loads := c.loads.Load()
 	if loads == nil {
-		return Standing{}, &Error{Code: CodeUnavailable, Detail: "the catalogue is not started"}
+		return TenantFacts{}, &Error{Code: CodeUnavailable, Detail: "the catalogue is not started"}
 	}
 	c.metrics.misses.Inc()
 	loaded, err := loads.Do(ctx, id)
@@ -184,7 +184,7 @@ func (c *tenantCache) read(ctx context.Context, id string, entry *loadedTenant, 
 		c.metrics.stale.Inc()
 		return entry.tenant, nil
 	}
-	return Standing{}, loadError(err)
+	return TenantFacts{}, loadError(err)
 }
 
 // fresh reports whether what was read at readAt can be answered without PostgreSQL. known says that it is a tenant.
@@ -199,15 +199,15 @@ func (c *tenantCache) fresh(known bool, readAt time.Duration, now time.Time) boo
 	return known && age < heardAge && c.listener.Listening()
 }
 
-func (l *loadedTenant) answer(id string) (Standing, error) {
+func (l *loadedTenant) answer(id string) (TenantFacts, error) {
 	if !l.known {
-		return Standing{}, notFound(kindTenant, id)
+		return TenantFacts{}, notFound(kindTenant, id)
 	}
 	return l.tenant, nil
 }
 
-func (e *cachedTenant) standing(id string) Standing {
-	return Standing{
+func (e *cachedTenant) facts(id string) TenantFacts {
+	return TenantFacts{
 		ID: id, Plan: e.plan.Value(), Timezone: e.zone.Value(), Suspended: e.suspended, RuleOverrides: e.ofRules, SubjectOverrides: e.ofSubjects,
 		CreatedAt: time.UnixMicro(e.created).UTC(), UpdatedAt: time.UnixMicro(e.updated).UTC(), Read: e.read, Features: e.features,
 	}
@@ -231,7 +231,7 @@ func (c *tenantCache) load(ctx context.Context, ids []string) []loadedTenant {
 	}
 	readAt := c.now().Sub(c.began)
 	wanted := slices.Compact(slices.Sorted(slices.Values(ids)))
-	found, err := c.store.standings(ctx, wanted)
+	found, err := c.store.tenantFacts(ctx, wanted)
 	answers := make([]loadedTenant, len(ids))
 	if err != nil {
 		if errors.Is(err, errUnavailable) {
@@ -266,7 +266,7 @@ func (c *tenantCache) drop(id string) {
 }
 
 // add keeps a tenant that was read.
-func (c *tenantCache) add(t *Standing, readAt time.Duration) {
+func (c *tenantCache) add(t *TenantFacts, readAt time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.entries.Put(t.ID, cachedTenant{

@@ -24,10 +24,10 @@ type tenantFacts struct {
 	plan      string
 	suspended bool
 	rules     *ruleSet
-	zone      *time.Location    // the tenant's calendar; nil is UTC
-	overrides *catalog.Standing // the tenant, if limits are overridden for it or for subjects of it; nil: none are
-	changedAt time.Time         // when the tenant's terms last changed; an older copy of a balance may be wrong
-	denials   map[string]bool   // meters whose denials the ledger stores
+	zone      *time.Location       // the tenant's calendar; nil is UTC
+	overrides *catalog.TenantFacts // the tenant, if limits are overridden for it or for subjects of it; nil: none are
+	changedAt time.Time            // when the tenant's terms last changed; an older copy of a balance may be wrong
+	denials   map[string]bool      // meters whose denials the ledger stores
 }
 
 // itemsOf returns a copy of items in which StoreDenial is set from the catalogue.

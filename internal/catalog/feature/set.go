@@ -35,8 +35,8 @@ func Number(n int64) Value { return Value{Number: n, Counted: true} }
 // Granted reports whether the value lets a tenant use the feature.
 func (v Value) Granted() bool { return v.On || v.Number > 0 }
 
-// FallTo says in words, up to a number of tenants, how v becomes less; empty: it does not. What a number and a switch allow cannot be compared.
-func (v Value) FallTo(after Value) string {
+// ReductionTo says in words, up to a number of tenants, how v becomes less; empty: it does not. What a number and a switch allow cannot be compared.
+func (v Value) ReductionTo(after Value) string {
 	switch {
 	case v.Granted() && !after.Granted():
 		return "is lost by"

@@ -81,7 +81,7 @@ type Sets struct{ subject, tenant map[string]*InForce }
 
 // Of returns the overrides of a tenant and one of its subjects; empty: none. It reads those that are not in memory, in one query with others that
 // are needed at this moment. Those that cannot be read are missing.
-func (c *Cache) Of(ctx context.Context, t *catalog.Standing, subject string) Sets {
+func (c *Cache) Of(ctx context.Context, t *catalog.TenantFacts, subject string) Sets {
 	var s Sets
 	if t.RuleOverrides {
 		s.tenant = c.get(ctx, t, "")
@@ -105,7 +105,7 @@ func (s Sets) Rule(rule string, bySubject bool, now time.Time) *InForce {
 
 func (o *InForce) holds(now time.Time) bool { return o.ExpiresAt.IsZero() || o.ExpiresAt.After(now) }
 
-func (c *Cache) get(ctx context.Context, t *catalog.Standing, subject string) map[string]*InForce {
+func (c *Cache) get(ctx context.Context, t *catalog.TenantFacts, subject string) map[string]*InForce {
 	k := key{t.ID, subject}
 	known, _ := c.sets.Get(k)
 	if known == nil || known.of != t.Read {

@@ -61,7 +61,7 @@ func newBundle(t *testing.T, change ...func(*Config)) *bundle {
 	return b
 }
 
-func (b *bundle) tenant(t *testing.T, id string) *catalog.Standing {
+func (b *bundle) tenant(t *testing.T, id string) *catalog.TenantFacts {
 	t.Helper()
 	found, err := b.catalog.Tenant(t.Context(), id)
 	require.NoError(t, err)

@@ -132,12 +132,12 @@ func (a *Admission) ofPlan(plan string) feature.Set {
 }
 
 // tenant returns a tenant, or the one that a newcomer would be, or a *ledger.Error.
-func (a *Admission) tenant(ctx context.Context, id string) (catalog.Standing, error) {
+func (a *Admission) tenant(ctx context.Context, id string) (catalog.TenantFacts, error) {
 	t, err := a.catalog.Tenant(ctx, id)
 	switch {
 	case errors.Is(err, catalog.ErrNoTenant), errors.Is(err, catalog.ErrInvalid):
 		if plan, ok := a.desk.Plan(id); ok {
-			return catalog.Standing{ID: id, Plan: plan.ID}, nil
+			return catalog.TenantFacts{ID: id, Plan: plan.ID}, nil
 		}
 		return t, ledger.Errorf(ledger.CodeTenantNotFound, "tenant", "tenant %q does not exist", id)
 	case err != nil:

@@ -14,15 +14,15 @@ import (
 // countedTenants bounds the tenants that a warning counts: few milliseconds of an index. Nobody decides otherwise for 20,000 than for 10,000.
 const countedTenants = 10_000
 
-// fall is a meter of which a new version of a plan gives less.
-type fall struct {
+// reduction is a meter of which a new version of a plan gives less.
+type reduction struct {
 	meter         string
 	before, after *Allowance // after is nil: the new version lacks the meter
 }
 
-// falls returns the meters of which after gives less than before, in the order of before. An override replaces the amount of an allowance, and
+// reductions returns the meters of which after gives less than before, in the order of before. An override replaces the amount of an allowance, and
 // nothing else of it; so it does not help where the meter is gone or comes more rarely.
-func falls(before, after *Plan) []fall {
+func reductions(before, after *Plan) []reduction {
 	if before == nil {
 		return nil
 	}
@@ -30,11 +30,11 @@ func falls(before, after *Plan) []fall {
 	for i := range after.Allowances {
 		now[after.Allowances[i].Meter] = &after.Allowances[i]
 	}
-	var out []fall
+	var out []reduction
 	for i := range before.Allowances {
 		old := &before.Allowances[i]
 		if a := now[old.Meter]; a == nil || a.givesLess(old) {
-			out = append(out, fall{old.Meter, old, a})
+			out = append(out, reduction{old.Meter, old, a})
 		}
 	}
 	return out
@@ -72,14 +72,14 @@ func (tx *txn) warnings(ctx context.Context, before, after *Plan) (out []string,
 			out = append(out, fmt.Sprintf("plan %s: %s %s %s", after.ID, what, how, tenantsText(n)))
 		}
 	}
-	for _, f := range falls(before, after) {
+	for _, f := range reductions(before, after) {
 		warn("CountTenantsOfPlan", f.meter, f.how()+" for", f.meter, f.after != nil && f.after.Every == f.before.Every)
 	}
 	if before == nil {
 		return out, err
 	}
 	for _, name := range slices.Sorted(maps.Keys(before.Features)) {
-		if how := before.Features[name].FallTo(after.Features[name]); how != "" {
+		if how := before.Features[name].ReductionTo(after.Features[name]); how != "" {
 			warn("CountTenantsOfPlanWithoutFeature", "feature "+name, how, name)
 		}
 	}
@@ -87,7 +87,7 @@ func (tx *txn) warnings(ctx context.Context, before, after *Plan) (out []string,
 }
 
 // how says in words what becomes of the meter.
-func (f *fall) how() string {
+func (f *reduction) how() string {
 	if f.after == nil {
 		return fmt.Sprintf("is taken away (it was %s)", f.before.inWords())
 	}
