@@ -112,8 +112,8 @@ func ask[T any](ctx context.Context, a *API, r *call, options []Option) (*T, err
 	return answer, nil
 }
 
-// tell sends a request whose answer has no body.
-func (a *API) tell(ctx context.Context, r *call, options []Option) error {
+// sendOnly sends a request whose response has no body.
+func (a *API) sendOnly(ctx context.Context, r *call, options []Option) error {
 	_, err := a.send(ctx, r, options)
 	return err
 }

@@ -165,7 +165,7 @@ func (a *API) DeleteBlock(ctx context.Context, kind string, value string, q Dele
 	}
 	r.query = query{}
 	q.add(r.query)
-	return a.tell(ctx, &r, options)
+	return a.sendOnly(ctx, &r, options)
 }
 
 // DeleteBlockPrefixQuery are the parameters of DeleteBlockPrefix. Zero values are not sent.
@@ -185,7 +185,7 @@ func (a *API) DeleteBlockPrefix(ctx context.Context, kind string, value string, 
 	}
 	r.query = query{}
 	q.add(r.query)
-	return a.tell(ctx, &r, options)
+	return a.sendOnly(ctx, &r, options)
 }
 
 // DeleteLimit sends DELETE /v1/limits/{rule}: Delete a rate limit.
@@ -194,7 +194,7 @@ func (a *API) DeleteLimit(ctx context.Context, rule string, options ...Option) e
 		operation: "deleteLimit", method: "DELETE", safe: true,
 		path: []segment{constant("/v1/limits/"), parameter("rule", rule)},
 	}
-	return a.tell(ctx, &r, options)
+	return a.sendOnly(ctx, &r, options)
 }
 
 // DeleteLimitOverride sends DELETE /v1/limits/{rule}/overrides/{tenant}: Delete the override of a limit for a tenant.
@@ -203,7 +203,7 @@ func (a *API) DeleteLimitOverride(ctx context.Context, rule string, tenant strin
 		operation: "deleteLimitOverride", method: "DELETE", safe: true,
 		path: []segment{constant("/v1/limits/"), parameter("rule", rule), constant("/overrides/"), parameter("tenant", tenant)},
 	}
-	return a.tell(ctx, &r, options)
+	return a.sendOnly(ctx, &r, options)
 }
 
 // DeleteMeter sends DELETE /v1/meters/{meter}: Delete an unused meter.
@@ -212,7 +212,7 @@ func (a *API) DeleteMeter(ctx context.Context, meter string, options ...Option) 
 		operation: "deleteMeter", method: "DELETE", safe: true,
 		path: []segment{constant("/v1/meters/"), parameter("meter", meter)},
 	}
-	return a.tell(ctx, &r, options)
+	return a.sendOnly(ctx, &r, options)
 }
 
 // DeleteSubjectLimitOverride sends DELETE /v1/limits/{rule}/overrides/{tenant}/{subject}: Delete the override of a limit for a subject of a tenant.
@@ -221,7 +221,7 @@ func (a *API) DeleteSubjectLimitOverride(ctx context.Context, rule string, tenan
 		operation: "deleteSubjectLimitOverride", method: "DELETE", safe: true,
 		path: []segment{constant("/v1/limits/"), parameter("rule", rule), constant("/overrides/"), parameter("tenant", tenant), constant("/"), parameter("subject", subject)},
 	}
-	return a.tell(ctx, &r, options)
+	return a.sendOnly(ctx, &r, options)
 }
 
 // DeleteWebhook sends DELETE /v1/webhooks/{webhook_id}: Delete a webhook.
@@ -230,7 +230,7 @@ func (a *API) DeleteWebhook(ctx context.Context, webhookID string, options ...Op
 		operation: "deleteWebhook", method: "DELETE", safe: true,
 		path: []segment{constant("/v1/webhooks/"), parameter("webhook_id", webhookID)},
 	}
-	return a.tell(ctx, &r, options)
+	return a.sendOnly(ctx, &r, options)
 }
 
 // EndPortalSessions sends DELETE /v1/tenants/{tenant}/portal-sessions: End all links to the page of a tenant.
@@ -239,7 +239,7 @@ func (a *API) EndPortalSessions(ctx context.Context, tenant string, options ...O
 		operation: "endPortalSessions", method: "DELETE", safe: true,
 		path: []segment{constant("/v1/tenants/"), parameter("tenant", tenant), constant("/portal-sessions")},
 	}
-	return a.tell(ctx, &r, options)
+	return a.sendOnly(ctx, &r, options)
 }
 
 // ExportCatalog sends GET /v1/catalog: The catalogue as one document.
@@ -1614,7 +1614,7 @@ func (a *API) ReleaseLease(ctx context.Context, leaseID string, options ...Optio
 		operation: "releaseLease", method: "DELETE", safe: true,
 		path: []segment{constant("/v1/leases/"), parameter("lease_id", leaseID)},
 	}
-	return a.tell(ctx, &r, options)
+	return a.sendOnly(ctx, &r, options)
 }
 
 // RenewLease sends POST /v1/leases/{lease_id}/renew: Renew a lease.
@@ -1653,7 +1653,7 @@ func (a *API) RevokeKey(ctx context.Context, keyID string, options ...Option) er
 		operation: "revokeKey", method: "DELETE", safe: true,
 		path: []segment{constant("/v1/keys/"), parameter("key_id", keyID)},
 	}
-	return a.tell(ctx, &r, options)
+	return a.sendOnly(ctx, &r, options)
 }
 
 // RotateKey sends POST /v1/keys/{key_id}/rotate: Give a key a new secret.

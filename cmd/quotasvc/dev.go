@@ -124,7 +124,7 @@ func runOnStack(ctx context.Context, stack *localstack.Stack, cfg *serviceConfig
 		cancel()
 	}()
 	err := run(ctx, cfg, lst, log, func(context.Context) error { return nil }, func(a addresses) {
-		there, err := tellDemo(ctx, a.api, string(cfg.AdminKey))
+		there, err := fillDemo(ctx, a.api, string(cfg.AdminKey))
 		if err != nil && ctx.Err() == nil {
 			log.Warn("the demo is incomplete; `make clean-dev` starts from scratch", "error", err)
 		}
@@ -136,13 +136,13 @@ func runOnStack(ctx context.Context, stack *localstack.Stack, cfg *serviceConfig
 	return errors.Join(<-ended, err)
 }
 
-// tellDemo fills new data with something to see, through the API. It reports whether that is there, from this start or an earlier one.
-func tellDemo(ctx context.Context, api, key string) (there bool, err error) {
+// fillDemo fills new data with something to see, through the API. It reports whether that is there, from this start or an earlier one.
+func fillDemo(ctx context.Context, api, key string) (there bool, err error) {
 	c, err := client.New(client.Options{URL: api, Key: key})
 	if err != nil {
 		return false, err
 	}
-	err = demo.Tell(ctx, c.API)
+	err = demo.Play(ctx, c.API)
 	return demo.There(ctx, c.API), errors.Join(err, c.Close(ctx))
 }
 

@@ -19,7 +19,7 @@ type explainCmd struct {
 	Route   string  `placeholder:"ROUTE" help:"The route, for limits per route."`
 	Method  string  `placeholder:"METHOD" help:"The method, for limits that name one."`
 	IP      string  `name:"ip" placeholder:"ADDRESS" help:"The address of the client, for limits per ip and for blocks."`
-	At      instant `placeholder:"TIME" help:"At this time, at most 400 days ahead, if nothing is used until then: a time (RFC 3339) or a day. Limits and blocks are not foreseen."`
+	At      instant `placeholder:"TIME" help:"At this time, at most 400 days ahead, if nothing is used until then: a time (RFC 3339) or a day. Limits and blocks are left out."`
 }
 
 // Run says whether the units may be used now. A denial is an answer, so the status is 0.
@@ -29,7 +29,7 @@ func (c *explainCmd) Run(ctx context.Context, io *IO) error {
 		return err
 	}
 	if c.At.given() {
-		return c.foresee(ctx, io, s)
+		return c.simulateAt(ctx, io, s)
 	}
 	newest := int64(0)
 	a, err := s.Check(ctx, client.CheckRequest{
@@ -69,8 +69,8 @@ func (c *explainCmd) Run(ctx context.Context, io *IO) error {
 	return nil
 }
 
-// foresee says what a debit would be answered at an instant to come.
-func (c *explainCmd) foresee(ctx context.Context, io *IO, s *client.Client) error {
+// simulateAt prints the answer that a debit would get at a later instant.
+func (c *explainCmd) simulateAt(ctx context.Context, io *IO, s *client.Client) error {
 	at, err := c.At.resolve(ctx, s)
 	if err != nil {
 		return err

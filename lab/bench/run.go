@@ -261,7 +261,7 @@ func (r *runner) openBalances(ctx context.Context, at *site) error {
 	debit.recorded = at == r.stand.service
 	all := []*template{debit, check}
 	if at == r.stand.service {
-		all = append(all, r.told(toldPrefix), r.told(untoldPrefix))
+		all = append(all, r.prefixed(thresholdPrefix), r.prefixed(plainPrefix))
 	}
 	for _, t := range all {
 		tenants := r.cfg.Tenants

@@ -143,7 +143,7 @@ func (s *stand) open(ctx context.Context, exe, databaseURL, redisURL string) (*s
 		return nil, fmt.Errorf("connect: %w", err)
 	}
 	defer func() { _ = db.Close(ctx) }() // the seed is committed
-	seed := baselineSQL + strings.NewReplacer("$TENANTS", fmt.Sprint(s.cfg.Tenants), "$TOLD", fmt.Sprint(toldTenants)).Replace(seedSQL)
+	seed := baselineSQL + strings.NewReplacer("$TENANTS", fmt.Sprint(s.cfg.Tenants), "$TOLD", fmt.Sprint(thresholdTenants)).Replace(seedSQL)
 	if _, err := db.Exec(ctx, seed, pgx.QueryExecModeSimpleProtocol); err != nil {
 		return nil, fmt.Errorf("seed: %w", err)
 	}

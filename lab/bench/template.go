@@ -109,12 +109,12 @@ const hotTenant = "t-hot"
 
 const meter = past.Meter
 
-// Prefixes of the tenants whose use is told at many percentages, and at none. toldTenants is how many there are of each at most: lanes make batches of them as of
+// Prefixes of the tenants whose use is told at many percentages, and at none. thresholdTenants is how many there are of each at most: lanes make batches of them as of
 // many tenants.
 const (
-	toldPrefix   = "told-"
-	untoldPrefix = "untold-"
-	toldTenants  = 1000
+	thresholdPrefix  = "told-"
+	plainPrefix      = "untold-"
+	thresholdTenants = 1000
 )
 
 // debitBody returns the body of a debit.

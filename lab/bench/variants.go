@@ -113,9 +113,9 @@ func (r *runner) templates() (debit, debitHot, check *template) {
 }
 
 // told returns debits of tenants whose use is told at many percentages, or at none: all with the same meter, and far below the lowest of them.
-func (r *runner) told(prefix string) *template {
+func (r *runner) prefixed(prefix string) *template {
 	t := newTemplate("/v1/debits", bearer(r.stand.adminKey)+keyHeader(), debitBody(prefix+tenantMark), 1)
-	t.recorded, t.among = true, toldTenants
+	t.recorded, t.among = true, thresholdTenants
 	return t
 }
 
@@ -142,8 +142,8 @@ func (r *runner) variants(many, hot *pgxpool.Pool) []variant {
 		web(report.ChecksMany, service, check),
 		web(report.ChecksHot, service, newTemplate("/v1/check", auth, checkBody(hotTenant, plainRoute), 1)),
 		{report.CheckBatches, r.over(service.api, min(batchClients, r.cfg.Connections), checks), service},
-		web(report.DebitsTold, service, r.told(toldPrefix)),
-		web(report.DebitsUntold, service, r.told(untoldPrefix)),
+		web(report.DebitsThresholds, service, r.prefixed(thresholdPrefix)),
+		web(report.DebitsPlain, service, r.prefixed(plainPrefix)),
 		web(report.DebitsHot, service, debitHot),
 		{report.PLSQLHot, r.direct(hot, true), nil},
 		base(report.PLSQLWebHot, "/plpgsql/debits", debitBody(hotTenant)),

@@ -18,10 +18,10 @@ import (
 )
 
 const (
-	// settleTimeout is the time limit of each wait for servers: a promotion, a standby that follows, a restore.
-	settleTimeout = 5 * time.Minute
+	// stateTimeout is the time limit of each wait for servers: a promotion, a standby that follows, a restore.
+	stateTimeout = 5 * time.Minute
 
-	settlePoll = 20 * time.Millisecond
+	statePoll = 20 * time.Millisecond
 )
 
 // pair is a primary and its synchronous standby. One goroutine uses it.

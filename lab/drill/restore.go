@@ -80,14 +80,14 @@ func (p *pair) archiveUpTo(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("archive: %w", err)
 	}
-	ctx, cancel := context.WithTimeout(ctx, settleTimeout)
+	ctx, cancel := context.WithTimeout(ctx, stateTimeout)
 	defer cancel()
 	for {
 		if _, err := os.Stat(filepath.Join(p.archive(), segment)); err == nil {
 			return nil
 		}
-		if sleep(ctx, settlePoll) != nil {
-			return fmt.Errorf("segment %s was not archived within %s", segment, settleTimeout)
+		if sleep(ctx, statePoll) != nil {
+			return fmt.Errorf("segment %s was not archived within %s", segment, stateTimeout)
 		}
 	}
 }

@@ -90,7 +90,7 @@ func (a *API) {{exported .ID}}(ctx context.Context, {{template "params" .}}optio
 	}
 	{{if .Query}}r.query = query{}
 	q.add(r.query)
-	{{end}}{{if .Text}}return a.text(ctx, &r, options){{else if .Answer}}return ask[{{.Answer}}](ctx, a, &r, options){{else}}return a.tell(ctx, &r, options){{end}}
+	{{end}}{{if .Text}}return a.text(ctx, &r, options){{else if .Answer}}return ask[{{.Answer}}](ctx, a, &r, options){{else}}return a.sendOnly(ctx, &r, options){{end}}
 }
 {{if .Item}}
 // {{all .ID}} returns the items of all pages of {{exported .ID}}. After an error it ends.

@@ -26,18 +26,18 @@ const (
 	lastHours = Days*24 - 12 // from this hour on the clock goes hour by hour
 )
 
-// Tell tells the story to the service of api, if its clock is behind. The error says why the story is incomplete; the clock is at the present all the
+// Play enters the story of the demo into the service of api, if its clock is behind. The error says why the story is incomplete; the clock is at the present all the
 // same, unless ctx has ended or the service does not answer.
-func Tell(ctx context.Context, api *client.API) error {
+func Play(ctx context.Context, api *client.API) error {
 	clock, err := api.GetTestClock(ctx)
 	if err != nil || clock.OffsetSeconds >= 0 {
 		return err
 	}
 	now := time.Now()
 	s := &story{api: api, today: now.UTC().Truncate(24 * time.Hour), behind: time.Duration(-clock.OffsetSeconds) * time.Second, tooMuch: lastFivePastTwo(now)}
-	telling, stop := context.WithTimeout(ctx, rushed)
+	playing, stop := context.WithTimeout(ctx, rushed)
 	defer stop()
-	err = s.tell(telling)
+	err = s.play(playing)
 	if err == nil || ctx.Err() != nil {
 		return err
 	}
@@ -61,8 +61,8 @@ type story struct {
 	tooMuch time.Time // when acme asks for far too much, in the last day
 }
 
-// tell makes the catalogue and the tenants, and lets time pass.
-func (s *story) tell(ctx context.Context) error {
+// play creates the catalogue and the tenants, and lets time pass.
+func (s *story) play(ctx context.Context) error {
 	if err := s.begin(ctx); err != nil {
 		return err
 	}

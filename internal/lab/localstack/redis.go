@@ -50,7 +50,7 @@ type Redis struct {
 	bin      string
 	password string
 	busPort  int  // of a cluster node; chosen with the first start
-	settled  bool // it was ready once: the ports are fixed, and a Sentinel's configuration is not rewritten
+	wasReady bool // it was ready once: the ports are fixed, and a Sentinel's configuration is not rewritten
 }
 
 // StartRedis starts a server in cfg.Dir and returns when it answers. Unlike
@@ -158,16 +158,16 @@ func (r *Redis) launch(ctx context.Context) error {
 	if err := r.awaitReady(ctx); err != nil {
 		return fmt.Errorf("start Redis: %w%s", err, quote(logTail(logPath, offset)))
 	}
-	r.settled = true
+	r.wasReady = true
 	return nil
 }
 
 // writeConfig writes the configuration, but not over a file that a Sentinel has changed.
 func (r *Redis) writeConfig(path string) error {
-	if r.cfg.Mode == RedisSentinel && r.settled {
+	if r.cfg.Mode == RedisSentinel && r.wasReady {
 		return nil
 	}
-	if r.cfg.Mode == RedisClusterNode && !r.settled {
+	if r.cfg.Mode == RedisClusterNode && !r.wasReady {
 		var err error
 		if r.busPort, err = choosePort(0, r.name+"'s cluster bus", ""); err != nil {
 			return err

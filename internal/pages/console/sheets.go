@@ -218,14 +218,14 @@ func sendTenants(c *call) error {
 	}
 	var rows [][]string
 	pages := tenantPagesMax
-	if v.stands() {
+	if v.withBalances() {
 		pages = standingPagesMax
 	}
 	for ; pages > 0; pages-- {
 		for i := range v.tenants {
 			t := &v.tenants[i]
 			row := []string{t.Tenant, t.Plan, string(t.Status), t.Timezone, machine(t.CreatedAt)}
-			if v.stands() {
+			if v.withBalances() {
 				row = append(row, t.Standing.Meter, unitOf(v.units, t.Standing.Meter), formatInt(int64(t.Standing.Percent)), formatInt(t.Standing.Used), formatInt(t.Standing.Remaining))
 			}
 			rows = append(rows, row)
@@ -247,7 +247,7 @@ func sendTenants(c *call) error {
 		rows = append(rows, []string{"cut here: narrow the filters to get the rest"})
 	}
 	header := []string{"tenant", "plan", "status", "timezone", "created_at", "meter", "unit", "percent_used", "used", "remaining"}
-	if !v.stands() {
+	if !v.withBalances() {
 		header = slices.Clip(header[:5])
 	}
 	return c.sendRows("tenants", header, rows)

@@ -24,11 +24,13 @@ type tenantsView struct {
 	problem *failure
 }
 
-// stands reports whether the list says where tenants stand.
-func (v *tenantsView) stands() bool { return v.near != "" || v.meter != "" || v.sort == "remaining" }
+// withBalances reports whether the list shows a balance of each tenant.
+func (v *tenantsView) withBalances() bool {
+	return v.near != "" || v.meter != "" || v.sort == "remaining"
+}
 
 // filtered reports whether the list is not of all tenants.
-func (v *tenantsView) filtered() bool { return v.plan != "" || v.status != "" || v.stands() }
+func (v *tenantsView) filtered() bool { return v.plan != "" || v.status != "" || v.withBalances() }
 
 // link returns the path of the list, with the same question and this cursor.
 func (v *tenantsView) link(cursor string) string {
@@ -62,7 +64,7 @@ func (c *call) readTenants(limit int64) (*tenantsView, error) {
 		}
 		v.query.Near = percent
 	}
-	if v.stands() {
+	if v.withBalances() {
 		v.units = c.readUnits()
 	}
 	return v, v.read(c)

@@ -36,9 +36,9 @@ func scanHigh(row pgx.CollectableRow) (h high, err error) {
 	return h, err
 }
 
-// tell tells of limits in the transaction that has counted what they refused. If it cannot, the denials are counted all the same, and the next refusal of
+// emitHigh tells of limits in the transaction that has counted what they refused. If it cannot, the denials are counted all the same, and the next refusal of
 // the same minute tells it.
-func (r *Recorder) tell(ctx context.Context, tx pgx.Tx, found []high) {
+func (r *Recorder) emitHigh(ctx context.Context, tx pgx.Tx, found []high) {
 	if len(found) == 0 {
 		return
 	}

@@ -222,7 +222,7 @@ func (r *Recorder) store(ctx context.Context, tenants []string, of map[string]*n
 	add := func(ctx context.Context, tx pgx.Tx) error {
 		found, err := r.add(ctx, tx, w)
 		if err == nil {
-			r.tell(ctx, tx, found)
+			r.emitHigh(ctx, tx, found)
 		}
 		return err
 	}

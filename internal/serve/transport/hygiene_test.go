@@ -84,7 +84,7 @@ func TestShutdown_DrainDelay_IdleConnectionsStay(t *testing.T) {
 		if err := <-done; err != nil {
 			t.Error(err)
 		}
-		if took := time.Since(began); took != time.Second+settle {
+		if took := time.Since(began); took != time.Second+drainGap {
 			t.Errorf("stopped after %s", took)
 		}
 		for i, c := range clients[40:] { // never used: closed at the end
@@ -216,7 +216,7 @@ func TestShutdown_RequestOnNewConnection_Answered(t *testing.T) {
 		conn := api.open(t)
 		done := make(chan error, 1)
 		go func() { done <- s.server.Shutdown(t.Context()) }()
-		time.Sleep(time.Second + settle - 1)
+		time.Sleep(time.Second + drainGap - 1)
 		if other, err := api.dial(); err == nil {
 			_ = other.Close()
 			t.Error("the listener is open")

@@ -38,9 +38,9 @@ const (
 	// reads gets its answer; one that sends slowly does not hold the connection.
 	bodyGrace = 500 * time.Millisecond
 
-	// settle is the time between the end of listening and http.Server.Shutdown. From then on net/http drops a request that it has just read on a new
+	// drainGap is the time between the end of listening and http.Server.Shutdown. From then on net/http drops a request that it has just read on a new
 	// connection, without an answer. A load balancer sends a request with its connection, or at once after it.
-	settle = 500 * time.Millisecond
+	drainGap = 500 * time.Millisecond
 )
 
 // Config configures a Server.
@@ -245,7 +245,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 		for _, p := range parts {
 			_ = p.listener.Close()
 		}
-		backoff.Sleep(ctx, min(settle, s.cfg.DrainDelay))
+		backoff.Sleep(ctx, min(drainGap, s.cfg.DrainDelay))
 	}
 	var part errgroup.Group
 	for _, p := range parts {

@@ -187,7 +187,7 @@ func TestShutdown_FinishesAcceptedRequests(t *testing.T) {
 		if response := s.get(s.url + "/"); response.StatusCode != http.StatusAccepted || !response.Close {
 			t.Errorf("%d, close %v", response.StatusCode, response.Close)
 		}
-		time.Sleep(time.Second) // DrainDelay is over, and settle
+		time.Sleep(time.Second) // DrainDelay is over, and drainGap
 		if conn, err := api.dial(); err == nil {
 			_ = conn.Close()
 			t.Error("the listener is open")

@@ -14,9 +14,9 @@ import (
 )
 
 const (
-	// settleTimeout bounds the statement that applies the settings of a new connection. A pooler without a free server lets a client in and has
+	// settingsTimeout bounds the statement that applies the settings of a new connection. A pooler without a free server lets a client in and has
 	// its first statement wait.
-	settleTimeout = 2 * time.Second
+	settingsTimeout = 2 * time.Second
 
 	// sessionTimeout bounds CheckSessions.
 	sessionTimeout = 5 * time.Second
@@ -34,7 +34,7 @@ func Set(cfg *pgx.ConnConfig, settings map[string]string) {
 		fmt.Fprintf(&statements, "SET %s = '%s';", name, strings.ReplaceAll(settings[name], "'", "''"))
 	}
 	cfg.AfterConnect = func(ctx context.Context, conn *pgconn.PgConn) error {
-		ctx, cancel := context.WithTimeout(ctx, settleTimeout)
+		ctx, cancel := context.WithTimeout(ctx, settingsTimeout)
 		defer cancel()
 		_, err := conn.Exec(ctx, statements.String()).ReadAll()
 		return err //nolint:wrapcheck // pgconn wraps it

@@ -66,7 +66,7 @@ type EvictionWatch struct {
 	found   atomic.Pointer[EvictionError]
 	logged  string // the newest line, and when
 	at      time.Time
-	unknown int // masters that did not tell their policy
+	unknown int // masters that did not report their policy
 }
 
 // NewEvictionWatch makes a watch on the masters of s. It asks nothing until Look or Start.
@@ -125,7 +125,7 @@ func (w *EvictionWatch) run(ctx context.Context) {
 		w.look(within)
 		cancel()
 		if ctx.Err() == nil {
-			w.tell()
+			w.logFound()
 		}
 	}
 }
@@ -155,13 +155,13 @@ func (w *EvictionWatch) look(ctx context.Context) (complete bool) {
 func (w *EvictionWatch) noteUnknown(n int) {
 	w.store.metrics.policyUnknown.Set(float64(n))
 	if n > 0 && w.unknown == 0 {
-		w.log.Warn("redis does not tell its maxmemory-policy: make sure that it is noeviction, and let the service's user run INFO", "masters", n)
+		w.log.Warn("redis does not report its maxmemory-policy: make sure that it is noeviction, and let the service's user run INFO", "masters", n)
 	}
 	w.unknown = n
 }
 
-// tell logs what was found when it changes, and now and then while it stays.
-func (w *EvictionWatch) tell() {
+// logFound logs the finding when it changes, and from time to time while it stays the same.
+func (w *EvictionWatch) logFound() {
 	line := ""
 	if e := w.found.Load(); e != nil {
 		line = e.Error()

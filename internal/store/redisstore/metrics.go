@@ -40,7 +40,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		}),
 		policyUnknown: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "quotasvc_redis_policy_unknown_masters",
-			Help: "Masters that answer and do not tell their maxmemory-policy.",
+			Help: "Masters that answer but do not report their maxmemory-policy.",
 		}),
 	}
 	for _, cause := range causes() {

@@ -25,7 +25,7 @@ func whole() *Results {
 			v(EchoDebits, true, 40e3, cpu(20, 5)), v(EchoCheck, true, 40e3, cpu(20, 0)), v(DebitsMany, false, 15e3, cpu(30, 30)),
 			v(DebitsHot, false, 18e3, cpu(40, 7)), v(DebitBatches, false, 50e3, cpu(20, 21)), v(ChecksMany, false, 30e3, cpu(28, 0)),
 			v(CheckBatches, false, 200e3, cpu(6, 0)), v(PLSQLMany, true, 5e3, cpu(0, 140)),
-			v(DebitsTold, false, 15e3, cpu(33, 33)), v(DebitsUntold, false, 15e3, cpu(30, 30)),
+			v(DebitsThresholds, false, 15e3, cpu(33, 33)), v(DebitsPlain, false, 15e3, cpu(30, 30)),
 		},
 		OneClient: &OpenLoop{Name: LoadDebit, Latency: Latency{P99: 2900}},
 		OpenLoops: []OpenLoop{
