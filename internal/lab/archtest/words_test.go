@@ -1,0 +1,141 @@
+package archtest
+
+import (
+	"fmt"
+	"go/ast"
+	"go/token"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// oddWords are words that newcomers did not understand as parts of names, with what to write. They do not come back.
+var oddWords = map[string]string{
+	"crowd":   "counts of rules",
+	"desk":    "provisioner",
+	"foresee": "simulate",
+	"lives":   "epochs",
+	"roster":  "list of tenants",
+	"settle":  "what it does: answer from memory, capture, pay, advance",
+	"settled": "what is true: answered, captured, paid, complete",
+	"shelf":   "queue for a lock",
+	"shelved": "parked",
+	"sift":    "filter",
+	"stands":  "status",
+	"tell":    "emit, notify or report",
+	"teller":  "dispatcher",
+	"told":    "emitted, notified or reported",
+	"trail":   "audit log",
+	"unborn":  "new balances",
+	"untold":  "not emitted",
+	"wishes":  "subscribers",
+	"world":   "empty ledger",
+}
+
+// oddWordsKept are the packages that have such names still. Rows only leave this list, but for those of the client: there
+// "settle" means one thing, to capture or release what a request held.
+var oddWordsKept = map[string][]string{
+	"client":           {"settle", "settled"},
+	"client/quotahttp": {"settle"},
+
+	"cmd/quotasvc":             {"desk"},
+	"internal/gate":            {"crowd", "desk", "settle", "settled", "told"},
+	"internal/gate/admission":  {"desk"},
+	"internal/gate/balances":   {"settle", "shelf"},
+	"internal/gate/newcomer":   {"desk", "world"},
+	"internal/ledger":          {"lives", "settle", "settled"},
+	"internal/ledger/audit":    {"settle", "settled", "trail"},
+	"internal/ledger/hints":    {"settle", "settled"},
+	"internal/ledger/model":    {"settled", "told"},
+	"internal/ledger/notice":   {"tell", "told"},
+	"internal/ledger/pg":       {"foresee", "settle", "shelf", "shelved", "sift", "told", "unborn", "wishes"},
+	"internal/ledger/verifier": {"tell", "told"},
+}
+
+// wordOf finds the words of an identifier in mixed case.
+var wordOf = regexp.MustCompile(`[A-Z]*[a-z]+|[A-Z]+`)
+
+// oddWordsOf returns the odd words in names that the file declares, each with its position.
+func oddWordsOf(f *file) map[string]token.Pos {
+	found := map[string]token.Pos{}
+	look := func(names ...*ast.Ident) {
+		for _, name := range names {
+			if name == nil {
+				continue
+			}
+			for _, word := range wordOf.FindAllString(name.Name, -1) {
+				if _, odd := oddWords[strings.ToLower(word)]; odd {
+					found[strings.ToLower(word)] = name.Pos()
+				}
+			}
+		}
+	}
+	look(f.syntax.Name)
+	ast.Inspect(f.syntax, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.FuncDecl:
+			look(n.Name)
+		case *ast.TypeSpec:
+			look(n.Name)
+		case *ast.ValueSpec:
+			look(n.Names...)
+		case *ast.Field:
+			look(n.Names...)
+		case *ast.AssignStmt:
+			for _, left := range n.Lhs {
+				if name, ok := left.(*ast.Ident); ok && n.Tok == token.DEFINE {
+					look(name)
+				}
+			}
+		}
+		return true
+	})
+	return found
+}
+
+func TestWords_Names_HaveNoOddOnes(t *testing.T) {
+	t.Parallel()
+	kept := map[string]bool{}
+	for _, f := range repository(t) {
+		if f.test || f.generated || strings.HasPrefix(f.pkg, "lab/") {
+			continue
+		}
+		for word, pos := range oddWordsOf(f) {
+			if slices.Contains(oddWordsKept[f.pkg], word) {
+				kept[f.pkg+" "+word] = true
+				continue
+			}
+			t.Errorf("%s: %q in a name: newcomers do not understand it; better: %s", f.at(pos), word, oddWords[word])
+		}
+	}
+	for _, pkg := range slices.Sorted(maps.Keys(oddWordsKept)) {
+		for _, word := range oddWordsKept[pkg] {
+			if !kept[pkg+" "+word] {
+				t.Errorf("%s has no name with %q any more: take it from the list", pkg, word)
+			}
+		}
+	}
+}
+
+func TestWords_Violations_Caught(t *testing.T) {
+	t.Parallel()
+	for code, want := range map[string]int{
+		"package roster":                 1,
+		"package x\n\nfunc tellAll() {}": 1,
+		"package x\n\ntype Wishes struct{ isSettled, worldOf int }":    3,
+		"package x\n\nvar unborn, x = 1, 2":                            1,
+		"package x\n\nfunc f(told int) { shelf := told; _ = shelf }":   2,
+		"package x\n\nvar trailing, stellar, worldly, storyteller int": 0,
+		"package x\n\n// The desk was told.\nvar s = \"world\"":        0,
+	} {
+		f, err := parse("internal/kit/lane/x.go", code+"\n")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if found := oddWordsOf(f); len(found) != want {
+			t.Errorf("%s: %s found, want %d", code, fmt.Sprint(slices.Sorted(maps.Keys(found))), want)
+		}
+	}
+}
