@@ -7,7 +7,7 @@ DRILL   := bin/quotasvc-drill
 RESULTS := bench-results
 
 # Tools run at pinned versions from the module cache. They are not in go.mod, because
-# they need hundreds of modules that the service does not need. internal/httpapi/wire/gen.go
+# they need hundreds of modules that the service does not need. internal/lab/clientgen/doc.go
 # pins the generator of the API's types.
 GOLANGCI_LINT := go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 GOVULNCHECK   := go run golang.org/x/vuln/cmd/govulncheck@v1.9.0

@@ -405,7 +405,7 @@ type Allowance struct {
 	// AlertAt The percentages of what can be used in the period at which `balance.threshold_reached` is told, in order; 80 and 100 by default, none with an empty list. The balances of subjects are told only where it is given.
 	//
 	// Examples: [50,80,100]
-	AlertAt []int64 `json:"alert_at,omitempty,omitzero"`
+	AlertAt []int64 `json:"alert_at,omitzero"`
 
 	// Amount The units of each period; 0 for a meter that only grants pay for.
 	Amount int64 `json:"amount"`
@@ -1208,7 +1208,7 @@ type Delivery struct {
 	EventID EventID `json:"event_id"`
 
 	// LatencyMs How long the newest call took; absent if there was none.
-	LatencyMs int64 `json:"latency_ms,omitempty,omitzero"`
+	LatencyMs *int64 `json:"latency_ms,omitempty"`
 
 	// NextAt When the next attempt is due; null if there is none.
 	NextAt *time.Time `json:"next_at"`
@@ -1247,7 +1247,7 @@ type Denial struct {
 	At time.Time `json:"at"`
 
 	// Available The units that could have been charged instead.
-	Available int64 `json:"available,omitempty,omitzero"`
+	Available *int64 `json:"available,omitempty"`
 
 	// Code Why a request was refused. The guide has a section for each code, with what helps. New codes may be added; treat one that you do not know by its status.
 	Code ProblemCode `json:"code"`
@@ -1373,7 +1373,7 @@ type Entry struct {
 	Line int32 `json:"line"`
 
 	// Metadata Your own JSON object, kept with the entries: at most 4096 bytes without blanks, 16 levels deep, without the character U+0000 and without numbers beyond 64 characters or an exponent beyond 3 digits.
-	Metadata Metadata `json:"metadata,omitempty,omitzero"`
+	Metadata json.RawMessage `json:"metadata,omitempty,omitzero"`
 
 	// Meter An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
 	Meter ID `json:"meter"`
@@ -1421,7 +1421,7 @@ type Event struct {
 	At time.Time `json:"at"`
 
 	// Data What the type tells; docs/events.md lists it.
-	Data map[string]interface{} `json:"data"`
+	Data json.RawMessage `json:"data"`
 
 	// EventID Names an event. Ids sort as their events happened to be listed.
 	//
@@ -1494,7 +1494,7 @@ type FieldError struct {
 // Gauge A value that is set, not drawn down. No period and no plan changes it.
 type Gauge struct {
 	// Before The value before this change.
-	Before int64 `json:"before,omitempty,omitzero"`
+	Before *int64 `json:"before,omitempty"`
 
 	// ChangedAt When it was changed last; absent if never.
 	ChangedAt time.Time `json:"changed_at,omitempty,omitzero"`
@@ -2187,7 +2187,7 @@ type Limit struct {
 	Mode LimitMode `json:"mode"`
 
 	// Normalize Spellings that count as one route: `case`: upper and lower case; `trailing_slash`: with and without slashes, blanks and control characters at the end; `matrix`: with and without parameters after a semicolon; `encoded_slash`: %2f and a slash. Absent: all of them for requests of gateways, none for others. An empty list: none.
-	Normalize *LimitNormalize `json:"normalize,omitempty"`
+	Normalize *LimitNormalize `json:"normalize,omitzero"`
 
 	// OnBackendError What to do while Redis is down; `local_share` by default.
 	OnBackendError OnBackendError `json:"on_backend_error"`
@@ -2451,7 +2451,7 @@ type LimitRequest struct {
 	Mode LimitMode `json:"mode,omitempty,omitzero"`
 
 	// Normalize Spellings that count as one route: `case`: upper and lower case; `trailing_slash`: with and without slashes, blanks and control characters at the end; `matrix`: with and without parameters after a semicolon; `encoded_slash`: %2f and a slash. Absent: all of them for requests of gateways, none for others. An empty list: none.
-	Normalize *LimitNormalize `json:"normalize,omitempty"`
+	Normalize *LimitNormalize `json:"normalize,omitzero"`
 
 	// OnBackendError What to do while Redis is down; `local_share` by default.
 	OnBackendError OnBackendError `json:"on_backend_error,omitempty,omitzero"`
@@ -2978,7 +2978,7 @@ type PlanLimit struct {
 	Mode LimitMode `json:"mode,omitempty,omitzero"`
 
 	// Normalize Spellings that count as one route: `case`: upper and lower case; `trailing_slash`: with and without slashes, blanks and control characters at the end; `matrix`: with and without parameters after a semicolon; `encoded_slash`: %2f and a slash. Absent: all of them for requests of gateways, none for others. An empty list: none.
-	Normalize *LimitNormalize `json:"normalize,omitempty"`
+	Normalize *LimitNormalize `json:"normalize,omitzero"`
 
 	// OnBackendError What to do while Redis is down; `local_share` by default.
 	OnBackendError OnBackendError `json:"on_backend_error,omitempty,omitzero"`
@@ -3612,7 +3612,7 @@ type Tenant struct {
 	Features Features `json:"features,omitempty,omitzero"`
 
 	// Metadata Your own JSON object, kept with the entries: at most 4096 bytes without blanks, 16 levels deep, without the character U+0000 and without numbers beyond 64 characters or an exponent beyond 3 digits.
-	Metadata Metadata `json:"metadata"`
+	Metadata json.RawMessage `json:"metadata"`
 
 	// Overrides Amounts that this tenant gets per period instead of those of its plan, by meter. The plan must have the meters. A once-only allowance is granted with the plan, so a later override of it has no effect until terms apply now.
 	Overrides Overrides `json:"overrides"`
@@ -3660,7 +3660,7 @@ type TenantChange struct {
 	Features Features `json:"features,omitempty,omitzero"`
 
 	// Metadata Your own JSON object, kept with the entries: at most 4096 bytes without blanks, 16 levels deep, without the character U+0000 and without numbers beyond 64 characters or an exponent beyond 3 digits.
-	Metadata Metadata `json:"metadata"`
+	Metadata json.RawMessage `json:"metadata"`
 
 	// Overrides Amounts that this tenant gets per period instead of those of its plan, by meter. The plan must have the meters. A once-only allowance is granted with the plan, so a later override of it has no effect until terms apply now.
 	Overrides Overrides `json:"overrides"`

@@ -7,7 +7,7 @@ import (
 
 	"github.com/goccy/go-yaml"
 
-	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
+	"github.com/quotasvc/quotasvc/internal/httpapi/reference"
 )
 
 type schemaCmd struct {
@@ -36,7 +36,7 @@ func catalogSchema() (object, error) {
 			Schemas map[string]object `yaml:"schemas"`
 		} `yaml:"components"`
 	}
-	if err := yaml.Unmarshal(wire.Specification, &contract); err != nil {
+	if err := yaml.Unmarshal(reference.Specification, &contract); err != nil {
 		return nil, fmt.Errorf("read the contract: %w", err)
 	}
 	schemas := contract.Components.Schemas

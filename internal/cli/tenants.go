@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/url"
@@ -118,8 +119,10 @@ func (c *tenantGetCmd) Run(ctx context.Context, io *IO) error {
 
 func printTenant(io *IO, t *client.Tenant) {
 	io.printf("%s: plan %s, %s since %s, periods in %s\n", io.paint(bold, t.Tenant), t.Plan, t.Status, at(t.CreatedAt), t.Timezone)
-	for _, key := range names(t.Metadata) {
-		io.printf("  %s: %v\n", key, t.Metadata[key])
+	var metadata client.Metadata
+	_ = json.Unmarshal(t.Metadata, &metadata) // the service keeps objects only
+	for _, key := range names(metadata) {
+		io.printf("  %s: %v\n", key, metadata[key])
 	}
 	for _, meter := range names(t.Overrides) {
 		io.printf("  %s: %s instead of the plan's amount\n", meter, amount(t.Overrides[meter]))

@@ -10,18 +10,18 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
+	"github.com/quotasvc/quotasvc/client"
 )
 
 func TestPutMeter_CreateReplaceListDelete(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	s.catalogue()
-	var created, replaced, got wire.Meter
+	var created, replaced, got client.Meter
 	s.call("PUT", "/v1/meters/m", `{"unit":"call"}`).want(201).into(&created)
 	s.call("PUT", "/v1/meters/m", `{"unit":"token","description":"Tokens\n","denial_replay":true}`).want(200).into(&replaced)
 	s.call("GET", "/v1/meters/m", "").want(200).into(&got)
-	want := wire.Meter{Meter: "m", Unit: "token", Description: "Tokens\n", Kind: "counter", DenialReplay: true, CreatedAt: created.CreatedAt, UpdatedAt: replaced.UpdatedAt}
+	want := client.Meter{Meter: "m", Unit: "token", Description: "Tokens\n", Kind: "counter", DenialReplay: true, CreatedAt: created.CreatedAt, UpdatedAt: replaced.UpdatedAt}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
@@ -86,16 +86,16 @@ func TestPutPlan_NewVersionOnlyOnChange(t *testing.T) {
 	s.catalogue()
 	const one = `{"allowances":[{"meter":"calls","amount":5,"every":"month","anchor":"tenant"}],
 		"limits":[{"rule":"r","per":["tenant"],"match":{"route":"/x"},"kind":"token_bucket","rate":"5/30s"}]}`
-	var first, second, third, got wire.Plan
+	var first, second, third, got client.Plan
 	s.call("PUT", "/v1/plans/p", one).want(201).into(&first)
 	s.call("PUT", "/v1/plans/p", one).want(200).into(&second)
 	s.call("PUT", "/v1/plans/p", strings.Replace(one, `"amount":5`, `"amount":6`, 1)).want(200).into(&third)
 	s.call("GET", "/v1/plans/p", "").want(200).into(&got)
-	want := wire.Plan{
+	want := client.Plan{
 		Plan: "p", Version: 2, CreatedAt: got.CreatedAt,
-		Allowances: []wire.Allowance{{Meter: "calls", Amount: 6, Every: "month", Anchor: "tenant"}},
-		Limits: []wire.PlanLimit{{
-			Rule: "r", Per: []wire.LimitPer{"tenant"}, Match: wire.LimitMatch{Route: "/x"}, Kind: "token_bucket", Rate: "5/30s", Burst: 5, Cost: 1,
+		Allowances: []client.Allowance{{Meter: "calls", Amount: 6, Every: "month", Anchor: "tenant"}},
+		Limits: []client.PlanLimit{{
+			Rule: "r", Per: []client.LimitPer{"tenant"}, Match: client.LimitMatch{Route: "/x"}, Kind: "token_bucket", Rate: "5/30s", Burst: 5, Cost: 1,
 			CostBy: "request", Counts: "successes", Mode: "enforce", OnBackendError: "local_share", RegionShare: 100,
 		}},
 	}
@@ -114,23 +114,23 @@ func TestPutTenant_CreateReplacePatch(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	s.catalogue()
-	var created, replaced, got wire.Tenant
-	var patched wire.TenantChange
+	var created, replaced, got client.Tenant
+	var patched client.TenantChange
 	s.call("PUT", "/v1/tenants/t1", `{"plan":"basic","anchor":"2026-01-31T01:00:00.123456789+01:00","timezone":"Europe/Berlin","metadata":{"b":1,"a":[2]}}`).
 		want(201).into(&created)
-	want := wire.Tenant{
+	want := client.Tenant{
 		Tenant: "t1", Plan: "basic", Anchor: time.Date(2026, 1, 31, 0, 0, 0, 123456000, time.UTC), Timezone: "Europe/Berlin", Status: "active",
-		Metadata: []byte(`{"a":[2],"b":1}`), Overrides: wire.Overrides{}, Version: 1, CreatedAt: created.CreatedAt, UpdatedAt: created.UpdatedAt,
+		Metadata: []byte(`{"a":[2],"b":1}`), Overrides: client.Overrides{}, Version: 1, CreatedAt: created.CreatedAt, UpdatedAt: created.UpdatedAt,
 	}
 	if diff := cmp.Diff(want, created); diff != "" {
 		t.Error(diff)
 	}
 	s.call("PATCH", "/v1/tenants/t1", `{"status":"suspended"}`).want(200).into(&patched)
-	changed := wire.TenantChange{
+	changed := client.TenantChange{
 		Tenant: "t1", Plan: want.Plan, Anchor: want.Anchor, Timezone: want.Timezone, Status: "suspended", Metadata: want.Metadata,
-		Overrides: wire.Overrides{}, Version: 2, CreatedAt: want.CreatedAt, Before: want,
+		Overrides: client.Overrides{}, Version: 2, CreatedAt: want.CreatedAt, Before: want,
 	}
-	if diff := cmp.Diff(changed, patched, cmpopts.IgnoreFields(wire.TenantChange{}, "UpdatedAt")); diff != "" || !patched.UpdatedAt.After(want.UpdatedAt) {
+	if diff := cmp.Diff(changed, patched, cmpopts.IgnoreFields(client.TenantChange{}, "UpdatedAt")); diff != "" || !patched.UpdatedAt.After(want.UpdatedAt) {
 		t.Error(diff)
 	}
 	s.call("PATCH", "/v1/tenants/t1", `{}`).want(200)
@@ -155,10 +155,10 @@ func TestPutLimit_CreateReplaceDelete_MustBeEnforceable(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	s.catalogue()
-	var got wire.Limit
+	var got client.Limit
 	s.call("PUT", "/v1/limits/r", `{"per":["tenant","subject"],"match":{"meter":"calls"},"kind":"token_bucket","rate":"60/s"}`).want(201).into(&got)
-	want := wire.Limit{
-		Rule: "r", Per: []wire.LimitPer{"tenant", "subject"}, Match: wire.LimitMatch{Meter: "calls"}, Kind: "token_bucket", Rate: "60/s", Burst: 60, Cost: 1,
+	want := client.Limit{
+		Rule: "r", Per: []client.LimitPer{"tenant", "subject"}, Match: client.LimitMatch{Meter: "calls"}, Kind: "token_bucket", Rate: "60/s", Burst: 60, Cost: 1,
 		CostBy: "request", Counts: "successes", Mode: "enforce", OnBackendError: "local_share", RegionShare: 100, CreatedAt: got.CreatedAt, UpdatedAt: got.UpdatedAt,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -263,13 +263,13 @@ func TestGrant_IssuedOnce_RaisesBalance(t *testing.T) {
 	const body = `{"meter":"credits","amount":50,"source":"topup","grant_id":"g1","priority":7,"effective_at":"2026-01-01T00:00:00+01:00",
 		"expires_at":"2097-01-01T00:00:00Z","cost_basis":"0.01 EUR","reason":"order 17"}`
 	first := s.call("POST", "/v1/tenants/acme/grants", body, headerIdempotencyKey, "k1").want(201)
-	var got wire.GrantAnswer
+	var got client.GrantAnswer
 	first.into(&got)
-	want := wire.GrantAnswer{
+	want := client.GrantAnswer{
 		Tenant: "acme", GrantID: "g1", Meter: "credits", Source: "topup", Amount: 50, Remaining: 50, Priority: 7,
 		EffectiveAt: got.CreatedAt, ExpiresAt: new(time.Date(2097, 1, 1, 0, 0, 0, 0, time.UTC)),
 		CostBasis: "0.01 EUR", Reason: "order 17", Status: "active", OperationID: "k1", CreatedAt: got.CreatedAt, AsOf: got.AsOf,
-		Balance: wire.Position{Remaining: 50, Limit: 50},
+		Balance: client.Position{Remaining: 50, Limit: 50},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
@@ -296,7 +296,7 @@ func TestRoll_RunsInBackground_ReportsProgress(t *testing.T) {
 	s.debit("k", "acme", "calls", 1).want(200)
 	for _, body := range []string{"", `{}`, `{"as_of":"2026-01-01T00:00:00Z"}`} {
 		a := s.call("POST", "/v1/rolls", body).want(202)
-		var started, got wire.Roll
+		var started, got client.Roll
 		a.into(&started)
 		if a.header.Get("Location") != "/v1/rolls/"+started.RollID {
 			t.Errorf("Location %q", a.header.Get("Location"))

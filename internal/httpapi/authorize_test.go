@@ -11,8 +11,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/quotasvc/quotasvc/client"
 	"github.com/quotasvc/quotasvc/internal/httpapi/forwarded"
-	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
 )
 
 // gatewayNames are the supported gateways.
@@ -68,7 +68,7 @@ func (a *answer) passes() *answer {
 }
 
 // refused fails the test unless the gateway is refused with this status and code, in its form.
-func (a *answer) refusedTo(gateway string, status int, code string) wire.Problem {
+func (a *answer) refusedTo(gateway string, status int, code string) client.Problem {
 	a.t.Helper()
 	onWire, hidden := status, ""
 	if gateway == "nginx" {
@@ -77,9 +77,9 @@ func (a *answer) refusedTo(gateway string, status int, code string) wire.Problem
 			onWire = http.StatusForbidden
 		}
 	}
-	var p wire.Problem
+	var p client.Problem
 	a.into(&p)
-	if a.status != onWire || p.Status != status || p.Code != code || a.header.Get(forwarded.HeaderStatus) != hidden {
+	if a.status != onWire || p.Status != status || string(p.Code) != code || a.header.Get(forwarded.HeaderStatus) != hidden {
 		a.t.Fatalf("%s: %d with %s %q, want %d for %d %s: %s", gateway, a.status, forwarded.HeaderStatus, a.header.Get(forwarded.HeaderStatus), onWire, status, code, a.body)
 	}
 	if retry := a.header.Get(headerRetryAfter); (retry != "") != (status == 429 || status == 503) {
@@ -90,7 +90,7 @@ func (a *answer) refusedTo(gateway string, status int, code string) wire.Problem
 		a.t.Errorf("%s: %s is %q", gateway, forwarded.HeaderProblem, inHeader)
 	}
 	if inHeader != "" {
-		var same wire.Problem
+		var same client.Problem
 		if err := json.Unmarshal([]byte(inHeader), &same); err != nil || cmp.Diff(p, same) != "" {
 			a.t.Errorf("%s: the header has %s, the body %s (%v)", gateway, inHeader, a.body, err)
 		}
@@ -113,7 +113,7 @@ func TestAuthorize_Allowed_ChargesOnce(t *testing.T) {
 		if !strings.HasPrefix(a.header.Get("RateLimit"), `"r0";r=`) || !strings.HasPrefix(a.header.Get("RateLimit-Policy"), `"r0";q=60`) {
 			t.Errorf("%s: the limit of the route did not apply: %v", gateway, a.header)
 		}
-		var operation wire.Operation
+		var operation client.Operation
 		s.call("GET", "/v1/tenants/acme/operations/"+a.header.Get(forwarded.HeaderOperation), "").want(200).into(&operation)
 		if len(operation.Entries) != 1 || operation.Entries[0].Amount != 2 || operation.Entries[0].OperationSubject != "user" {
 			t.Errorf("%s: %+v", gateway, operation)
@@ -303,11 +303,11 @@ func TestAuthorize_ForgedAddress_NoEffect(t *testing.T) {
 			s.call("PUT", "/v1/blocks/ip/203.0.113.1", `{}`).want(201)
 			code := func() string {
 				r := s.ask("nginx", "/", "X-Forwarded-For", c.hops("203.0.113.1"))
-				var p wire.Problem
+				var p client.Problem
 				if a := s.do(r); a.status != 200 {
 					a.into(&p)
 				}
-				return p.Code
+				return string(p.Code)
 			}
 			if c.blocked {
 				s.eventually("the block is in force", func() bool { return code() == "forbidden" })

@@ -13,9 +13,9 @@ import (
 	"github.com/labstack/echo/v4"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/quotasvc/quotasvc/client"
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/gate"
-	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
 	"github.com/quotasvc/quotasvc/internal/kit/body"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
@@ -69,10 +69,10 @@ func BenchmarkBareEcho(b *testing.B) {
 		if err := c.Bind(&body); err != nil {
 			return err
 		}
-		return c.JSON(http.StatusOK, wire.DebitAnswer{
-			OperationID: "0123456789abcdef", Tenant: body.Tenant, AsOf: time.Date(2026, 5, 1, 0, 0, 0, 123456000, time.UTC), Items: []wire.DebitedItem{{
+		return c.JSON(http.StatusOK, client.DebitAnswer{
+			OperationID: "0123456789abcdef", Tenant: body.Tenant, AsOf: time.Date(2026, 5, 1, 0, 0, 0, 123456000, time.UTC), Items: []client.DebitedItem{{
 				Meter: body.Items[0].Meter, Requested: body.Items[0].Amount, Charged: body.Items[0].Amount, Remaining: 1,
-				Draws: []wire.Draw{{Grant: "g", Source: "allowance", Meter: body.Items[0].Meter, Amount: body.Items[0].Amount}},
+				Draws: []client.Draw{{Grant: "g", Source: "allowance", Meter: body.Items[0].Meter, Amount: body.Items[0].Amount}},
 			}},
 		})
 	})

@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quotasvc/quotasvc/client"
 	"github.com/quotasvc/quotasvc/internal/httpapi/forwarded"
-	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
 )
 
 func TestQuotaHeaders_RemainingAtMostLimit(t *testing.T) {
@@ -43,7 +43,7 @@ func TestListBalances_PlanAndGrantsOnly(t *testing.T) {
 	s.debit("no", "acme", "other", 1).problem(http.StatusForbidden, "meter_not_in_plan")
 	s.send("/v1/debits", "seat", `{"tenant":"acme","items":[{"meter":"seats","amount":1}],"subject":"u1"}`).want(200)
 	for query, want := range map[string]int{"": 4, "?subject=u1": 1, "?subject=u2": 1, "?as_of=" + time.Now().UTC().Format(time.RFC3339Nano): 4} {
-		var list wire.BalanceList
+		var list client.BalanceList
 		s.call("GET", "/v1/tenants/acme/balances"+query, "").want(200).into(&list)
 		if len(list.Items) != want {
 			t.Errorf("%q: got %+v", query, list.Items)
@@ -67,7 +67,7 @@ func TestListEntries_ImpossibleFilter_400(t *testing.T) {
 	for i := range 3 {
 		s.debit([]string{"a", "b", "c"}[i], "acme", "calls", 1).want(200)
 	}
-	var page wire.EntryList
+	var page client.EntryList
 	s.call("GET", "/v1/tenants/acme/entries?meter=calls&kind=debit&limit=1", "").want(200).into(&page)
 	if page.NextCursor == nil {
 		t.Fatal("there is no second page")
@@ -79,7 +79,7 @@ func TestListEntries_ImpossibleFilter_400(t *testing.T) {
 	} {
 		s.call("GET", "/v1/tenants/acme/entries?"+query, "").refused(field)
 	}
-	var grants wire.GrantList
+	var grants client.GrantList
 	s.send("/v1/tenants/acme/grants", "more", `{"meter":"credits","amount":7,"source":"topup"}`).want(201)
 	s.call("GET", "/v1/tenants/acme/grants?meter=credits&limit=1", "").want(200).into(&grants)
 	s.call("GET", "/v1/tenants/acme/grants?meter=jobs&cursor="+*grants.NextCursor, "").refused("cursor")
@@ -91,7 +91,7 @@ func TestUsage_IncludesRefundsOfOverage(t *testing.T) {
 	s.spendable()
 	s.debit("job", "acme", "jobs", 7).want(200)
 	s.send("/v1/refunds", "back", `{"tenant":"acme","operation_id":"job"}`).want(200)
-	var list wire.UsageList
+	var list client.UsageList
 	now := time.Now().UTC()
 	s.call("GET", "/v1/tenants/acme/usage?meter=jobs&from="+now.Add(-24*time.Hour).Format(time.RFC3339)+"&to="+now.Add(24*time.Hour).Format(time.RFC3339), "").want(200).into(&list)
 	used, overage, refunded := int64(0), int64(0), int64(0)

@@ -4,9 +4,9 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/quotasvc/quotasvc/client"
 	"github.com/quotasvc/quotasvc/internal/catalog/block"
 	"github.com/quotasvc/quotasvc/internal/httpapi/answers"
-	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
 	"github.com/quotasvc/quotasvc/internal/kit/body"
 	"github.com/quotasvc/quotasvc/internal/kit/bound"
 )
@@ -62,7 +62,7 @@ func (s *Server) listBlocks(rc *request) error {
 	if err != nil {
 		return err
 	}
-	return rc.send(http.StatusOK, wire.BlockList{Items: mapSlice(list.Items, answers.Block), NextCursor: nextCursor(list.NextCursor)})
+	return rc.send(http.StatusOK, client.BlockList{Items: mapSlice(list.Items, answers.Block), NextCursor: nextCursor(list.NextCursor)})
 }
 
 // deleteBlock deletes a block.

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
+	"github.com/quotasvc/quotasvc/client"
 )
 
 const wholeCatalogue = `{"meters":{"calls":{"unit":"call","description":"a \"quoted\" \ud83d\ude00 \u2028 / text"},"credits":{"unit":"credit"}},
@@ -17,7 +17,7 @@ const wholeCatalogue = `{"meters":{"calls":{"unit":"call","description":"a \"quo
 	"tenants":{"t1":{"plan":"pro","metadata":{"n":[null,1e3]}}},
 	"blocks":[{"kind":"ip","value":"192.0.2.0/24","reason":"abuse"},{"kind":"subject","tenant":"t1","value":"u1"}]%s}`
 
-func (s *service) apply(body string) (d wire.CatalogDiff) {
+func (s *service) apply(body string) (d client.CatalogDiff) {
 	s.t.Helper()
 	s.call("POST", "/v1/catalog", body).want(200).into(&d)
 	return d
@@ -34,15 +34,15 @@ func TestCatalogue_ApplyThenExport_ChangesNothing(t *testing.T) {
 	if d = s.apply(fmt.Sprintf(wholeCatalogue, "")); d.DryRun || d.Counts.Created != 7 {
 		t.Errorf("%+v", d)
 	}
-	amount := func(c wire.CatalogChange) bool {
-		return c.Kind == "plan" && c.ID == "pro" && c.Action == wire.CatalogChangeActionCreated && slices.ContainsFunc(c.Fields, func(f wire.CatalogField) bool {
+	amount := func(c client.CatalogChange) bool {
+		return c.Kind == "plan" && c.ID == "pro" && c.Action == client.CatalogChangeActionCreated && slices.ContainsFunc(c.Fields, func(f client.CatalogField) bool {
 			return f.Field == "allowances[calls].amount" && f.Before == nil && string(f.After) == "9007199254740991"
 		})
 	}
 	if !slices.ContainsFunc(d.Changes, amount) {
 		t.Errorf("the plan is missing in %+v", d.Changes)
 	}
-	var m wire.Meter
+	var m client.Meter
 	if s.call("GET", "/v1/meters/calls", "").want(200).into(&m); m.Description != "a \"quoted\" \U0001F600 \u2028 / text" {
 		t.Errorf("%q", m.Description)
 	}
@@ -53,7 +53,7 @@ func TestCatalogue_ApplyThenExport_ChangesNothing(t *testing.T) {
 	if !strings.Contains(string(exported.body), `"slow":{`) || strings.Contains(string(exported.body), `"t1":`) {
 		t.Errorf("%s", exported.body)
 	}
-	var lines wire.AuditList
+	var lines client.AuditList
 	s.call("GET", "/v1/audit?action=plan.put", "").want(200).into(&lines)
 	if len(lines.Items) != 1 || lines.Items[0].Actor.KeyID == "" {
 		t.Errorf("%+v", lines)
@@ -101,7 +101,7 @@ func TestCatalogue_Prune_DeletesWhatIsNotNamedAndNotUsed(t *testing.T) {
 	s := newService(t)
 	s.apply(fmt.Sprintf(wholeCatalogue, ""))
 	s.apply(`{"meters":{"idle":{"unit":"u"}},"limits":{"other":{"per":["tenant"],"kind":"token_bucket","rate":"1/s"}}}`)
-	actions := func(d wire.CatalogDiff) (out []string) {
+	actions := func(d client.CatalogDiff) (out []string) {
 		for _, c := range d.Changes {
 			out = append(out, fmt.Sprintf("%s %s %s", c.Action, c.Kind, c.ID))
 		}
@@ -132,7 +132,7 @@ func TestCatalogue_Prune_DeletesWhatIsNotNamedAndNotUsed(t *testing.T) {
 	s.call("GET", "/v1/meters/idle", "").want(404)
 	s.call("GET", "/v1/meters/credits", "").want(200)
 	s.call("GET", "/v1/plans/pro", "").want(200)
-	var lines wire.AuditList
+	var lines client.AuditList
 	if s.call("GET", "/v1/audit?action=limit.delete", "").want(200).into(&lines); len(lines.Items) != 1 || lines.Items[0].Object.ID != "other" {
 		t.Errorf("%+v", lines)
 	}

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/quotasvc/quotasvc/client"
 	"github.com/quotasvc/quotasvc/internal/httpapi/forwarded"
-	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
 )
 
 func TestChargeLimits_ChargedAndRefunded(t *testing.T) {
@@ -16,7 +16,7 @@ func TestChargeLimits_ChargedAndRefunded(t *testing.T) {
 	s.rules(`{"per":["tenant"],"kind":"token_bucket","rate":"5/day"}`)
 	before := s.remaining("acme", "calls")
 	charge := func(body string, extra ...string) *answer { return s.call("POST", "/v1/limits/charge", body, extra...) }
-	var first, again wire.ChargeAnswer
+	var first, again client.ChargeAnswer
 	a := charge(`{"tenant":"acme","subject":"u","route":"/x","ip":"192.0.2.1","method":"GET","cost":2,"rules":["r0"]}`).want(200)
 	a.into(&first)
 	if !first.Allowed || first.ChargeID == "" || len(first.Limits) != 1 || first.Limits[0].Remaining != 3 {
@@ -47,7 +47,7 @@ func TestChargeLimits_ChargedAndRefunded(t *testing.T) {
 		return s.call("POST", "/v1/limits/charge/refund", fmt.Sprintf(`{"charge_id":%q}`, id))
 	}
 	for i := range 2 {
-		var done wire.ChargeRefundAnswer
+		var done client.ChargeRefundAnswer
 		a := refund(first.ChargeID).want(200)
 		if a.into(&done); done.Refunded != (i == 0) || done.Refunded && done.Limits[0].Remaining != 3 {
 			t.Errorf("refund %d: %s", i, a.body)
@@ -69,11 +69,11 @@ func TestChargeLimits_AfterTheFact_OwesUpToItsDebt(t *testing.T) {
 	s := newService(t)
 	s.catalogue()
 	s.rules(`{"per":["tenant"],"kind":"token_bucket","rate":"10/min","debt":20}`, `{"per":["tenant"],"kind":"fixed_window","rate":"50/day"}`)
-	state := func() (out wire.LimitState) {
+	state := func() (out client.LimitState) {
 		s.call("GET", "/v1/limits/r0/state?tenant=acme", "").want(200).into(&out)
 		return out
 	}
-	late := func(cost int, extra ...string) (out wire.ChargeAnswer) {
+	late := func(cost int, extra ...string) (out client.ChargeAnswer) {
 		s.call("POST", "/v1/limits/charge", fmt.Sprintf(`{"tenant":"acme","cost":%d,"after_the_fact":true}`, cost), extra...).want(200).into(&out)
 		return out
 	}
@@ -154,7 +154,7 @@ func TestAuthorize_ModeLimit_ChargeCanBeRefunded(t *testing.T) {
 		a := s.do(s.ask(gateway, "/search", forwarded.HeaderMode, "limit", forwarded.HeaderAmount, "3", forwarded.HeaderSubject, gateway)).passes()
 		id := a.header.Get(forwarded.HeaderCharge)
 		for i := range 2 {
-			var done wire.ChargeRefundAnswer
+			var done client.ChargeRefundAnswer
 			b := s.as(backend, "POST", "/v1/limits/charge/refund", fmt.Sprintf(`{"charge_id":%q}`, id)).want(200)
 			if b.into(&done); done.Refunded != (i == 0) || i == 0 && done.Limits[0].Remaining != 5 {
 				t.Errorf("%s, refund %d of %q: %s", gateway, i, id, b.body)
@@ -174,7 +174,7 @@ func TestLimitState_ShowsBucket(t *testing.T) {
 		`{"per":["tenant","route"],"kind":"token_bucket","rate":"4/day","match":{"route":"/v1/**"}}`, `{"per":["tenant"],"kind":"concurrency","burst":3}`)
 	s.call("POST", "/v1/limits/charge", `{"tenant":"acme","subject":"u","ip":"192.0.2.1","route":"/v1/x","cost":2}`).want(200)
 	s.send("/v1/leases", "l", `{"rule":"r3","tenant":"acme"}`).want(201)
-	for query, want := range map[string]wire.LimitState{
+	for query, want := range map[string]client.LimitState{
 		"r0/state?tenant=acme&subject=u":          {Rule: "r0", Kind: "token_bucket", Remaining: 3, Limit: 5, NextAfterMs: 60_000, ResetAfterMs: 120_000},
 		"r0/state?tenant=acme&subject=other":      {Rule: "r0", Kind: "token_bucket", Remaining: 5, Limit: 5},
 		"r1/state?ip=::ffff:192.0.2.1":            {Rule: "r1", Kind: "fixed_window", Remaining: 7, Limit: 9, NextAfterMs: -1, ResetAfterMs: -1},
@@ -183,7 +183,7 @@ func TestLimitState_ShowsBucket(t *testing.T) {
 		"r3/state?tenant=acme":                    {Rule: "r3", Kind: "concurrency", Remaining: 2, Limit: 3},
 	} {
 		for range 2 { // it charges nothing
-			var got wire.LimitState
+			var got client.LimitState
 			a := s.call("GET", "/v1/limits/"+query, "").want(200)
 			a.into(&got)
 			about := func(got, want int64) bool {
@@ -215,7 +215,7 @@ func TestLimitState_Override_ShowsItsNumbers(t *testing.T) {
 	s.rules(`{"per":["tenant"],"kind":"token_bucket","rate":"5/day"}`)
 	s.call("PUT", "/v1/limits/r0/overrides/acme", `{"rate":"9/day"}`).want(201)
 	s.call("POST", "/v1/limits/charge", `{"tenant":"acme","cost":2}`).want(200)
-	var got wire.LimitState
+	var got client.LimitState
 	s.call("GET", "/v1/limits/r0/state?tenant=acme", "").want(200).into(&got)
 	if got.Limit != 9 || got.Remaining != 7 {
 		t.Errorf("%+v, want 7 of 9", got)
@@ -242,12 +242,12 @@ func TestLimit_Ban_IsShownAndEndsByAReset(t *testing.T) {
 			t.Errorf("while banned: %+v", p)
 		}
 	}
-	var checked wire.CheckAnswer
+	var checked client.CheckAnswer
 	s.call("POST", "/v1/check", `{"tenant":"acme","subject":"u","items":[{"meter":"calls","amount":1}]}`).want(200).into(&checked)
 	if checked.Allowed || checked.Code != "rate_limited" || checked.Limits[0].BannedMs < 599_000 {
 		t.Errorf("a check: %+v", checked)
 	}
-	var state wire.LimitState
+	var state client.LimitState
 	s.call("GET", "/v1/limits/r0/state?tenant=acme&subject=u", "").want(200).into(&state)
 	if state.Remaining != 1 || state.BannedMs < 599_000 {
 		t.Errorf("%+v", state)
@@ -255,7 +255,7 @@ func TestLimit_Ban_IsShownAndEndsByAReset(t *testing.T) {
 	charge("other", 5).want(200)
 	s.call("POST", "/v1/limits/r0/reset", `{"tenant":"acme","subject":"u"}`).want(200)
 	charge("u", 5).want(200)
-	s.call("GET", "/v1/limits/r0?explain=1", "").want(200).into(new(wire.Limit))
+	s.call("GET", "/v1/limits/r0?explain=1", "").want(200).into(new(client.Limit))
 	for body, field := range map[string]string{
 		`"ban":{}`: "ban.after", `"ban":{"after":1001,"within":"1m","for":"1m"}`: "ban.after", `"ban":{"after":1,"within":"1","for":"1m"}`: "ban.within",
 		`"ban":{"after":1,"within":"1m"}`: "ban.for", `"ban":{"after":1,"within":"1m","for":"1m","until":"x"}`: "ban.until",

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/quotasvc/quotasvc/client"
 	"github.com/quotasvc/quotasvc/internal/gate"
-	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
 )
 
 func TestCheckBatch_AnswersInOrder(t *testing.T) {
@@ -24,7 +24,7 @@ func TestCheckBatch_AnswersInOrder(t *testing.T) {
 		`{"tenant":"acme","items":[{"meter":"unknown","amount":1}]}`,
 	}
 	type result struct {
-		wire.CheckAnswer
+		client.CheckAnswer
 		Status int    `json:"status"`
 		Type   string `json:"type"`
 	}
@@ -49,13 +49,13 @@ func TestCheckBatch_AnswersInOrder(t *testing.T) {
 	results := send(checks)
 	for i, want := range []struct {
 		allowed  bool
-		code     string
+		code     client.ProblemCode
 		status   int
 		required int64
 		limits   int
 	}{{true, "", 0, 1, 0}, {true, "", 0, 2, 1}, {false, "quota_exceeded", 0, 100, 0}, {false, "tenant_not_found", 404, 0, 0}, {true, "", 0, 3, 0}, {false, "not_found", 404, 0, 0}} {
 		r := results[i]
-		if want.code == "not_found" && strings.HasPrefix(r.Code, "meter") {
+		if want.code == "not_found" && strings.HasPrefix(string(r.Code), "meter") {
 			continue
 		}
 		if r.Allowed != want.allowed || r.Code != want.code || r.Status != want.status || len(r.Limits) != want.limits || want.required > 0 && r.Items[0].Required != want.required {

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
+	"github.com/quotasvc/quotasvc/client"
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/report/testclock"
 )
@@ -21,22 +21,22 @@ func newOwner(t *testing.T) *service {
 }
 
 // advance moves the ledger's time.
-func (s *service) advance(by string) wire.TestClock {
+func (s *service) advance(by string) client.TestClock {
 	s.t.Helper()
-	var c wire.TestClock
+	var c client.TestClock
 	s.call("POST", "/v1/test/clock", fmt.Sprintf(`{"advance":%q}`, by)).want(http.StatusOK).into(&c)
 	return c
 }
 
 func (s *service) verifyClean() {
 	s.t.Helper()
-	var v wire.Verification
+	var v client.Verification
 	s.call("POST", "/v1/verifications", "").want(http.StatusAccepted).into(&v)
 	s.eventually("the verification ends", func() bool {
 		s.call("GET", "/v1/verifications/"+v.VerificationID, "").want(http.StatusOK).into(&v)
-		return v.Status != wire.VerificationStatusRunning
+		return v.Status != client.VerificationStatusRunning
 	})
-	if v.Status != wire.VerificationStatusClean || v.Entries == 0 {
+	if v.Status != client.VerificationStatusClean || v.Entries == 0 {
 		s.t.Errorf("the verification is %s after %d entries: %v", v.Status, v.Entries, v.Differences)
 	}
 }
@@ -78,7 +78,7 @@ func TestClock_Advance_ClosesMonthsAndEndsTrialsAndGrants(t *testing.T) {
 	if reset := a.header.Get("X-Quota-Reset"); reset == "" || len(reset) > len("2678400") {
 		t.Errorf("X-Quota-Reset is %q seconds", reset)
 	}
-	var check wire.CheckAnswer
+	var check client.CheckAnswer
 	s.call("POST", "/v1/check", `{"tenant":"acme","items":[{"meter":"calls","amount":7}]}`).want(200).into(&check)
 	if check.Allowed || check.Items[0].Remaining != 6 || check.Items[0].WouldSucceedAt.Before(now.AddDate(1, 0, 0)) {
 		t.Errorf("a check says %+v", check)
@@ -128,7 +128,7 @@ func TestClock_OutOfBounds_RefusedByField(t *testing.T) {
 			t.Errorf("%s: %+v", body, p.Errors)
 		}
 	}
-	var c wire.TestClock
+	var c client.TestClock
 	s.call("GET", "/v1/test/clock", "").want(200).into(&c)
 	if c.OffsetSeconds != 0 {
 		t.Errorf("it has moved by %d s", c.OffsetSeconds)
@@ -149,7 +149,7 @@ func TestClock_OutOfBounds_RefusedByField(t *testing.T) {
 func TestClock_SameKey_MovesOnce(t *testing.T) {
 	t.Parallel()
 	s := newOwner(t)
-	var c wire.TestClock
+	var c client.TestClock
 	for i := range 2 {
 		a := s.call("POST", "/v1/test/clock", `{"advance":"2h"}`, headerIdempotencyKey, "once").want(200)
 		a.into(&c)
@@ -160,7 +160,7 @@ func TestClock_SameKey_MovesOnce(t *testing.T) {
 	if c = s.advance("1h"); c.OffsetSeconds != 10800 {
 		t.Errorf("%+v", c)
 	}
-	var audit wire.AuditList
+	var audit client.AuditList
 	s.call("GET", "/v1/audit?action=clock.advance", "").want(200).into(&audit)
 	if len(audit.Items) != 2 {
 		t.Errorf("%d lines in the audit log, want 2", len(audit.Items))
@@ -182,7 +182,7 @@ func TestClock_NoPartitions_DoesNotMove(t *testing.T) {
 	t.Parallel()
 	s := newService(t) // a role that may not make them
 	s.call("POST", "/v1/test/clock", `{"advance":"400d"}`).problem(http.StatusInternalServerError, "internal")
-	var c wire.TestClock
+	var c client.TestClock
 	s.call("GET", "/v1/test/clock", "").want(200).into(&c)
 	if c.OffsetSeconds != 0 {
 		t.Errorf("%+v", c)

@@ -15,7 +15,7 @@ import (
 	"github.com/goccy/go-yaml"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
-	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
+	"github.com/quotasvc/quotasvc/internal/httpapi/reference"
 )
 
 // contract returns the parsed contract, with every answer closed: the published one lets answers gain members, and the tests must notice a member
@@ -31,7 +31,7 @@ var contract = sync.OnceValue(func() *openapi3.T {
 // closedContract is that contract as JSON.
 var closedContract = sync.OnceValue(func() []byte {
 	var doc map[string]any
-	if err := yaml.Unmarshal(wire.Specification, &doc); err != nil {
+	if err := yaml.Unmarshal(reference.Specification, &doc); err != nil {
 		panic(err)
 	}
 	schemas := doc["components"].(map[string]any)["schemas"].(map[string]any)

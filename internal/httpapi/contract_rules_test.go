@@ -7,14 +7,14 @@ import (
 
 	"github.com/goccy/go-yaml"
 
-	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
+	"github.com/quotasvc/quotasvc/internal/httpapi/reference"
 )
 
 // published returns the contract as it is served, which contract() is not.
 func published(t *testing.T) map[string]any {
 	t.Helper()
 	var doc map[string]any
-	if err := yaml.Unmarshal(wire.Specification, &doc); err != nil {
+	if err := yaml.Unmarshal(reference.Specification, &doc); err != nil {
 		t.Fatal(err)
 	}
 	return doc
@@ -127,7 +127,7 @@ func TestContract_Answers_AreOpenAndOfNoLanguage(t *testing.T) {
 			}
 		})
 	}
-	if text := string(wire.Specification); strings.Contains(text, "x-go-") || strings.Contains(text, "nullable") || !strings.HasPrefix(text, "openapi: 3.1.") {
+	if text := string(reference.Specification); strings.Contains(text, "x-go-") || strings.Contains(text, "nullable") || !strings.HasPrefix(text, "openapi: 3.1.") {
 		t.Error("it names Go's types, or is not OpenAPI 3.1")
 	}
 }

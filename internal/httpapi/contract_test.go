@@ -20,7 +20,6 @@ import (
 	"github.com/quotasvc/quotasvc/internal/gate"
 	"github.com/quotasvc/quotasvc/internal/gate/admission"
 	"github.com/quotasvc/quotasvc/internal/httpapi/reference"
-	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
 	"github.com/quotasvc/quotasvc/internal/kit/body"
 	"github.com/quotasvc/quotasvc/internal/kit/bound"
 	"github.com/quotasvc/quotasvc/internal/ledger"
@@ -259,7 +258,7 @@ func TestReference_NeedsNoKey(t *testing.T) {
 		}
 		s.call("GET", path+"?x=1", "", "Authorization").problem(http.StatusBadRequest, "invalid_argument")
 	}
-	if a := s.call("GET", "/v1/openapi.yaml", "").want(http.StatusOK); string(a.body) != string(wire.Specification) {
+	if a := s.call("GET", "/v1/openapi.yaml", "").want(http.StatusOK); string(a.body) != string(reference.Specification) {
 		t.Error("it is not the contract")
 	}
 }

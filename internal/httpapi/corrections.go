@@ -3,7 +3,7 @@ package httpapi
 import (
 	"net/http"
 
-	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
+	"github.com/quotasvc/quotasvc/client"
 	"github.com/quotasvc/quotasvc/internal/kit/body"
 	"github.com/quotasvc/quotasvc/internal/kit/period"
 	"github.com/quotasvc/quotasvc/internal/ledger"
@@ -61,10 +61,10 @@ func (s *Server) refund(rc *request) error {
 		return err
 	}
 	rc.markReplayed(r.Replayed)
-	return rc.send(http.StatusOK, wire.RefundAnswer{
+	return rc.send(http.StatusOK, client.RefundAnswer{
 		OperationID: r.OperationID, RefundOf: r.RefundOf, RefundOfAt: r.RefundOfAt.UTC(), Tenant: r.Tenant, AsOf: r.AsOf.UTC(), DryRun: req.dryRun,
-		Items: mapSlice(r.Items, func(it *ledger.RefundItem) wire.RefundedItem {
-			return wire.RefundedItem{
+		Items: mapSlice(r.Items, func(it *ledger.RefundItem) client.RefundedItem {
+			return client.RefundedItem{
 				Meter: it.Meter, Refunded: it.Refunded, Draws: mapSlice(it.Draws, drawOf), Forfeited: it.Forfeited, Remaining: it.Remaining,
 			}
 		}),
@@ -87,7 +87,7 @@ func (s *Server) extendGrant(rc *request) error {
 		return err
 	}
 	rc.markReplayed(c.Replayed)
-	return rc.send(http.StatusOK, wire.GrantExtension{
+	return rc.send(http.StatusOK, client.GrantExtension{
 		OperationID: c.OperationID, Tenant: c.Tenant, Meter: c.Meter, Subject: c.Subject, Grant: c.Grant, Units: c.Units, Held: c.Held,
 		PreviousExpiresAt: period.OrZero(c.Ended), ExpiresAt: orNull(period.OrZero(c.ExpiresAt)), Remaining: c.Remaining, Seq: c.Seq, AsOf: c.AsOf.UTC(), DryRun: dryRun,
 	})
@@ -140,7 +140,7 @@ func (s *Server) adjust(rc *request) error {
 
 func (rc *request) sendChange(c *ledger.Change, dryRun bool) error {
 	rc.markReplayed(c.Replayed)
-	return rc.send(http.StatusOK, wire.ChangeAnswer{
+	return rc.send(http.StatusOK, client.ChangeAnswer{
 		OperationID: c.OperationID, Tenant: c.Tenant, Meter: c.Meter, Subject: c.Subject, Grant: c.Grant, Amount: c.Amount,
 		Before: c.Before, Remaining: c.Remaining, Seq: c.Seq, AsOf: c.AsOf.UTC(), DryRun: dryRun,
 	})

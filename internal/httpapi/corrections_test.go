@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
+	"github.com/quotasvc/quotasvc/client"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
@@ -21,15 +21,15 @@ func TestRefund_InParts_UpToDebit(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	s.catalogue()
-	var d wire.DebitAnswer
+	var d client.DebitAnswer
 	s.debit("order", "acme", "calls", 6).want(200).into(&d)
 	refund := func(key, more string) *answer { return s.send("/v1/refunds", key, refundOf("order", more)) }
-	var got wire.RefundAnswer
+	var got client.RefundAnswer
 	first := refund("r1", `,"amount":2,"reason":"wrong result"`).want(200)
 	first.into(&got)
-	want := wire.RefundAnswer{OperationID: "r1", RefundOf: "order", RefundOfAt: d.AsOf, Tenant: "acme", AsOf: got.AsOf, Items: []wire.RefundedItem{{
+	want := client.RefundAnswer{OperationID: "r1", RefundOf: "order", RefundOfAt: d.AsOf, Tenant: "acme", AsOf: got.AsOf, Items: []client.RefundedItem{{
 		Meter: "calls", Refunded: 2, Remaining: 6,
-		Draws: []wire.Draw{{Grant: d.Items[0].Draws[0].Grant, Source: wire.SourceAllowance, Meter: "calls", Amount: 2}},
+		Draws: []client.Draw{{Grant: d.Items[0].Draws[0].Grant, Source: client.SourceAllowance, Meter: "calls", Amount: 2}},
 	}}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
@@ -53,7 +53,7 @@ func TestRefund_InParts_UpToDebit(t *testing.T) {
 		refund("r4", "").problem(422, "refund_exceeds_debit")
 		refund("r4", `,"amount":1`).problem(422, "refund_exceeds_debit")
 	})
-	var b wire.Balance
+	var b client.Balance
 	s.call("GET", "/v1/tenants/acme/balances/calls", "").want(200).into(&b)
 	if b.Used != 6 || b.Refunded != 6 || b.Remaining != 10 {
 		t.Errorf("%+v", b)
@@ -94,7 +94,7 @@ func TestRefund_OnlyOwnDebitsAndCaptures(t *testing.T) {
 		s.send("/v1/refunds", "r", `{"tenant":"nobody","operation_id":"others"}`).problem(404, "operation_not_found")
 	})
 	s.send("/v1/holds/h1/capture", "capture", `{"tenant":"acme"}`).want(200)
-	var got wire.RefundAnswer
+	var got client.RefundAnswer
 	if s.send("/v1/refunds", "r", refundOf("capture", "")).want(200).into(&got); got.Items[0].Refunded != 2 || got.Items[0].Remaining != 10 {
 		t.Errorf("%+v", got)
 	}
@@ -111,9 +111,9 @@ func TestRefund_OneOfSeveralItems_NeedsMeter(t *testing.T) {
 		refund("r", `,"meter":"seats"`).refused("meter")
 		refund("r", `,"amount":8,"meter":"jobs"`).problem(422, "refund_exceeds_debit")
 	})
-	var got wire.RefundAnswer
+	var got client.RefundAnswer
 	refund("r1", `,"amount":3,"meter":"jobs"`).want(200).into(&got)
-	if it := got.Items[0]; it.Meter != "jobs" || len(it.Draws) != 2 || it.Draws[0] != (wire.Draw{Source: wire.SourceOverage, Meter: "jobs", Amount: 2}) || it.Remaining != 1 {
+	if it := got.Items[0]; it.Meter != "jobs" || len(it.Draws) != 2 || it.Draws[0] != (client.Draw{Source: client.SourceOverage, Meter: "jobs", Amount: 2}) || it.Remaining != 1 {
 		t.Errorf("%+v", got) // overage first, because it was drawn last
 	}
 	refund("r2", "").want(200).into(&got)
@@ -134,13 +134,13 @@ func TestRefund_EndedGrant_ForfeitOrRegrant(t *testing.T) {
 	if b := s.balance("credits", ""); len(b.Grants) > 0 {
 		t.Errorf("the grant has not ended: %+v", b)
 	}
-	var got wire.RefundAnswer
+	var got client.RefundAnswer
 	s.send("/v1/refunds", "r1", refundOf("spent", `,"amount":2`)).want(200).into(&got)
 	if it := got.Items[0]; it.Refunded != 2 || it.Forfeited != 2 || it.Remaining != 0 {
 		t.Errorf("%+v", got)
 	}
 	s.send("/v1/refunds", "r2", refundOf("spent", `,"amount":4,"on_expired":"regrant"`)).want(200).into(&got)
-	if it := got.Items[0]; it.Forfeited != 0 || it.Remaining != 4 || it.Draws[0].Source != wire.SourceRefund {
+	if it := got.Items[0]; it.Forfeited != 0 || it.Remaining != 4 || it.Draws[0].Source != client.SourceRefund {
 		t.Errorf("%+v", got)
 	}
 	if h := holdIn(s.send("/v1/holds/held/release", "rel", `{"tenant":"acme","on_expired":"regrant"}`).want(200)); h.Items[0].Remaining != 7 {
@@ -172,9 +172,9 @@ func TestVoidGrant_RemovesRemainder(t *testing.T) {
 		void("acme", "paid", "v", `{"reason":"`+strings.Repeat("é", 251)+`"}`).refused("reason")
 		void("acme", "paid", "v", `{}`).refused("reason")
 	})
-	var got wire.ChangeAnswer
+	var got client.ChangeAnswer
 	void("acme", "paid", "v1", `{"reason":"payment failed"}`).want(200).into(&got)
-	want := wire.ChangeAnswer{
+	want := client.ChangeAnswer{
 		OperationID: "v1", Tenant: "acme", Meter: "credits", Grant: "paid", Amount: -14, Before: 19, Remaining: 5, Seq: got.Seq, AsOf: got.AsOf,
 	}
 	if diff := cmp.Diff(want, got); diff != "" || got.Seq < 1 {
@@ -217,9 +217,9 @@ func TestExtendGrant_MovesTheEnd_OnceAndNothingElse(t *testing.T) {
 		}
 		s.call("POST", "/v1/tenants/acme/grants/paid/extend", good).problem(400, "idempotency_key_missing")
 	})
-	var got wire.GrantExtension
+	var got client.GrantExtension
 	extend("acme", "paid", "x1", good).want(200).into(&got)
-	want := wire.GrantExtension{
+	want := client.GrantExtension{
 		OperationID: "x1", Tenant: "acme", Meter: "credits", Grant: "paid", Units: 14, Remaining: got.Remaining, Seq: got.Seq, AsOf: got.AsOf,
 		PreviousExpiresAt: time.Date(2098, 1, 1, 0, 0, 0, 0, time.UTC), ExpiresAt: new(time.Date(2099, 2, 3, 4, 5, 6, 0, time.UTC)),
 	}
@@ -227,7 +227,7 @@ func TestExtendGrant_MovesTheEnd_OnceAndNothingElse(t *testing.T) {
 		t.Error(diff)
 	}
 	s.unmoved("again", func() {
-		var again wire.GrantExtension
+		var again client.GrantExtension
 		if a := extend("acme", "paid", "x1", good).want(200); a.header.Get(headerReplayed) != "true" {
 			t.Errorf("%v", a.header)
 		} else if a.into(&again); !cmp.Equal(got, again) {
@@ -235,18 +235,18 @@ func TestExtendGrant_MovesTheEnd_OnceAndNothingElse(t *testing.T) {
 		}
 		extend("acme", "paid", "x1", `{"expires_at":"2099-03-01T00:00:00Z","reason":"paid late"}`).problem(422, "idempotency_key_reused")
 	})
-	var endless wire.GrantExtension
+	var endless client.GrantExtension
 	extend("acme", "paid", "x2", `{"expires_at":null,"reason":"goodwill"}`).want(200).into(&endless)
-	var list wire.GrantList
+	var list client.GrantList
 	s.call("GET", "/v1/tenants/acme/grants?meter=credits", "").want(200).into(&list)
 	for _, g := range list.Items {
-		if g.GrantID == "paid" && (g.ExpiresAt != nil || g.Remaining != 14 || g.Status != wire.GrantStatusActive) || endless.ExpiresAt != nil {
+		if g.GrantID == "paid" && (g.ExpiresAt != nil || g.Remaining != 14 || g.Status != client.GrantStatusActive) || endless.ExpiresAt != nil {
 			t.Errorf("%+v after %+v", g, endless)
 		}
 	}
-	var op wire.Operation
+	var op client.Operation
 	s.call("GET", "/v1/tenants/acme/operations/x1", "").want(200).into(&op)
-	if len(op.Entries) != 1 || op.Kind != wire.EntryKind(ledger.EntryExtendGrant) || op.Entries[0].Amount != 0 {
+	if len(op.Entries) != 1 || op.Kind != client.EntryKind(ledger.EntryExtendGrant) || op.Entries[0].Amount != 0 {
 		t.Errorf("%+v", op)
 	}
 }
@@ -256,7 +256,7 @@ func TestAdjust_ShowsBeforeAfter_HonoursIfMatch(t *testing.T) {
 	s := newService(t)
 	s.catalogue()
 	s.debit("k", "acme", "calls", 4).want(200)
-	var b wire.Balance
+	var b client.Balance
 	look := func() (etag string) {
 		a := s.call("GET", "/v1/tenants/acme/balances/calls", "").want(200)
 		a.into(&b)
@@ -287,7 +287,7 @@ func TestAdjust_ShowsBeforeAfter_HonoursIfMatch(t *testing.T) {
 		adjust("a1", `{"meter":"calls","amount":9007199254740991,"reason":"x"}`).refused("amount")
 	})
 	s.unmoved("dry", func() {
-		var c wire.ChangeAnswer
+		var c client.ChangeAnswer
 		dry := strings.TrimSuffix(up, "}") + `,"dry_run":true}`
 		s.call("POST", "/v1/tenants/acme/adjustments", dry, headerIfMatch, look()).want(200).into(&c)
 		if !c.DryRun || c.Before != 5 || c.Remaining != 10 || c.OperationID != dryRunKey {
@@ -295,16 +295,16 @@ func TestAdjust_ShowsBeforeAfter_HonoursIfMatch(t *testing.T) {
 		}
 		s.call("POST", "/v1/tenants/acme/adjustments", dry, headerIfMatch, stale).problem(409, "precondition_failed")
 	})
-	var c wire.ChangeAnswer
+	var c client.ChangeAnswer
 	adjust("a2", up, headerIfMatch, look()).want(200).into(&c)
-	want := wire.ChangeAnswer{OperationID: "a2", Tenant: "acme", Meter: "calls", Grant: c.Grant, Amount: 5, Before: 5, Remaining: 10, Seq: b.Seq + 1, AsOf: c.AsOf}
+	want := client.ChangeAnswer{OperationID: "a2", Tenant: "acme", Meter: "calls", Grant: c.Grant, Amount: 5, Before: 5, Remaining: 10, Seq: b.Seq + 1, AsOf: c.AsOf}
 	if diff := cmp.Diff(want, c); diff != "" || c.Grant == "" {
 		t.Error(diff)
 	}
 	if a := adjust("a2", up, headerIfMatch, stale).want(200); a.header.Get(headerReplayed) != "true" { // a stored decision stays
 		t.Errorf("%v", a.header)
 	}
-	c = wire.ChangeAnswer{}
+	c = client.ChangeAnswer{}
 	adjust("a3", `{"meter":"calls","amount":-10,"reason":"counted twice"}`).want(200).into(&c)
 	if c.Before != 10 || c.Remaining != 0 || c.Grant != "" {
 		t.Errorf("%+v", c)
@@ -322,7 +322,7 @@ func TestAdjust_SubjectCap(t *testing.T) {
 		return s.send("/v1/debits", key, fmt.Sprintf(`{"tenant":"acme","items":[{"meter":"seats","amount":%d}],"subject":"u1"}`, amount))
 	}
 	seat("k1", 3).want(429)
-	var c wire.ChangeAnswer
+	var c client.ChangeAnswer
 	s.send("/v1/tenants/acme/adjustments", "a", `{"meter":"seats","amount":1,"subject":"u1","reason":"asked"}`).want(200).into(&c)
 	if c.Subject != "u1" || c.Before != 2 || c.Remaining != 3 {
 		t.Errorf("%+v", c)
@@ -330,7 +330,7 @@ func TestAdjust_SubjectCap(t *testing.T) {
 	s.send("/v1/tenants/acme/grants", "g", `{"meter":"seats","amount":1,"subject":"u1","source":"promo"}`).want(201)
 	seat("k2", 4).want(200)
 	seat("k3", 1).want(429)
-	var b wire.Balance
+	var b client.Balance
 	s.call("GET", "/v1/tenants/acme/balances/seats?subject=u1", "").want(200).into(&b)
 	if b.Subject != "u1" || b.Used != 4 || b.Remaining != 0 || s.remaining("acme", "seats") != 2 {
 		t.Errorf("%+v", b)

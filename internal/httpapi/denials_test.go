@@ -8,12 +8,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/quotasvc/quotasvc/client"
 	"github.com/quotasvc/quotasvc/internal/httpapi/forwarded"
-	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
 )
 
 // denials returns what is stored of a tenant's denials.
-func (s *service) denialsOf(tenant, query string) (list wire.DenialList) {
+func (s *service) denialsOf(tenant, query string) (list client.DenialList) {
 	s.t.Helper()
 	s.check(s.denials.Flush(s.t.Context()))
 	s.call("GET", "/v1/tenants/"+tenant+"/denials"+query, "").want(200).into(&list)
@@ -71,7 +71,7 @@ func TestDenials_EachRefusal_ListedWithCodeRuleAndMinute(t *testing.T) {
 		if d.At.Before(began) || d.At.After(time.Now().Add(time.Second)) {
 			t.Errorf("%+v: not when it was refused", d)
 		}
-		l := line{d.Code, d.Meter, d.Rule, d.Subject, d.Route, d.Required, -1, d.RequestID}
+		l := line{string(d.Code), d.Meter, d.Rule, d.Subject, d.Route, d.Required, -1, d.RequestID}
 		if d.Available != nil {
 			l.available = *d.Available
 		}
@@ -94,7 +94,7 @@ func TestDenials_EachRefusal_ListedWithCodeRuleAndMinute(t *testing.T) {
 	}
 	counts := map[string]int64{}
 	for _, c := range list.Counts {
-		counts[c.Code+" "+c.Meter+" "+c.Rule] += c.N
+		counts[string(c.Code)+" "+c.Meter+" "+c.Rule] += c.N
 		if !c.Minute.Equal(c.Minute.Truncate(time.Minute)) || c.Minute.Before(began.Truncate(time.Minute)) {
 			t.Errorf("%+v", c)
 		}

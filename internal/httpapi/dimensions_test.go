@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
+	"github.com/quotasvc/quotasvc/client"
 	"github.com/quotasvc/quotasvc/internal/ledger/history"
 )
 
@@ -18,7 +18,7 @@ type grouped struct{ used, overage, refunded, operations int64 }
 func (s *service) usageOf(query, group string) (by map[string]grouped, all grouped) {
 	s.t.Helper()
 	now := time.Now().UTC()
-	var list wire.UsageList
+	var list client.UsageList
 	s.call("GET", fmt.Sprintf("/v1/tenants/acme/usage?meter=calls&from=%s&to=%s%s", now.Add(-24*time.Hour).Format(time.RFC3339), now.Add(24*time.Hour).Format(time.RFC3339), query), "").
 		want(200).into(&list)
 	by = map[string]grouped{}
@@ -124,7 +124,7 @@ func TestUsage_GroupThatIsNoDimension_Refused(t *testing.T) {
 		s.call("PUT", "/v1/meters/bad", body).refused(field)
 	}
 	s.call("PUT", "/v1/meters/calls", `{"unit":"call"}`).want(200) // no dimensions any more
-	var m wire.Meter
+	var m client.Meter
 	s.call("GET", "/v1/meters/calls", "").want(200).into(&m)
 	if len(m.Dimensions) != 0 {
 		t.Errorf("%v", m.Dimensions)

@@ -3,7 +3,7 @@
 //
 // # Terms
 //
-//   - contract: openapi.yaml in package wire. Handlers are written by hand; tests compare routes, request bodies and answers
+//   - contract: openapi.yaml in package reference. Handlers are written by hand; tests compare routes, request bodies and answers
 //     with the contract.
 //   - request: one HTTP request and its answer while handlers work on it.
 //   - fault: a field of a request, and the sentence that says what it must be.

@@ -11,10 +11,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/quotasvc/quotasvc/client"
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/catalog/diff"
 	"github.com/quotasvc/quotasvc/internal/httpapi/encoding"
-	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
@@ -82,7 +82,7 @@ func TestDocs_ExamplesWorkInOrder(t *testing.T) {
 	clock := strings.NewReplacer("%Y", now.Format("2006"), "%m", now.Format("01"), "%d", now.Format("02"), "%H", now.Format("15"),
 		"%M", now.Format("04"), "%S", now.Format("05"))
 	shown := map[string]bool{}
-	var made wire.NewKey // the page's key has another id
+	var made client.CreatedKey // the page's key has another id
 	const keyOfPage = "key_4kqh2xw7v5jz3nqa"
 	for _, e := range examples {
 		path := date.ReplaceAllStringFunc(strings.Trim(e[2], `'"`), func(cmd string) string { return clock.Replace(date.FindStringSubmatch(cmd)[1]) })

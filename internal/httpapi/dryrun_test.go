@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
+	"github.com/quotasvc/quotasvc/client"
 )
 
 // dried returns body as a dry run.
@@ -67,7 +67,7 @@ func TestDryRun_AnswersLikeChange_ChangesNothing(t *testing.T) {
 			continue
 		}
 		if step.status >= 300 {
-			var got, want wire.Problem
+			var got, want client.Problem
 			dry.into(&got)
 			if done.into(&want); got.Code != want.Code || got.Detail != want.Detail {
 				t.Errorf("%s: %s (%s), dry run %s (%s)", step.name, want.Code, want.Detail, got.Code, got.Detail)

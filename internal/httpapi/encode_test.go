@@ -8,9 +8,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/quotasvc/quotasvc/client"
 	"github.com/quotasvc/quotasvc/internal/gate"
 	"github.com/quotasvc/quotasvc/internal/httpapi/encoding"
-	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
 	"github.com/quotasvc/quotasvc/internal/kit/body"
 	"github.com/quotasvc/quotasvc/internal/kit/bound"
 	"github.com/quotasvc/quotasvc/internal/kit/price"
@@ -86,12 +86,12 @@ func drawDebit(t *rapid.T) *ledger.DebitResult {
 	return r
 }
 
-func itemsOf(r *ledger.DebitResult) []wire.DebitedItem {
-	return mapSlice(r.Items, func(it *ledger.ItemResult) wire.DebitedItem {
-		var overflow wire.OverflowPayment
+func itemsOf(r *ledger.DebitResult) []client.DebitedItem {
+	return mapSlice(r.Items, func(it *ledger.ItemResult) client.DebitedItem {
+		var overflow client.OverflowPayment
 		if o := it.Overflow; o != nil && o.Per > 1 {
-			overflow = wire.OverflowPayment{
-				Meter: "c" + it.Meter, Units: o.Units, Price: wire.OverflowRatio{Units: o.Price, Per: o.Per}, Rounding: "up",
+			overflow = client.OverflowPayment{
+				Meter: "c" + it.Meter, Units: o.Units, Price: client.OverflowRatio{Units: o.Price, Per: o.Per}, Rounding: "up",
 				Exact: price.Ratio{Units: o.Price, Per: o.Per}.Exact(o.Units),
 			}
 			for _, d := range it.Draws {
@@ -100,11 +100,11 @@ func itemsOf(r *ledger.DebitResult) []wire.DebitedItem {
 				}
 			}
 		}
-		return wire.DebitedItem{
+		return client.DebitedItem{
 			Overflow: overflow,
 			Meter:    it.Meter, Requested: it.Requested, Charged: it.Charged, Shortfall: it.Shortfall, Remaining: it.Remaining,
-			Draws: mapSlice(it.Draws, func(d *ledger.Draw) wire.Draw {
-				return wire.Draw{Grant: d.Grant, Source: wire.Source(d.Source), Meter: d.Meter, Amount: d.Amount}
+			Draws: mapSlice(it.Draws, func(d *ledger.Draw) client.Draw {
+				return client.Draw{Grant: d.Grant, Source: client.Source(d.Source), Meter: d.Meter, Amount: d.Amount}
 			}),
 		}
 	})
@@ -118,10 +118,10 @@ func TestAppendDebitAnswer_EqualsTypeJSON(t *testing.T) {
 		if r.Replayed || len(said) == 0 {
 			said = nil
 		}
-		sameJSON(t, encoding.AppendConsume(nil, r, limits, dry), wire.DebitAnswer{
+		sameJSON(t, encoding.AppendConsume(nil, r, limits, dry), client.DebitAnswer{
 			OperationID: r.OperationID, Tenant: r.Tenant, Items: itemsOf(r), Limits: said, AsOf: r.AsOf.UTC(), DryRun: dry,
 		})
-		sameJSON(t, appendBatchResult(nil, r, nil, dry), wire.BatchResult{
+		sameJSON(t, appendBatchResult(nil, r, nil, dry), client.BatchResult{
 			Status: 200, Replayed: r.Replayed, OperationID: r.OperationID, Tenant: r.Tenant, Items: itemsOf(r), AsOf: r.AsOf.UTC(), DryRun: dry,
 		})
 	})
@@ -134,13 +134,13 @@ func TestAppendCheckAnswer_EqualsTypeJSON(t *testing.T) {
 			Allowed: rapid.Bool().Draw(t, "allowed"), Code: ledger.Code(text().Draw(t, "code")), Source: gate.Source(text().Draw(t, "source")),
 			AsOf: instant().Draw(t, "as of"), Degraded: rapid.Bool().Draw(t, "degraded"),
 		}
-		want := wire.CheckAnswer{
-			Allowed: c.Allowed, Code: string(c.Code), Source: wire.CheckAnswerSource(c.Source), AsOf: c.AsOf.UTC(), Degraded: c.Degraded,
-			Items: []wire.CheckedItem{}, Limits: []wire.LimitVerdict{},
+		want := client.CheckAnswer{
+			Allowed: c.Allowed, Code: client.ProblemCode(c.Code), Source: client.CheckAnswerSource(c.Source), AsOf: c.AsOf.UTC(), Degraded: c.Degraded,
+			Items: []client.CheckedItem{}, Limits: []client.LimitVerdict{},
 		}
 		if rapid.Bool().Draw(t, "limiting") {
 			c.Limiting = &ledger.Limiting{Kind: text().Draw(t, "kind"), Meter: text().Draw(t, "meter"), Level: "tenant"}
-			want.Limiting = wire.Limiting{Kind: wire.LimitingKind(c.Limiting.Kind), Meter: c.Limiting.Meter, Level: "tenant"}
+			want.Limiting = &client.Limiting{Kind: client.LimitingKind(c.Limiting.Kind), Meter: c.Limiting.Meter, Level: "tenant"}
 		}
 		for range rapid.IntRange(0, 3).Draw(t, "items") {
 			it := gate.CheckItem{
@@ -149,8 +149,8 @@ func TestAppendCheckAnswer_EqualsTypeJSON(t *testing.T) {
 				Code: ledger.Code(text().Draw(t, "code")),
 			}
 			c.Items = append(c.Items, it)
-			out := wire.CheckedItem{
-				Meter: it.Meter, Required: it.Required, Remaining: it.Remaining, Limit: it.Limit, MaxAllowedNow: it.MaxAllowedNow, Code: string(it.Code),
+			out := client.CheckedItem{
+				Meter: it.Meter, Required: it.Required, Remaining: it.Remaining, Limit: it.Limit, MaxAllowedNow: it.MaxAllowedNow, Code: client.ProblemCode(it.Code),
 			}
 			if !it.WouldSucceedAt.IsZero() {
 				out.WouldSucceedAt = it.WouldSucceedAt.UTC()
@@ -164,8 +164,8 @@ func TestAppendCheckAnswer_EqualsTypeJSON(t *testing.T) {
 }
 
 // drawVerdicts draws verdicts, and their generated form.
-func drawVerdicts(t *rapid.T) (limits []gate.LimitVerdict, said []wire.LimitVerdict) {
-	said = []wire.LimitVerdict{}
+func drawVerdicts(t *rapid.T) (limits []gate.LimitVerdict, said []client.LimitVerdict) {
+	said = []client.LimitVerdict{}
 	for range rapid.IntRange(0, 3).Draw(t, "limits") {
 		v := gate.LimitVerdict{
 			Rule: text().Draw(t, "rule"), Kind: text().Draw(t, "kind"), Replaces: text().Draw(t, "replaces"), Allowed: rapid.Bool().Draw(t, "passes"),
@@ -175,8 +175,8 @@ func drawVerdicts(t *rapid.T) (limits []gate.LimitVerdict, said []wire.LimitVerd
 			Banned: time.Duration(rapid.Int64Range(0, 1e12).Draw(t, "banned")), Charged: rapid.Int64Range(0, 3).Draw(t, "charged"), Degraded: rapid.Bool().Draw(t, "degraded"),
 		}
 		limits = append(limits, v)
-		out := wire.LimitVerdict{
-			Rule: v.Rule, Kind: wire.LimitKind(v.Kind), Replaces: v.Replaces, Allowed: v.Allowed, Remaining: v.Remaining, Limit: v.Limit,
+		out := client.LimitVerdict{
+			Rule: v.Rule, Kind: client.LimitKind(v.Kind), Replaces: v.Replaces, Allowed: v.Allowed, Remaining: v.Remaining, Limit: v.Limit,
 			DelayMs: encoding.Ceil(v.Delay, time.Millisecond), BannedMs: encoding.Ceil(v.Banned, time.Millisecond), Shadow: v.Shadow, Degraded: v.Degraded,
 		}
 		if !v.Never {
@@ -193,14 +193,14 @@ func drawVerdicts(t *rapid.T) (limits []gate.LimitVerdict, said []wire.LimitVerd
 	return limits, said
 }
 
-func drawBlocked(t *rapid.T) (blocked *gate.Blocked, said wire.Blocked) {
+func drawBlocked(t *rapid.T) (blocked *gate.Blocked, said *client.Blocked) {
 	if !rapid.Bool().Draw(t, "blocked") {
-		return nil, wire.Blocked{}
+		return nil, nil
 	}
 	blocked = &gate.Blocked{
 		Kind: "k" + text().Draw(t, "kind"), Value: text().Draw(t, "value"), Reason: text().Draw(t, "reason"), ExpiresAt: instantOrZero().Draw(t, "end"),
 	}
-	said = wire.Blocked{Kind: wire.BlockKind(blocked.Kind), Value: blocked.Value, Reason: blocked.Reason}
+	said = &client.Blocked{Kind: client.BlockKind(blocked.Kind), Value: blocked.Value, Reason: blocked.Reason}
 	if !blocked.ExpiresAt.IsZero() {
 		said.ExpiresAt = blocked.ExpiresAt.UTC()
 	}
@@ -215,7 +215,7 @@ func TestAppendProblem_EqualsTypeJSON(t *testing.T) {
 			ledger.CodeQuotaExceeded, ledger.CodeUnavailable, ledger.CodeInvalidArgument, gate.CodeRateLimited, ledger.CodeConflict,
 		}).Draw(t, "code"), detail: text().Draw(t, "detail"), violated: rapid.SliceOfN(text(), 0, 3).Draw(t, "violated"), asOf: instant().Draw(t, "as of")}
 		p.retryAfter = time.Duration(rapid.Int64Range(0, 1e12).Draw(t, "retry"))
-		var blocked wire.Blocked
+		var blocked *client.Blocked
 		p.blocked, blocked = drawBlocked(t)
 		for range rapid.IntRange(0, 2).Draw(t, "fields") {
 			p.fields = append(p.fields, body.Fault{Field: text().Draw(t, "field"), Message: text().Draw(t, "message")})
@@ -228,18 +228,18 @@ func TestAppendProblem_EqualsTypeJSON(t *testing.T) {
 			}
 		}
 		p = s.complete(p)
-		want := wire.Problem{
-			Type: p.uri, Title: p.kind.title, Status: p.kind.status, Detail: p.detail, Code: string(p.code), RequestID: "r1",
+		want := client.Problem{
+			Type: p.uri, Title: p.kind.title, Status: p.kind.status, Detail: p.detail, Code: client.ProblemCode(p.code), RequestID: "r1",
 			ViolatedPolicies: p.violated, Blocked: blocked,
 		}
 		for _, f := range p.fields {
-			want.Errors = append(want.Errors, wire.FieldError(f))
+			want.Errors = append(want.Errors, client.FieldError(f))
 		}
 		if p.retryAfter > 0 && len(p.violated) > 0 {
 			want.RetryAfterMs = encoding.Ceil(p.retryAfter, time.Millisecond)
 		}
 		if d := p.denial; d != nil {
-			want.Limiting = wire.Limiting{Kind: "credit", Meter: d.Limiting.Meter, Subject: d.Limiting.Subject, Level: "tenant"}
+			want.Limiting = &client.Limiting{Kind: "credit", Meter: d.Limiting.Meter, Subject: d.Limiting.Subject, Level: "tenant"}
 			want.Required, want.Available, want.ResetAt = &d.Required, &d.Available, new(d.ResetAt.UTC())
 			if !d.WouldSucceedAt.IsZero() {
 				want.WouldSucceedAt = d.WouldSucceedAt.UTC()
@@ -247,7 +247,7 @@ func TestAppendProblem_EqualsTypeJSON(t *testing.T) {
 		}
 		sameJSON(t, appendProblem(nil, &p, "r1"), want)
 		p.blocked = nil // debits of a batch do not check blocks
-		sameJSON(t, appendBatchResult(nil, nil, &p, false), wire.BatchResult{
+		sameJSON(t, appendBatchResult(nil, nil, &p, false), client.BatchResult{
 			Type: want.Type, Title: want.Title, Status: want.Status, Detail: want.Detail, Code: want.Code, Errors: want.Errors, ViolatedPolicies: want.ViolatedPolicies,
 			RetryAfterMs: want.RetryAfterMs, Limiting: want.Limiting, Required: want.Required, Available: want.Available, ResetAt: want.ResetAt,
 			WouldSucceedAt: want.WouldSucceedAt,

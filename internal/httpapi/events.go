@@ -3,9 +3,9 @@ package httpapi
 import (
 	"net/http"
 
+	"github.com/quotasvc/quotasvc/client"
 	"github.com/quotasvc/quotasvc/internal/access"
 	"github.com/quotasvc/quotasvc/internal/httpapi/answers"
-	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
 	"github.com/quotasvc/quotasvc/internal/kit/body"
 	"github.com/quotasvc/quotasvc/internal/notify/webhooks"
 	"github.com/quotasvc/quotasvc/internal/outbox/events"
@@ -44,7 +44,7 @@ func (s *Server) listWebhooks(rc *request) error {
 	if err != nil {
 		return err
 	}
-	return rc.send(http.StatusOK, wire.WebhookEndpointList{Items: mapSlice(list.Items, answers.Webhook), NextCursor: nextCursor(list.NextCursor)})
+	return rc.send(http.StatusOK, client.WebhookEndpointList{Items: mapSlice(list.Items, answers.Webhook), NextCursor: nextCursor(list.NextCursor)})
 }
 
 // getWebhook answers with one webhook.
@@ -171,7 +171,7 @@ func (s *Server) listDeliveries(rc *request) error {
 	if err != nil {
 		return err
 	}
-	return rc.send(http.StatusOK, wire.DeliveryList{Items: mapSlice(list.Items, answers.Delivery), NextCursor: nextCursor(list.NextCursor)})
+	return rc.send(http.StatusOK, client.DeliveryList{Items: mapSlice(list.Items, answers.Delivery), NextCursor: nextCursor(list.NextCursor)})
 }
 
 // listEvents answers with a page of events, oldest first.
@@ -199,5 +199,5 @@ func (s *Server) listEvents(rc *request) error {
 	if err != nil {
 		return err
 	}
-	return rc.send(http.StatusOK, wire.EventList{Items: mapSlice(page.Items, answers.Event), NextCursor: nextCursor(page.NextCursor)})
+	return rc.send(http.StatusOK, client.EventList{Items: mapSlice(page.Items, answers.Event), NextCursor: nextCursor(page.NextCursor)})
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
 
-	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
+	"github.com/quotasvc/quotasvc/client"
 	"github.com/quotasvc/quotasvc/internal/outbox/events"
 )
 
@@ -19,7 +19,7 @@ func (s *service) list() {
 	s.check(err)
 }
 
-func (s *service) events(query string) (lines []string, page wire.EventList) {
+func (s *service) events(query string) (lines []string, page client.EventList) {
 	s.t.Helper()
 	s.call("GET", "/v1/events"+query, "").want(200).into(&page)
 	for _, e := range page.Items {
@@ -44,7 +44,7 @@ func TestEvents_ThresholdsPlansSuspensions_ListedOldestFirst(t *testing.T) {
 	s.call("PATCH", "/v1/tenants/two", `{"plan":"small","dry_run":true}`).want(200)
 	s.list()
 
-	var plan wire.Plan
+	var plan client.Plan
 	s.call("GET", "/v1/plans/small", "").want(200).into(&plan)
 	if diff := cmp.Diff([]int64{50}, plan.Allowances[0].AlertAt); diff != "" {
 		t.Error(diff)
@@ -81,7 +81,7 @@ func TestEvents_ThresholdsPlansSuspensions_ListedOldestFirst(t *testing.T) {
 	}
 	// A key of one tenant sees that tenant's.
 	k := s.newKey(`{"name":"of two","scopes":["read"],"tenant":"two"}`)
-	var bound wire.EventList
+	var bound client.EventList
 	s.as(k, "GET", "/v1/events", "").want(200).into(&bound)
 	if len(bound.Items) != 2 {
 		t.Errorf("%d events", len(bound.Items))
@@ -106,7 +106,7 @@ func TestAlertAt_BadValues_NamedByField(t *testing.T) {
 		a.refused(field)
 	}
 	for alert, want := range map[string][]int64{"[]": {}, "[1,1000]": {1, 1000}, "[1,2,3,4,5,6,7,8,9,10]": {1, 2, 3, 4, 5, 6, 7, 8, 9, 10}} {
-		var plan wire.Plan
+		var plan client.Plan
 		s.call("PUT", "/v1/plans/p", `{"allowances":[{"meter":"calls","amount":1,"every":"month","anchor":"calendar","alert_at":`+alert+`}]}`).want(200, 201)
 		s.call("GET", "/v1/plans/p", "").want(200).into(&plan)
 		if diff := cmp.Diff(want, plan.Allowances[0].AlertAt); diff != "" {

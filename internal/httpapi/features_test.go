@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
+	"github.com/quotasvc/quotasvc/client"
 )
 
 // featured creates plan pro with features, and puts acme on it.
@@ -24,7 +24,7 @@ func TestFeatures_PlanAndTenant_AnswerChecksAndConsumes(t *testing.T) {
 	features := func(want string, overridden ...string) {
 		t.Helper()
 		s.eventually("features "+want, func() bool {
-			var got wire.TenantFeatures
+			var got client.TenantFeatures
 			s.call("GET", "/v1/tenants/feat/features", "").want(200).into(&got)
 			return got.Plan == "pro" && fmt.Sprint(got.Features) == "map["+want+"]" && slices.Equal(got.Overridden, overridden)
 		})
@@ -33,9 +33,9 @@ func TestFeatures_PlanAndTenant_AnswerChecksAndConsumes(t *testing.T) {
 	if a := s.call("GET", "/v1/plans/pro", "").want(200); !strings.Contains(string(a.body), `"max_upload_mb":500`) {
 		t.Errorf("%s", a.body)
 	}
-	check := func(more string, allowed bool, code string) {
+	check := func(more string, allowed bool, code client.ProblemCode) {
 		t.Helper()
-		var got wire.CheckAnswer
+		var got client.CheckAnswer
 		s.call("POST", "/v1/check", `{"tenant":"feat",`+more+`}`).want(200).into(&got)
 		if got.Allowed != allowed || got.Code != code || got.Items == nil {
 			t.Errorf("%s: %+v", more, got)

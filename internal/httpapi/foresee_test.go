@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
+	"github.com/quotasvc/quotasvc/client"
 )
 
 // What a debit would be answered at an instant to come: periods renew, grants end, and nothing is changed.
@@ -25,7 +25,7 @@ func TestDebit_DryRunAt_AnswersForThatInstant(t *testing.T) {
 	s.debit("all", "acme", "calls", 10).want(200)
 	s.unmoved("dry", func() {
 		ask("calls", "1", at(now.Add(time.Second*30))).problem(http.StatusTooManyRequests, "quota_exceeded")
-		var renewed wire.DebitAnswer
+		var renewed client.DebitAnswer
 		when := now.AddDate(0, 2, 0).UTC().Truncate(time.Second)
 		ask("calls", "4", at(when)).want(200).into(&renewed)
 		if len(renewed.Items) != 1 || renewed.Items[0].Remaining != 6 || renewed.Items[0].Draws[0].Source != "allowance" || !renewed.AsOf.Equal(when) || !renewed.DryRun {

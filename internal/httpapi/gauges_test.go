@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
+	"github.com/quotasvc/quotasvc/client"
 )
 
 // seated creates the gauge desks, of which plan team has 5 and 2 for each subject, and puts crew on it.
@@ -26,7 +26,7 @@ func TestGauge_SetGetExplain(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	s.seated()
-	var g wire.Gauge
+	var g client.Gauge
 	s.call("GET", "/v1/tenants/crew/gauges/desks", "").want(200).into(&g)
 	if g.Value != 0 || g.Limit != 5 || g.Remaining != 5 || g.Over != 0 || g.Before != nil {
 		t.Errorf("%+v", g)
@@ -52,7 +52,7 @@ func TestGauge_SetGetExplain(t *testing.T) {
 	if g.Value != 5 || g.Limit != 3 || g.Remaining != 0 || g.Over != 2 {
 		t.Errorf("%+v", g)
 	}
-	var list wire.GaugeList
+	var list client.GaugeList
 	s.call("GET", "/v1/tenants/crew/gauges?limit=1", "").want(200).into(&list)
 	if len(list.Items) != 1 || list.Items[0].Meter != "desks" || list.Items[0].Over != 2 || list.NextCursor == nil {
 		t.Errorf("%+v", list)
@@ -65,7 +65,7 @@ func TestGauge_SetGetExplain(t *testing.T) {
 	s.call("GET", "/v1/tenants/nobody/gauges", "").problem(404, "tenant_not_found")
 	s.setGauge("k5", `{"delta":-1}`).want(200)
 	s.setGauge("k6", `{"delta":1}`).problem(403, "gauge_limit")
-	var page wire.GaugeEntryList
+	var page client.GaugeEntryList
 	s.call("GET", "/v1/tenants/crew/gauges/desks/entries?limit=2", "").want(200).into(&page)
 	if len(page.Items) != 2 || page.Items[0].OperationID != "k5" || page.Items[0].Before != 5 || page.Items[0].After != 4 || page.Items[0].Limit != 3 || page.Items[0].Actor != "bootstrap" {
 		t.Errorf("%+v", page)

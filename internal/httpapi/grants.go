@@ -4,8 +4,8 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/quotasvc/quotasvc/client"
 	"github.com/quotasvc/quotasvc/internal/httpapi/answers"
-	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
 	"github.com/quotasvc/quotasvc/internal/kit/body"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/ledger/pg"
@@ -78,7 +78,7 @@ func (s *Server) listGrants(rc *request) error {
 	if err != nil {
 		return err
 	}
-	return rc.send(http.StatusOK, wire.GrantList{Items: mapSlice(page.Items, answers.Grant), NextCursor: nextCursor(page.NextCursor)})
+	return rc.send(http.StatusOK, client.GrantList{Items: mapSlice(page.Items, answers.Grant), NextCursor: nextCursor(page.NextCursor)})
 }
 
 // orNull returns t in UTC, or nil for the zero time.

@@ -6,7 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
+	"github.com/quotasvc/quotasvc/client"
 )
 
 func TestListHolds_ByStatus(t *testing.T) {
@@ -28,16 +28,16 @@ func TestListHolds_ByStatus(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	want := []wire.Hold{
-		{HoldID: "a-over", Subject: "u1", Status: "active", Items: []wire.HoldPart{{Meter: "calls", Amount: 11, Captured: 4, Held: 7}, {Meter: "jobs", Amount: 2, Held: 2}}},
-		{HoldID: "b-part", Status: "captured", Items: []wire.HoldPart{{Meter: "jobs", Amount: 2, Captured: 1}}},
-		{HoldID: "c-gone", Status: "expired", Items: []wire.HoldPart{{Meter: "credits", Amount: 1}}},
-		{HoldID: "d-back", Status: "released", Items: []wire.HoldPart{{Meter: "credits", Amount: 1}}},
+	want := []client.Hold{
+		{HoldID: "a-over", Subject: "u1", Status: "active", Items: []client.HoldPart{{Meter: "calls", Amount: 11, Captured: 4, Held: 7}, {Meter: "jobs", Amount: 2, Held: 2}}},
+		{HoldID: "b-part", Status: "captured", Items: []client.HoldPart{{Meter: "jobs", Amount: 2, Captured: 1}}},
+		{HoldID: "c-gone", Status: "expired", Items: []client.HoldPart{{Meter: "credits", Amount: 1}}},
+		{HoldID: "d-back", Status: "released", Items: []client.HoldPart{{Meter: "credits", Amount: 1}}},
 	}
 	s.unmoved("reading", func() {
-		var got []wire.Hold
+		var got []client.Hold
 		for cursor := "limit=3"; ; {
-			var page wire.HoldList
+			var page client.HoldList
 			s.call("GET", "/v1/tenants/acme/holds?"+cursor, "").want(200).into(&page)
 			got = append(got, page.Items...)
 			if page.NextCursor == nil {
@@ -55,13 +55,13 @@ func TestListHolds_ByStatus(t *testing.T) {
 			t.Error(diff)
 		}
 		for i, status := range []string{"active", "captured", "expired", "released"} {
-			var page wire.HoldList
+			var page client.HoldList
 			s.call("GET", "/v1/tenants/acme/holds?status="+status, "").want(200).into(&page)
 			if diff := cmp.Diff(want[i:i+1], page.Items); diff != "" {
 				t.Errorf("%s: %s", status, diff)
 			}
 		}
-		var one wire.Hold
+		var one client.Hold
 		s.call("GET", "/v1/tenants/acme/holds/a-over", "").want(200).into(&one)
 		if diff := cmp.Diff(want[0], one); diff != "" {
 			t.Error(diff)

@@ -4,7 +4,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
+	"github.com/quotasvc/quotasvc/client"
 	"github.com/quotasvc/quotasvc/internal/kit/body"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/ledger/pg"
@@ -123,11 +123,11 @@ func (rc *request) sendHold(status int, r *ledger.HoldResult, dryRun bool) error
 	}
 	tight.write(h)
 	rc.markReplayed(r.Replayed)
-	return rc.send(status, wire.HoldAnswer{
-		OperationID: r.OperationID, HoldID: r.HoldID, Tenant: r.Tenant, Status: wire.HoldStatus(r.Status), ExpiresAt: r.ExpiresAt.UTC(),
+	return rc.send(status, client.HoldAnswer{
+		OperationID: r.OperationID, HoldID: r.HoldID, Tenant: r.Tenant, Status: client.HoldStatus(r.Status), ExpiresAt: r.ExpiresAt.UTC(),
 		AsOf: r.AsOf.UTC(), DryRun: dryRun,
-		Items: mapSlice(r.Items, func(it *ledger.HoldItem) wire.HeldItem {
-			return wire.HeldItem{
+		Items: mapSlice(r.Items, func(it *ledger.HoldItem) client.HeldItem {
+			return client.HeldItem{
 				Meter: it.Meter, Amount: it.Amount, Captured: it.Captured, Held: it.Held, Draws: mapSlice(it.Draws, drawOf), Remaining: it.Remaining,
 			}
 		}),
@@ -149,7 +149,7 @@ func (s *Server) listHolds(rc *request) error {
 	if err != nil {
 		return err
 	}
-	return rc.send(http.StatusOK, wire.HoldList{Items: mapSlice(page.Items, listedHold), NextCursor: nextCursor(page.NextCursor)})
+	return rc.send(http.StatusOK, client.HoldList{Items: mapSlice(page.Items, listedHold), NextCursor: nextCursor(page.NextCursor)})
 }
 
 // getHold answers with one hold.
@@ -169,11 +169,11 @@ func (s *Server) getHold(rc *request) error {
 	return rc.send(http.StatusOK, listedHold(h))
 }
 
-func listedHold(h *pg.HoldRecord) wire.Hold {
-	return wire.Hold{
-		HoldID: h.ID, Subject: h.Subject, Status: wire.HoldStatus(h.Status), CreatedAt: h.CreatedAt, ExpiresAt: h.ExpiresAt,
-		Items: mapSlice(h.Items, func(it *ledger.HoldItem) wire.HoldPart {
-			return wire.HoldPart{Meter: it.Meter, Amount: it.Amount, Captured: it.Captured, Held: it.Held}
+func listedHold(h *pg.HoldRecord) client.Hold {
+	return client.Hold{
+		HoldID: h.ID, Subject: h.Subject, Status: client.HoldStatus(h.Status), CreatedAt: h.CreatedAt, ExpiresAt: h.ExpiresAt,
+		Items: mapSlice(h.Items, func(it *ledger.HoldItem) client.HoldPart {
+			return client.HoldPart{Meter: it.Meter, Amount: it.Amount, Captured: it.Captured, Held: it.Held}
 		}),
 	}
 }
@@ -185,6 +185,6 @@ func (rc *request) markReplayed(replayed bool) {
 	}
 }
 
-func drawOf(d *ledger.Draw) wire.Draw {
-	return wire.Draw{Grant: d.Grant, Source: wire.Source(d.Source), Meter: d.Meter, Amount: d.Amount}
+func drawOf(d *ledger.Draw) client.Draw {
+	return client.Draw{Grant: d.Grant, Source: client.Source(d.Source), Meter: d.Meter, Amount: d.Amount}
 }

@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
+	"github.com/quotasvc/quotasvc/client"
 )
 
 // books returns a sum over all rows of the ledger. If it is equal before and after, nothing has changed.
@@ -44,7 +44,7 @@ func (s *service) hold(id string, amount int64) *answer {
 	return s.send("/v1/holds", "hold-"+id, holdOf(id, amount))
 }
 
-func holdIn(a *answer) (h wire.HoldAnswer) {
+func holdIn(a *answer) (h client.HoldAnswer) {
 	a.t.Helper()
 	a.into(&h)
 	return h
@@ -57,9 +57,9 @@ func TestCaptureHold_InParts_RestReturns(t *testing.T) {
 	first := s.hold("h1", 6).want(201)
 	h := holdIn(first)
 	grant := h.Items[0].Draws[0].Grant
-	want := wire.HoldAnswer{
-		OperationID: "hold-h1", HoldID: "h1", Tenant: "acme", Status: wire.HoldStatusActive, AsOf: h.AsOf, ExpiresAt: h.AsOf.Add(time.Hour),
-		Items: []wire.HeldItem{{Meter: "calls", Amount: 6, Held: 6, Remaining: 4, Draws: []wire.Draw{{Grant: grant, Source: wire.SourceAllowance, Meter: "calls", Amount: 6}}}},
+	want := client.HoldAnswer{
+		OperationID: "hold-h1", HoldID: "h1", Tenant: "acme", Status: client.HoldStatusActive, AsOf: h.AsOf, ExpiresAt: h.AsOf.Add(time.Hour),
+		Items: []client.HeldItem{{Meter: "calls", Amount: 6, Held: 6, Remaining: 4, Draws: []client.Draw{{Grant: grant, Source: client.SourceAllowance, Meter: "calls", Amount: 6}}}},
 	}
 	if diff := cmp.Diff(want, h); diff != "" {
 		t.Error(diff)
@@ -72,7 +72,7 @@ func TestCaptureHold_InParts_RestReturns(t *testing.T) {
 		t.Errorf("%v: %s, first %s", again.header, again.body, first.body)
 	}
 
-	capture := func(key, more string) wire.HoldAnswer {
+	capture := func(key, more string) client.HoldAnswer {
 		a := s.send("/v1/holds/h1/capture", key, `{"tenant":"acme"`+more+`}`).want(200)
 		if a.number(headerQuotaRemaining) < 4 {
 			t.Errorf("headers: %v", a.header)
@@ -81,15 +81,15 @@ func TestCaptureHold_InParts_RestReturns(t *testing.T) {
 	}
 	for _, replay := range []bool{false, true} {
 		h = capture("c1", `,"items":[{"meter":"calls","amount":2}]`)
-		if it := h.Items[0]; h.Status != wire.HoldStatusActive || it.Captured != 2 || it.Held != 4 || it.Remaining != 4 || it.Draws[0].Amount != 2 {
+		if it := h.Items[0]; h.Status != client.HoldStatusActive || it.Captured != 2 || it.Held != 4 || it.Remaining != 4 || it.Draws[0].Amount != 2 {
 			t.Errorf("replay %v: %+v", replay, h)
 		}
 	}
 	h = capture("c2", `,"items":[{"meter":"calls","amount":1}],"final":true`)
-	if it := h.Items[0]; h.Status != wire.HoldStatusCaptured || it.Captured != 3 || it.Held != 0 || it.Remaining != 7 {
+	if it := h.Items[0]; h.Status != client.HoldStatusCaptured || it.Captured != 3 || it.Held != 0 || it.Remaining != 7 {
 		t.Errorf("%+v", h)
 	}
-	var b wire.Balance
+	var b client.Balance
 	s.call("GET", "/v1/tenants/acme/balances/calls", "").want(200).into(&b)
 	if b.Used != 3 || b.Held != 0 || b.Remaining != 7 {
 		t.Errorf("%+v", b)
@@ -101,7 +101,7 @@ func TestCaptureHold_NoItems_TakesAll(t *testing.T) {
 	s := newService(t)
 	s.catalogue()
 	s.hold("h1", 6).want(201)
-	if h := holdIn(s.send("/v1/holds/h1/capture", "c", `{"tenant":"acme"}`).want(200)); h.Status != wire.HoldStatusCaptured || h.Items[0].Captured != 6 {
+	if h := holdIn(s.send("/v1/holds/h1/capture", "c", `{"tenant":"acme"}`).want(200)); h.Status != client.HoldStatusCaptured || h.Items[0].Captured != 6 {
 		t.Errorf("%+v", h)
 	}
 	if got := s.remaining("acme", "calls"); got != 4 {
@@ -123,7 +123,7 @@ func TestReleaseHold_Returns_ExtendHold_Extends(t *testing.T) {
 	}
 	for range 2 {
 		h = holdIn(s.send("/v1/holds/h1/release", "r1", `{"tenant":"acme"}`).want(200))
-		if h.Status != wire.HoldStatusReleased || h.Items[0].Held != 0 || h.Items[0].Remaining != 10 || len(h.Items[0].Draws) != 0 {
+		if h.Status != client.HoldStatusReleased || h.Items[0].Held != 0 || h.Items[0].Remaining != 10 || len(h.Items[0].Draws) != 0 {
 			t.Errorf("%+v", h)
 		}
 	}
@@ -262,7 +262,7 @@ func TestCaptureHold_BeyondHold_DecidedLikeDebit(t *testing.T) {
 			t.Errorf("%s", a.body)
 		}
 	})
-	if h := holdIn(capture("c1", 7).want(200)); h.Status != wire.HoldStatusCaptured || h.Items[0].Captured != 7 || h.Items[0].Remaining != 3 {
+	if h := holdIn(capture("c1", 7).want(200)); h.Status != client.HoldStatusCaptured || h.Items[0].Captured != 7 || h.Items[0].Remaining != 3 {
 		t.Errorf("%+v", h)
 	}
 }

@@ -14,7 +14,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
-	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
+	"github.com/quotasvc/quotasvc/client"
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
@@ -53,7 +53,7 @@ func TestBodies_DeepWideLong_ShortRefusals(t *testing.T) {
 			t.Errorf("%s: %d bytes after %s", name, len(a.body), took)
 		}
 		p := a.problem(400, "invalid_argument")
-		if !slices.ContainsFunc(p.Errors, func(e wire.FieldError) bool { return strings.HasPrefix(e.Field, c.field) }) {
+		if !slices.ContainsFunc(p.Errors, func(e client.FieldError) bool { return strings.HasPrefix(e.Field, c.field) }) {
 			t.Errorf("%s: %s is not named: %.500s", name, c.field, a.body)
 		}
 	}
@@ -92,7 +92,7 @@ func TestInjection_EveryPlace_RefusedOrStoredAsText(t *testing.T) {
 		} {
 			s.call("POST", "/v1/debits", body, headerIdempotencyKey, "k").problem(400, "invalid_argument")
 		}
-		s.as(wire.NewKey{Secret: "qk_" + in}, "GET", "/v1/meters", "").want(401, 429)
+		s.as(client.CreatedKey{Secret: "qk_" + in}, "GET", "/v1/meters", "").want(401, 429)
 		if after := s.state(); after != before {
 			t.Errorf("%q: stored before: %s, after: %s", text, before, after)
 		}

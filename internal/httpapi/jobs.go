@@ -6,8 +6,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/quotasvc/quotasvc/client"
 	"github.com/quotasvc/quotasvc/internal/httpapi/answers"
-	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
 	"github.com/quotasvc/quotasvc/internal/kit/body"
 	"github.com/quotasvc/quotasvc/internal/ledger/verifier"
 	"github.com/quotasvc/quotasvc/internal/report/testclock"
@@ -104,7 +104,7 @@ func (s *Server) listVerifications(rc *request) error {
 	if err != nil {
 		return err
 	}
-	return rc.send(http.StatusOK, wire.VerificationList{Items: mapSlice(list, answers.VerificationSummary), NextCursor: nextCursor(next)})
+	return rc.send(http.StatusOK, client.VerificationList{Items: mapSlice(list, answers.VerificationSummary), NextCursor: nextCursor(next)})
 }
 
 // getVerification answers with the progress and the result of a verification.
@@ -140,7 +140,7 @@ func (s *Server) listSeals(rc *request) error {
 	if err != nil {
 		return err
 	}
-	out := wire.SealList{Items: mapSlice(list, answers.SealSummary)}
+	out := client.SealList{Items: mapSlice(list, answers.SealSummary)}
 	if len(list) == limit && list[limit-1].Position > 0 {
 		out.NextCursor = nextCursor(strconv.FormatInt(list[limit-1].Position, 10))
 	}

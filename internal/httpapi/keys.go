@@ -3,10 +3,10 @@ package httpapi
 import (
 	"net/http"
 
+	"github.com/quotasvc/quotasvc/client"
 	"github.com/quotasvc/quotasvc/internal/access"
 	"github.com/quotasvc/quotasvc/internal/access/link"
 	"github.com/quotasvc/quotasvc/internal/httpapi/answers"
-	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
 	"github.com/quotasvc/quotasvc/internal/outbox/auditlog"
 )
 
@@ -43,7 +43,7 @@ func (s *Server) listKeys(rc *request) error {
 	for i := range list.Items {
 		s.keys.UsedHere(&list.Items[i])
 	}
-	return rc.send(http.StatusOK, wire.KeyList{Items: mapSlice(list.Items, answers.Key), NextCursor: nextCursor(list.NextCursor)})
+	return rc.send(http.StatusOK, client.KeyList{Items: mapSlice(list.Items, answers.Key), NextCursor: nextCursor(list.NextCursor)})
 }
 
 // getKey answers with one key.
@@ -116,7 +116,7 @@ func (s *Server) createPortalSession(rc *request) error {
 	if err != nil {
 		return err
 	}
-	return rc.send(http.StatusCreated, wire.PortalSession{URL: made.URL, ExpiresAt: made.ExpiresAt})
+	return rc.send(http.StatusCreated, client.PortalSession{URL: made.URL, ExpiresAt: made.ExpiresAt})
 }
 
 // endPortalSessions ends the links of a tenant.
@@ -152,5 +152,5 @@ func (s *Server) listAudit(rc *request) error {
 	if err != nil {
 		return err
 	}
-	return rc.send(http.StatusOK, wire.AuditList{Items: mapSlice(page.Items, answers.AuditLine), NextCursor: nextCursor(page.NextCursor)})
+	return rc.send(http.StatusOK, client.AuditList{Items: mapSlice(page.Items, answers.AuditLine), NextCursor: nextCursor(page.NextCursor)})
 }

@@ -12,22 +12,22 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/quotasvc/quotasvc/client"
 	"github.com/quotasvc/quotasvc/internal/access"
 	"github.com/quotasvc/quotasvc/internal/httpapi/forwarded"
-	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
 // newKey creates a key and returns it with its secret.
-func (s *service) newKey(body string) wire.NewKey {
+func (s *service) newKey(body string) client.CreatedKey {
 	s.t.Helper()
-	var k wire.NewKey
+	var k client.CreatedKey
 	s.call("POST", "/v1/keys", body).want(201).into(&k)
 	return k
 }
 
 // as sends a request with a key.
-func (s *service) as(k wire.NewKey, method, path, body string, extra ...string) *answer {
+func (s *service) as(k client.CreatedKey, method, path, body string, extra ...string) *answer {
 	s.t.Helper()
 	return s.call(method, path, body, append([]string{"Authorization", "Bearer " + k.Secret}, extra...)...)
 }
@@ -135,18 +135,18 @@ func (s *service) furnish(tenant string) belongings {
 	s.debit("paid", tenant, "calls", 1).want(200)
 	s.call("POST", "/v1/tenants/"+tenant+"/grants", `{"meter":"credits","amount":5,"source":"promo","grant_id":"g"}`, headerIdempotencyKey, "grant").want(201)
 	s.call("POST", "/v1/holds", fmt.Sprintf(`{"tenant":%q,"hold_id":"h","items":[{"meter":"calls","amount":1}]}`, tenant), headerIdempotencyKey, "hold").want(201)
-	var lease wire.LeaseAnswer
+	var lease client.LeaseAnswer
 	s.call("POST", "/v1/leases", fmt.Sprintf(`{"tenant":%q,"rule":"slots"}`, tenant)).want(201).into(&lease)
 	s.call("PUT", "/v1/blocks/subject/eve", fmt.Sprintf(`{"tenant":%q}`, tenant)).want(201)
 	s.call("PUT", "/v1/limits/by-subject/overrides/"+tenant, `{"rate":"6/s"}`).want(201)
 	s.call("PUT", "/v1/limits/by-subject/overrides/"+tenant+"/eve", `{"rate":"6/s"}`).want(201)
 	s.call("PUT", "/v1/limits/of-"+tenant, fmt.Sprintf(`{"per":["tenant"],"match":{"tenant":%q},"kind":"token_bucket","rate":"9/s"}`, tenant)).want(201)
-	var charge wire.ChargeAnswer
+	var charge client.ChargeAnswer
 	s.eventually("the limit is charged", func() bool {
 		s.call("POST", "/v1/limits/charge", fmt.Sprintf(`{"tenant":%q}`, tenant)).want(200).into(&charge)
 		return charge.ChargeID != ""
 	})
-	var v wire.Verification
+	var v client.Verification
 	s.eventually("a verification starts", func() bool { // one runs at a time
 		a := s.call("POST", "/v1/verifications", fmt.Sprintf(`{"tenant":%q}`, tenant)).want(202, 503)
 		if a.status == 202 {
@@ -155,7 +155,7 @@ func (s *service) furnish(tenant string) belongings {
 		return a.status == 202
 	})
 	k := s.newKey(fmt.Sprintf(`{"name":"n","scopes":["use"],"tenant":%q}`, tenant))
-	var hook wire.NewWebhookEndpoint
+	var hook client.NewWebhookEndpoint
 	s.call("POST", "/v1/webhooks", fmt.Sprintf(`{"url":"http://127.0.0.1:1/","types":["plan.changed"],"tenant":%q}`, tenant)).want(201).into(&hook)
 	return belongings{lease: lease.LeaseID, charge: charge.ChargeID, verification: v.VerificationID, key: k.KeyID, webhook: hook.WebhookID}
 }
@@ -190,7 +190,7 @@ func TestRoutes_BoundKey_ReachesItsTenantOnly(t *testing.T) {
 			before := s.state()
 			a := s.as(admin, method, trial.path, trial.body, trial.header...)
 			if name == "POST /v1/debits/batch" {
-				var results wire.DebitBatchAnswer
+				var results client.DebitBatchAnswer
 				a.want(200).into(&results)
 				if results.Results[0].Status != 403 || results.Results[0].Code != "forbidden" {
 					t.Errorf("%s: %s", name, a.body)
@@ -260,7 +260,7 @@ func mapKeys[V any](m map[string]V) func(func(string) bool) {
 func TestRoutes_Scopes_OfTheContract(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
-	keys := map[access.Scope]wire.NewKey{}
+	keys := map[access.Scope]client.CreatedKey{}
 	for _, scope := range []access.Scope{access.Use, access.Read, access.Admin} {
 		keys[scope] = s.newKey(fmt.Sprintf(`{"name":"n","scopes":[%q]}`, scope))
 	}
@@ -303,38 +303,38 @@ func TestKeys_CreateListRotateRevoke(t *testing.T) {
 	if !strings.HasPrefix(k.Secret, "qk_") || len(k.Secret) < 46 || !strings.HasPrefix(k.Secret, k.Prefix) {
 		t.Errorf("%+v", k)
 	}
-	var got wire.Key
+	var got client.Key
 	a := s.call("GET", "/v1/keys/"+k.KeyID, "").want(200)
 	a.into(&got)
 	acme, end := "acme", time.Date(2097, 1, 1, 0, 0, 0, 0, time.UTC)
-	want := wire.Key{
-		KeyID: k.KeyID, Name: "gateway eu-1", Scopes: []wire.KeyScope{"use", "read"}, Tenant: &acme, Prefix: k.Prefix, CreatedAt: k.CreatedAt,
+	want := client.Key{
+		KeyID: k.KeyID, Name: "gateway eu-1", Scopes: []client.KeyScope{"use", "read"}, Tenant: &acme, Prefix: k.Prefix, CreatedAt: k.CreatedAt,
 		ExpiresAt: &end, Status: "active",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	var list wire.KeyList
+	var list client.KeyList
 	s.call("GET", "/v1/keys", "").want(200).into(&list)
-	if diff := cmp.Diff([]wire.Key{want}, list.Items); diff != "" {
+	if diff := cmp.Diff([]client.Key{want}, list.Items); diff != "" {
 		t.Error(diff)
 	}
-	var rotated wire.NewKey
+	var rotated client.CreatedKey
 	s.call("POST", "/v1/keys/"+k.KeyID+"/rotate", `{"overlap_seconds":3600}`).want(201).into(&rotated)
 	if rotated.KeyID != k.KeyID || rotated.Secret == k.Secret {
 		t.Errorf("%+v", rotated)
 	}
-	for _, key := range []wire.NewKey{k, rotated} {
+	for _, key := range []client.CreatedKey{k, rotated} {
 		s.as(key, "GET", "/v1/meters", "").want(200)
 	}
 	s.call("GET", "/v1/keys/"+k.KeyID, "").want(200).into(&got)
 	if got.LastUsedAt == nil || time.Since(*got.LastUsedAt) > testenv.Patience {
 		t.Errorf("last used at %v", got.LastUsedAt)
 	}
-	var last wire.NewKey
+	var last client.CreatedKey
 	s.call("POST", "/v1/keys/"+k.KeyID+"/rotate", "").want(201).into(&last)
 	s.as(last, "GET", "/v1/meters", "").want(200)
-	for _, key := range []wire.NewKey{k, rotated} {
+	for _, key := range []client.CreatedKey{k, rotated} {
 		s.eventually("the old secret is refused", func() bool { return s.as(key, "GET", "/v1/meters", "").status == 401 })
 	}
 	s.call("DELETE", "/v1/keys/"+k.KeyID, "").want(204)
@@ -432,15 +432,15 @@ func TestAudit_EveryAdministrativeChange(t *testing.T) {
 	s.as(k, "PUT", "/v1/plans/p", `{"allowances":[]}`).want(201)
 	s.as(k, "PUT", "/v1/tenants/t2", `{"plan":"p"}`).want(201)
 
-	var page wire.AuditList
+	var page client.AuditList
 	s.call("GET", "/v1/audit?actor="+k.KeyID, "").want(200).into(&page)
 	var got []string
 	for i := range page.Items {
 		l := &page.Items[i]
-		if l.Actor != (wire.AuditActor{KeyID: k.KeyID, Name: "support"}) || l.IP != "127.0.0.1" || l.RequestID == "" || l.At.IsZero() {
+		if l.Actor != (client.AuditActor{KeyID: k.KeyID, Name: "support"}) || l.IP != "127.0.0.1" || l.RequestID == "" || l.At.IsZero() {
 			t.Errorf("%+v", l)
 		}
-		got = append(got, fmt.Sprintf("%s %s %v>%v %s", l.Action, l.Object.ID, l.Before != nil, l.After != nil, l.Reason))
+		got = append(got, fmt.Sprintf("%s %s %v>%v %s", l.Action, l.Object.ID, string(l.Before) != "null", string(l.After) != "null", l.Reason))
 	}
 	want := []string{
 		"tenant.put t2 false>true ", "plan.put p false>true ", "meter.delete m true>false ", "meter.put m false>true ",
@@ -454,7 +454,7 @@ func TestAudit_EveryAdministrativeChange(t *testing.T) {
 	var after struct {
 		Rate string `json:"rate"`
 	}
-	if err := json.Unmarshal(*first.After, &after); err != nil || first.RequestID != "put-1" || after.Rate != "1/s" {
+	if err := json.Unmarshal(first.After, &after); err != nil || first.RequestID != "put-1" || after.Rate != "1/s" {
 		t.Errorf("%+v: %v", first, err)
 	}
 	for query, want := range map[string]int{
@@ -520,7 +520,7 @@ func TestAudit_AmountsMoved(t *testing.T) {
 	s.as(admin, "POST", "/v1/rolls", "").want(202)
 	s.as(admin, "POST", "/v1/verifications", `{"tenant":"acme"}`).want(202)
 
-	var page wire.AuditList
+	var page client.AuditList
 	s.call("GET", "/v1/audit?actor="+admin.KeyID, "").want(200).into(&page)
 	var got []string
 	for i := range page.Items {
@@ -539,7 +539,7 @@ func TestAudit_AmountsMoved(t *testing.T) {
 		t.Errorf("use is in the audit log: %+v", page.Items)
 	}
 	for operation, actor := range map[string]string{"d": use.KeyID, "r1": use.KeyID, "g": admin.KeyID, "a": admin.KeyID} {
-		var op wire.Operation
+		var op client.Operation
 		s.call("GET", "/v1/tenants/acme/operations/"+operation, "").want(200).into(&op)
 		for _, e := range op.Entries {
 			if e.Actor != actor {

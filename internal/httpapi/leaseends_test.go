@@ -4,13 +4,13 @@ import (
 	"encoding/base64"
 	"testing"
 
-	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
+	"github.com/quotasvc/quotasvc/client"
 )
 
 // held acquires the one lease of limit slots.
 func (s *service) held() string {
 	s.t.Helper()
-	var lease wire.LeaseAnswer
+	var lease client.LeaseAnswer
 	s.acquire(`{"rule":"slots","tenant":"acme","subject":"bot","ip":"192.0.2.77"}`).want(201).into(&lease)
 	return lease.LeaseID
 }
@@ -86,7 +86,7 @@ func TestLease_EveryForgedBit_404(t *testing.T) {
 			s.call("DELETE", "/v1/leases/"+text, "").problem(404, "lease_not_found")
 		}
 	}
-	var n wire.LeaseAnswer
+	var n client.LeaseAnswer
 	s.acquire(`{"rule":"slots","tenant":"other","dry_run":true}`).want(200).into(&n)
 	if *n.InUse != 0 {
 		t.Errorf("%d leases of another tenant are held", *n.InUse)

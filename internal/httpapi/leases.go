@@ -4,10 +4,10 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/quotasvc/quotasvc/client"
 	"github.com/quotasvc/quotasvc/internal/gate"
 	"github.com/quotasvc/quotasvc/internal/gate/admission"
 	"github.com/quotasvc/quotasvc/internal/httpapi/limitheaders"
-	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
 	"github.com/quotasvc/quotasvc/internal/kit/body"
 	"github.com/quotasvc/quotasvc/internal/ratelimit"
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
@@ -101,7 +101,7 @@ func (rc *request) leaseParameter() (ratelimit.LeaseID, error) {
 
 func (rc *request) sendLease(status int, l *gate.Lease, dryRun bool) error {
 	h := rc.Response().Header()
-	out := wire.LeaseAnswer{
+	out := client.LeaseAnswer{
 		LeaseID: l.ID, Rule: l.Rule, Replaces: l.Verdict.Replaces, Limit: l.Limit, Shadow: l.Verdict.Shadow, Degraded: l.Degraded, DryRun: dryRun,
 	}
 	if !dryRun {

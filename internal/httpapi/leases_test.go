@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
+	"github.com/quotasvc/quotasvc/client"
 )
 
 // leasing creates tenants acme and other, and limit exports of 2 leases.
@@ -52,7 +52,7 @@ func TestLease_AcquireRenewRelease(t *testing.T) {
 	s := newService(t)
 	s.leasing()
 	body := `{"rule":"exports","tenant":"acme","ttl_seconds":90}`
-	var first, again, dry wire.LeaseAnswer
+	var first, again, dry client.LeaseAnswer
 	began := time.Now()
 	a := s.acquire(body, headerIdempotencyKey, "job-1").want(201)
 	a.into(&first)
@@ -113,7 +113,7 @@ func TestLease_WrongLimit_Refused(t *testing.T) {
 	s.acquire(`{"rule":"calls","tenant":"acme"}`).refused("rule")
 	s.acquire(`{"rule":"per-subject","tenant":"acme"}`).refused("subject")
 	s.acquire(`{"rule":"exports","tenant":"acme"}`, headerIdempotencyKey, "with blank ").refused(headerIdempotencyKey)
-	var lease wire.LeaseAnswer
+	var lease client.LeaseAnswer
 	s.acquire(`{"rule":"per-subject","tenant":"acme","subject":"ann"}`).want(201).into(&lease)
 	if lease.ExpiresInMs != 30_000 {
 		t.Errorf("%+v: the rate's period is how long a lease lasts", lease)
@@ -130,7 +130,7 @@ func TestLease_ForgedID_404(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	s.leasing()
-	var held wire.LeaseAnswer
+	var held client.LeaseAnswer
 	s.acquire(`{"rule":"exports","tenant":"acme"}`, headerIdempotencyKey, "k").want(201).into(&held)
 	id := held.LeaseID
 	swap := func(at int) string { // a different character of base64url
@@ -150,7 +150,7 @@ func TestLease_ForgedID_404(t *testing.T) {
 			t.Errorf("DELETE %q: %d %s", forged, a.status, a.body)
 		}
 	}
-	var n wire.LeaseAnswer
+	var n client.LeaseAnswer
 	s.acquire(`{"rule":"exports","tenant":"acme","dry_run":true}`).want(200).into(&n)
 	if *n.InUse != 1 {
 		t.Errorf("%d are held, want the one", *n.InUse)

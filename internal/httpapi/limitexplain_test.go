@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
+	"github.com/quotasvc/quotasvc/client"
 )
 
 func (s *service) limitNamed(rule, body string) {
@@ -19,26 +19,26 @@ func TestGetLimit_Explain(t *testing.T) {
 	s.catalogue()
 	for _, c := range []struct {
 		name, body string
-		check      func(e *wire.LimitExplanation) bool
+		check      func(e *client.LimitExplanation) bool
 	}{
-		{"bucket", `{"per":["tenant"],"kind":"token_bucket","rate":"7/s","burst":20}`, func(e *wire.LimitExplanation) bool {
+		{"bucket", `{"per":["tenant"],"kind":"token_bucket","rate":"7/s","burst":20}`, func(e *client.LimitExplanation) bool {
 			return e.Capacity == 20 && e.UnitsPerToken == 1_000_000 && e.UnitsPerMicrosecond == 7 && e.FirstSecond == 27 && e.MostPerPeriod == 27 &&
 				e.PerSecond == 7 && e.RedisAway.CapacityEach == 20 && e.RedisAway.Holders == 1 && strings.Contains(e.Summary, "20 at once, then 7/s")
 		}},
-		{"queue", `{"per":["tenant"],"kind":"leaky_bucket","rate":"2/s","burst":10,"on_backend_error":"open"}`, func(e *wire.LimitExplanation) bool {
+		{"queue", `{"per":["tenant"],"kind":"leaky_bucket","rate":"2/s","burst":10,"on_backend_error":"open"}`, func(e *client.LimitExplanation) bool {
 			return e.Capacity == 10 && e.PerSecond == 2 && e.RedisAway.OnBackendError == "open" && e.RedisAway.CapacityEach == 0 && e.RedisAway.Holders == 0
 		}},
-		{"daily", `{"per":["tenant","subject"],"kind":"fixed_window","rate":"100/day","timezone":"Europe/Berlin"}`, func(e *wire.LimitExplanation) bool {
+		{"daily", `{"per":["tenant","subject"],"kind":"fixed_window","rate":"100/day","timezone":"Europe/Berlin"}`, func(e *client.LimitExplanation) bool {
 			return e.Capacity == 100 && e.MostPerPeriod == 200 && e.Window.End.After(e.Window.Start) && e.UnitsPerToken == 0
 		}},
-		{"sliding", `{"per":["tenant"],"kind":"sliding_window","rate":"100/min"}`, func(e *wire.LimitExplanation) bool { return e.MostPerPeriod == 200 }},
-		{"log", `{"per":["ip"],"kind":"sliding_log","rate":"5/h"}`, func(e *wire.LimitExplanation) bool { return e.MostPerPeriod == 5 && e.FirstSecond == 5 }},
-		{"jobs", `{"per":["tenant"],"kind":"concurrency","burst":3}`, func(e *wire.LimitExplanation) bool {
+		{"sliding", `{"per":["tenant"],"kind":"sliding_window","rate":"100/min"}`, func(e *client.LimitExplanation) bool { return e.MostPerPeriod == 200 }},
+		{"log", `{"per":["ip"],"kind":"sliding_log","rate":"5/h"}`, func(e *client.LimitExplanation) bool { return e.MostPerPeriod == 5 && e.FirstSecond == 5 }},
+		{"jobs", `{"per":["tenant"],"kind":"concurrency","burst":3}`, func(e *client.LimitExplanation) bool {
 			return e.Capacity == 3 && e.LeaseTTLSeconds == 60 && e.PerSecond == 0
 		}},
 	} {
 		s.limitNamed(c.name, c.body)
-		var plain, told wire.Limit
+		var plain, told client.Limit
 		s.call("GET", "/v1/limits/"+c.name, "").want(200).into(&plain)
 		if plain.Explain.Summary != "" {
 			t.Errorf("%s explains itself unasked: %+v", c.name, plain.Explain)
@@ -57,7 +57,7 @@ func TestGetLimit_Explain(t *testing.T) {
 		return plan != nil && len(plan.Limits) == 2
 	})
 	for name, capacity := range map[string]int64{"own": 3, "bucket": 4, "daily": 100} {
-		var told wire.Limit
+		var told client.Limit
 		a := s.call("GET", "/v1/limits/"+name+"?explain=1&tenant=acme", "").want(200)
 		if a.into(&told); told.Explain.Capacity != capacity || told.CreatedAt.IsZero() {
 			t.Errorf("%s: %s", name, a.body)
@@ -93,7 +93,7 @@ func TestResetLimit_FillsOneBucket(t *testing.T) {
 	reset(`{"tenant":"acme","subject":"u1","ip":"192.0.2.1"}`).refused("ip")
 	s.call("POST", "/v1/limits/none/reset", `{"tenant":"acme"}`).problem(404, "not_found")
 	for i, existed := range []bool{true, false} {
-		var got wire.ResetAnswer
+		var got client.ResetAnswer
 		if reset(`{"tenant":"acme","subject":"u1"}`).want(200).into(&got); got.Rule != "each" || got.Existed != existed {
 			t.Errorf("reset %d: %+v", i, got)
 		}

@@ -7,8 +7,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 
+	"github.com/quotasvc/quotasvc/client"
 	"github.com/quotasvc/quotasvc/internal/httpapi/forwarded"
-	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
 )
 
 // TestConsume_RateLimited_OneDecision: the alert on rejections compares denials with decisions, so the headers of a denial,
@@ -108,7 +108,7 @@ func TestConsume_RegionShare(t *testing.T) {
 			s := newService(t)
 			s.catalogue()
 			body := fmt.Sprintf(`{"per":["tenant"],"kind":%q,%s,"region_share":30}`, kind, tc.limit)
-			var stored wire.Limit
+			var stored client.Limit
 			if s.call("PUT", "/v1/limits/region", body).want(201).into(&stored); stored.RegionShare != 30 || stored.Burst != 10 {
 				t.Errorf("stored: %+v", stored)
 			}
@@ -124,7 +124,7 @@ func TestConsume_RegionShare(t *testing.T) {
 				}
 			}
 			ask("beyond").problem(429, "rate_limited")
-			var got wire.Limit
+			var got client.Limit
 			s.call("GET", "/v1/limits/region?explain=1", "").want(200).into(&got)
 			if got.RegionShare != 30 || got.Explain.Capacity != int64(tc.capacity) {
 				t.Errorf("%+v", got)

@@ -8,13 +8,13 @@ import (
 	"strings"
 	"time"
 
+	"github.com/quotasvc/quotasvc/client"
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/catalog/override"
 	"github.com/quotasvc/quotasvc/internal/gate"
 	"github.com/quotasvc/quotasvc/internal/gate/admission"
 	"github.com/quotasvc/quotasvc/internal/httpapi/answers"
 	"github.com/quotasvc/quotasvc/internal/httpapi/encoding"
-	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
 	"github.com/quotasvc/quotasvc/internal/kit/body"
 	"github.com/quotasvc/quotasvc/internal/report/denial"
 )
@@ -152,7 +152,7 @@ func (s *Server) resetLimit(rc *request) error {
 	if err != nil {
 		return err
 	}
-	return rc.send(http.StatusOK, wire.ResetAnswer{Rule: rule, Existed: existed})
+	return rc.send(http.StatusOK, client.ResetAnswer{Rule: rule, Existed: existed})
 }
 
 // limitState answers with the state of one bucket of a limit.
@@ -173,8 +173,8 @@ func (s *Server) limitState(rc *request) error {
 	if err != nil {
 		return err
 	}
-	return rc.send(http.StatusOK, wire.LimitState{
-		Rule: name, Kind: wire.LimitKind(state.Kind), Remaining: state.Remaining, Owed: state.Owed, Limit: state.Limit, NextAfterMs: encoding.Ceil(state.Next, time.Millisecond),
+	return rc.send(http.StatusOK, client.LimitState{
+		Rule: name, Kind: client.LimitKind(state.Kind), Remaining: state.Remaining, Owed: state.Owed, Limit: state.Limit, NextAfterMs: encoding.Ceil(state.Next, time.Millisecond),
 		ResetAfterMs: encoding.Ceil(state.Full, time.Millisecond), BannedMs: encoding.Ceil(state.Banned, time.Millisecond), Degraded: state.Degraded,
 	})
 }
@@ -199,7 +199,7 @@ func (s *Server) limitTop(rc *request) error {
 	if err != nil {
 		return err
 	}
-	return rc.send(http.StatusOK, wire.LimitTop{Rule: name, Items: mapSlice(found, answers.TopItem), Incomplete: !complete})
+	return rc.send(http.StatusOK, client.LimitTop{Rule: name, Items: mapSlice(found, answers.TopItem), Incomplete: !complete})
 }
 
 // limitShadow answers with what a limit in shadow mode would have denied. One that nothing is known of must exist, in the catalogue or in a plan.
@@ -241,7 +241,7 @@ func (s *Server) listLimits(rc *request) error {
 		return err
 	}
 	list.Items = slices.DeleteFunc(list.Items, func(l catalog.Limit) bool { return l.Match.Tenant != "" && !rc.key.May(l.Match.Tenant) })
-	return rc.send(http.StatusOK, wire.LimitList{Items: mapSlice(list.Items, answers.Limit), NextCursor: nextCursor(list.NextCursor)})
+	return rc.send(http.StatusOK, client.LimitList{Items: mapSlice(list.Items, answers.Limit), NextCursor: nextCursor(list.NextCursor)})
 }
 
 // deleteLimit deletes a rate limit.
@@ -342,7 +342,7 @@ func (s *Server) listOverrides(rc *request) error {
 	if err != nil {
 		return err
 	}
-	return rc.send(http.StatusOK, wire.LimitOverrideList{Items: mapSlice(list.Items, answers.Override), NextCursor: nextCursor(list.NextCursor)})
+	return rc.send(http.StatusOK, client.LimitOverrideList{Items: mapSlice(list.Items, answers.Override), NextCursor: nextCursor(list.NextCursor)})
 }
 
 // putStatus returns the status of a PUT.

@@ -6,12 +6,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
+	"github.com/quotasvc/quotasvc/client"
 )
 
-func (s *service) top(rule, query string) wire.LimitTop {
+func (s *service) top(rule, query string) client.LimitTop {
 	s.t.Helper()
-	var got wire.LimitTop
+	var got client.LimitTop
 	s.call("GET", "/v1/limits/"+rule+"/top"+query, "").want(200).into(&got)
 	if got.Rule != rule || got.Incomplete {
 		s.t.Errorf("%+v", got)
@@ -39,7 +39,7 @@ func TestLimitTop_FullestFirst_AsInForce(t *testing.T) {
 	}
 	s.call("PUT", "/v1/limits/r0/overrides/small", `{"rate":"5/day"}`).want(201)
 	s.call("PUT", "/v1/limits/r0/overrides/large", `{"rate":"1000/day"}`).want(201)
-	want := []wire.LimitTopItem{{Tenant: "small", Used: 4, Limit: 5}, {Tenant: "other", Used: 6, Limit: 10}, {Tenant: "large", Used: 5, Limit: 1000}}
+	want := []client.LimitTopItem{{Tenant: "small", Used: 4, Limit: 5}, {Tenant: "other", Used: 6, Limit: 10}, {Tenant: "large", Used: 5, Limit: 1000}}
 	for limit := 1; limit <= 3; limit++ {
 		if got := s.top("r0", fmt.Sprint("?limit=", limit)).Items; !slices.Equal(got, want[:limit]) {
 			t.Errorf("%+v, want %+v", got, want[:limit])
@@ -48,30 +48,30 @@ func TestLimitTop_FullestFirst_AsInForce(t *testing.T) {
 
 	charge("small", `,"subject":"u","rules":["r1"]`, 3)
 	charge("small", `,"subject":"never.refused","rules":["r1"]`, 1)
-	wantOf := []wire.LimitTopItem{{Tenant: "small", Subject: "u", Used: 3, Limit: 4}, {Tenant: "small", Subject: "never.refused", Used: 1, Limit: 4}}
+	wantOf := []client.LimitTopItem{{Tenant: "small", Subject: "u", Used: 3, Limit: 4}, {Tenant: "small", Subject: "never.refused", Used: 1, Limit: 4}}
 	if got := s.top("r1", "").Items; !slices.Equal(got, wantOf) {
 		t.Errorf("%+v, want %+v", got, wantOf)
 	}
 	s.call("PUT", "/v1/limits/r1/overrides/small/never.refused", `{"rate":"1/day"}`).want(201)
-	if got := s.top("r1", "?limit=1").Items; !slices.Equal(got, []wire.LimitTopItem{{Tenant: "small", Subject: "never.refused", Used: 1, Limit: 1}}) {
+	if got := s.top("r1", "?limit=1").Items; !slices.Equal(got, []client.LimitTopItem{{Tenant: "small", Subject: "never.refused", Used: 1, Limit: 1}}) {
 		t.Errorf("%+v", got)
 	}
 
 	charge("other", `,"ip":"192.0.2.7","rules":["r2"]`, 2)
 	s.call("POST", "/v1/limits/charge", `{"tenant":"small","ip":"192.0.2.9","rules":["r2"]}`).want(429)
-	if got := s.top("r2", "").Items; !slices.Equal(got, []wire.LimitTopItem{{IP: "192.0.2.0/24", Used: 2, Limit: 2}}) {
+	if got := s.top("r2", "").Items; !slices.Equal(got, []client.LimitTopItem{{IP: "192.0.2.0/24", Used: 2, Limit: 2}}) {
 		t.Errorf("%+v", got)
 	}
 	charge("other", `,"route":"/v1/x","rules":["r3"]`, 50)
-	if got := s.top("r3", "").Items; !slices.Equal(got, []wire.LimitTopItem{{Tenant: "other", Route: "/v1/**", Used: 50, Limit: 100}}) {
+	if got := s.top("r3", "").Items; !slices.Equal(got, []client.LimitTopItem{{Tenant: "other", Route: "/v1/**", Used: 50, Limit: 100}}) {
 		t.Errorf("%+v", got)
 	}
 	s.send("/v1/leases", "l", `{"rule":"r4","tenant":"acme"}`).want(201)
-	if got := s.top("r4", "").Items; !slices.Equal(got, []wire.LimitTopItem{{Tenant: "acme", Used: 1, Limit: 3}}) {
+	if got := s.top("r4", "").Items; !slices.Equal(got, []client.LimitTopItem{{Tenant: "acme", Used: 1, Limit: 3}}) {
 		t.Errorf("%+v", got)
 	}
 	charge("other", `,"rules":["r5"]`, 9)
-	if got := s.top("r5", "").Items; !slices.Equal(got, []wire.LimitTopItem{{Used: 9, Limit: 50}}) {
+	if got := s.top("r5", "").Items; !slices.Equal(got, []client.LimitTopItem{{Used: 9, Limit: 50}}) {
 		t.Errorf("%+v", got)
 	}
 }

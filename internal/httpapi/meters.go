@@ -6,11 +6,11 @@ import (
 	"net/http"
 	"strconv"
 
+	"github.com/quotasvc/quotasvc/client"
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/catalog/gauge"
 	"github.com/quotasvc/quotasvc/internal/httpapi/answers"
 	"github.com/quotasvc/quotasvc/internal/httpapi/catalogdoc"
-	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
 	"github.com/quotasvc/quotasvc/internal/kit/body"
 	"github.com/quotasvc/quotasvc/internal/kit/bound"
 )
@@ -55,7 +55,7 @@ func (s *Server) listMeters(rc *request) error {
 	if err != nil {
 		return err
 	}
-	return rc.send(http.StatusOK, wire.MeterList{Items: mapSlice(list.Items, answers.Meter), NextCursor: nextCursor(list.NextCursor)})
+	return rc.send(http.StatusOK, client.MeterList{Items: mapSlice(list.Items, answers.Meter), NextCursor: nextCursor(list.NextCursor)})
 }
 
 // deleteMeter deletes an unused meter.
@@ -142,7 +142,7 @@ func (s *Server) listGauges(rc *request) (err error) {
 	if err != nil {
 		return err
 	}
-	return rc.send(http.StatusOK, wire.GaugeList{Items: mapSlice(list.Items, answers.Gauge), NextCursor: nextCursor(list.NextCursor)})
+	return rc.send(http.StatusOK, client.GaugeList{Items: mapSlice(list.Items, answers.Gauge), NextCursor: nextCursor(list.NextCursor)})
 }
 
 // listGaugeEntries answers with a page of the journal of a gauge, newest first.
@@ -171,8 +171,8 @@ func (s *Server) listGaugeEntries(rc *request) error {
 		entries = entries[:limit]
 		next = strconv.FormatInt(entries[limit-1].Seq, 10)
 	}
-	return rc.send(http.StatusOK, wire.GaugeEntryList{NextCursor: nextCursor(next), Items: mapSlice(entries, func(e *gauge.Entry) wire.GaugeEntry {
-		return wire.GaugeEntry{Seq: e.Seq, OperationID: e.OperationID, Before: e.Before, After: e.After, Limit: e.Limit, CreatedAt: e.At, Actor: e.Actor}
+	return rc.send(http.StatusOK, client.GaugeEntryList{NextCursor: nextCursor(next), Items: mapSlice(entries, func(e *gauge.Entry) client.GaugeEntry {
+		return client.GaugeEntry{Seq: e.Seq, OperationID: e.OperationID, Before: e.Before, After: e.After, Limit: e.Limit, CreatedAt: e.At, Actor: e.Actor}
 	})})
 }
 
@@ -218,7 +218,7 @@ func (s *Server) listPlans(rc *request) error {
 	if err != nil {
 		return err
 	}
-	return rc.send(http.StatusOK, wire.PlanList{Items: mapSlice(list.Items, answers.Plan), NextCursor: nextCursor(list.NextCursor)})
+	return rc.send(http.StatusOK, client.PlanList{Items: mapSlice(list.Items, answers.Plan), NextCursor: nextCursor(list.NextCursor)})
 }
 
 // exportCatalog answers with the catalogue as one document.

@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
+	"github.com/quotasvc/quotasvc/client"
 )
 
 // spendable creates plan pro: 10 calls a year that overflow into credits at 3 each, 5 jobs with overage up to 4, and 6 seats
@@ -50,17 +50,17 @@ func TestDebit_EveryModeOnEveryEndpoint(t *testing.T) {
 			t.Parallel()
 			s := newService(t)
 			s.catalogue()
-			spend := func(key, mode string, amount int64) (status int, item wire.DebitedItem) {
+			spend := func(key, mode string, amount int64) (status int, item client.DebitedItem) {
 				a := s.send(path, key, wrap(key, inMode(mode, "acme", "calls", amount))).want(200, 429)
 				if !strings.HasSuffix(path, "batch") {
 					if a.status == 200 {
-						var got wire.DebitAnswer
+						var got client.DebitAnswer
 						a.into(&got)
 						item = got.Items[0]
 					}
 					return a.status, item
 				}
-				var got wire.DebitBatchAnswer
+				var got client.DebitBatchAnswer
 				a.into(&got)
 				if got.Results[0].Status == 200 {
 					item = got.Results[0].Items[0]
@@ -84,7 +84,7 @@ func TestDebit_EveryModeOnEveryEndpoint(t *testing.T) {
 			if _, item := spend("nothing", "best_effort", 2); item.Charged != 0 || item.Shortfall != 2 || len(item.Draws) != 0 {
 				t.Errorf("best effort of nothing: %+v", item)
 			}
-			var b wire.Balance
+			var b client.Balance
 			s.call("GET", "/v1/tenants/acme/balances/calls", "").want(200).into(&b)
 			if b.Used != 10 || b.Overage != 5 || b.Remaining != 0 {
 				t.Errorf("%+v", b)
@@ -99,7 +99,7 @@ func TestDebit_DryRunInAnyMode_ChangesNothing(t *testing.T) {
 	s.catalogue()
 	before := s.state()
 	for mode, charged := range map[string]int64{"best_effort": 10, "drain": 10} {
-		var got wire.DebitAnswer
+		var got client.DebitAnswer
 		body := strings.TrimSuffix(inMode(mode, "acme", "calls", 12), "}") + `,"dry_run":true}`
 		if s.call("POST", "/v1/debits", body).want(200).into(&got); got.Items[0].Charged != charged || got.Items[0].Shortfall != 2 {
 			t.Errorf("%s: %+v", mode, got)
@@ -126,20 +126,20 @@ func TestDebit_ShowsOverflowAndOverage(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	s.spendable()
-	drawsOf := func(a *answer) []wire.Draw {
-		var got wire.DebitAnswer
+	drawsOf := func(a *answer) []client.Draw {
+		var got client.DebitAnswer
 		a.want(200).into(&got)
 		return got.Items[0].Draws
 	}
 	draws := drawsOf(s.debit("k1", "acme", "calls", 12))
-	want := []wire.Draw{
-		{Grant: draws[0].Grant, Source: wire.SourceAllowance, Meter: "calls", Amount: 10}, {Grant: "paid", Source: wire.SourceTopup, Meter: "credits", Amount: 6},
+	want := []client.Draw{
+		{Grant: draws[0].Grant, Source: client.SourceAllowance, Meter: "calls", Amount: 10}, {Grant: "paid", Source: client.SourceTopup, Meter: "credits", Amount: 6},
 	}
 	if diff := cmp.Diff(want, draws); diff != "" {
 		t.Error(diff)
 	}
 	draws = drawsOf(s.debit("k2", "acme", "jobs", 7))
-	want = []wire.Draw{{Grant: draws[0].Grant, Source: wire.SourceAllowance, Meter: "jobs", Amount: 5}, {Source: wire.SourceOverage, Meter: "jobs", Amount: 2}}
+	want = []client.Draw{{Grant: draws[0].Grant, Source: client.SourceAllowance, Meter: "jobs", Amount: 5}, {Source: client.SourceOverage, Meter: "jobs", Amount: 2}}
 	if diff := cmp.Diff(want, draws); diff != "" {
 		t.Error(diff)
 	}
@@ -158,13 +158,13 @@ func TestDebit_SubjectCap_NamesSubject(t *testing.T) {
 	seats("k1", "u1", 2).want(200)
 	a := seats("k2", "u1", 1)
 	p := a.problem(429, "quota_exceeded")
-	if want := (wire.Limiting{Kind: "allowance", Meter: "seats", Subject: "u1", Level: "subject"}); p.Limiting != want || *p.Available != 0 {
+	if want := (client.Limiting{Kind: "allowance", Meter: "seats", Subject: "u1", Level: "subject"}); *p.Limiting != want || *p.Available != 0 {
 		t.Errorf("%s", a.body)
 	}
 	if a.number(headerQuotaLimit) != 2 || a.number(headerQuotaRemaining) != 0 {
 		t.Errorf("headers: %v", a.header)
 	}
-	var c wire.CheckAnswer
+	var c client.CheckAnswer
 	if s.call("POST", "/v1/check", `{"tenant":"acme","items":[{"meter":"seats","amount":1}],"subject":"u1"}`).want(200).into(&c); c.Allowed || c.Limiting.Level != "subject" {
 		t.Errorf("%+v", c)
 	}
@@ -195,7 +195,7 @@ func TestDebit_StoredDenial_ReplayedByEveryEndpoint(t *testing.T) {
 	}
 	batch := `{"debits":[{"idempotency_key":"b",` + demandOf("acme", "money", 6)[1:] + `]}`
 	for _, replayed := range []bool{false, true} {
-		var got wire.DebitBatchAnswer
+		var got client.DebitBatchAnswer
 		if s.call("POST", "/v1/debits/batch", batch).want(200).into(&got); got.Results[0].Status != 429 || got.Results[0].Replayed != replayed {
 			t.Errorf("%+v", got.Results)
 		}

@@ -7,8 +7,8 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/quotasvc/quotasvc/client"
 	"github.com/quotasvc/quotasvc/internal/httpapi/forwarded"
-	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
 )
 
 // newcomersPerSecond is how many tenants the service of a test makes a second.
@@ -115,7 +115,7 @@ func TestNewcomer_Check_AnswersAsThePlanWould(t *testing.T) {
 		`"subject":"u","items":[{"meter":"calls","amount":601}]`, `"items":[{"meter":"credits","amount":3}]`, `"items":[{"meter":"credits","amount":4}]`,
 		`"items":[{"meter":"calls","amount":1006},{"meter":"credits","amount":1}]`, `"items":[{"meter":"other","amount":1}]`, `"feature":"sso"`, `"feature":"beta"`,
 	} {
-		var twin, newcomer wire.CheckAnswer
+		var twin, newcomer client.CheckAnswer
 		s.call("POST", "/v1/check", `{"tenant":"twin","max_stale_ms":0,`+more+`}`).want(200).into(&twin)
 		s.call("POST", "/v1/check", `{"tenant":"to-be",`+more+`}`).want(200).into(&newcomer)
 		for i := range twin.Items {

@@ -5,13 +5,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
+	"github.com/quotasvc/quotasvc/client"
 )
 
 // limitOf returns the limit that a check of acme by a subject is told of a rule; -1: it does not apply.
 func (s *service) limitOf(rule, subject string) int64 {
 	s.t.Helper()
-	var check wire.CheckAnswer
+	var check client.CheckAnswer
 	s.call("POST", "/v1/check", fmt.Sprintf(`{"tenant":"acme","subject":%q,"items":[{"meter":"calls","amount":1}]}`, subject)).want(200).into(&check)
 	for _, l := range check.Limits {
 		if l.Rule == rule {
@@ -36,14 +36,14 @@ func TestOverride_OfTenantAndSubject_ChangesTheirNumbersOnly(t *testing.T) {
 	s.eventuallyLimit("api", "u1", 10)
 	s.call("POST", "/v1/consume", `{"tenant":"acme","subject":"u1","items":[{"meter":"calls","amount":1}]}`, headerIdempotencyKey, "before").want(200)
 
-	var o wire.LimitOverride
+	var o client.LimitOverride
 	s.call("PUT", "/v1/limits/api/overrides/acme", `{"rate":"20/min"}`).want(201).into(&o)
 	if o.Rule != "api" || o.Tenant != "acme" || o.Subject != "" || o.Rate != "20/min" || o.CreatedAt.IsZero() {
 		t.Errorf("%+v", o)
 	}
 	s.eventuallyLimit("api", "u1", 20)
 	a := s.call("POST", "/v1/check", `{"tenant":"acme","subject":"u1","items":[{"meter":"calls","amount":1}]}`).want(200)
-	var check wire.CheckAnswer
+	var check client.CheckAnswer
 	if a.into(&check); check.Limits[0].Remaining != 19 {
 		t.Errorf("the bucket does not keep what was taken: %s", a.body)
 	}
@@ -62,7 +62,7 @@ func TestOverride_OfTenantAndSubject_ChangesTheirNumbersOnly(t *testing.T) {
 	s.call("GET", "/v1/limits/api/overrides/acme/u3", "").problem(404, "not_found")
 
 	s.call("PUT", "/v1/limits/api/overrides/other", `{"rate":"1/min"}`).want(201)
-	var page wire.LimitOverrideList
+	var page client.LimitOverrideList
 	s.call("GET", "/v1/limits/api/overrides?limit=2", "").want(200).into(&page)
 	if len(page.Items) != 2 || page.Items[0].Subject != "" || page.Items[1].Subject != "u1" {
 		t.Errorf("%+v", page)
@@ -77,7 +77,7 @@ func TestOverride_OfTenantAndSubject_ChangesTheirNumbersOnly(t *testing.T) {
 	s.call("DELETE", "/v1/limits/api/overrides/acme", "").want(204)
 	s.eventuallyLimit("api", "u1", 10)
 	s.call("DELETE", "/v1/limits/api/overrides/acme", "").problem(404, "not_found")
-	var log wire.AuditList
+	var log client.AuditList
 	s.call("GET", "/v1/audit?tenant=acme&limit=100", "").want(200).into(&log)
 	lines := map[string]int{}
 	for _, line := range log.Items {
@@ -129,7 +129,7 @@ func TestOverride_ThatDoesNotFit_RefusedWithItsField(t *testing.T) {
 	s.call("PUT", "/v1/limits/slots/overrides/acme", `{"burst":1}`).want(201)
 	s.eventually("one lease at a time", func() bool {
 		a := s.call("POST", "/v1/leases", `{"tenant":"acme","rule":"slots","dry_run":true}`).want(200, 404) // until the limit is known
-		var lease wire.LeaseAnswer
+		var lease client.LeaseAnswer
 		if a.status == 200 {
 			a.into(&lease)
 		}
@@ -154,7 +154,7 @@ func TestOverride_OfPlansLimit_GoesWithTheName(t *testing.T) {
 	s.eventuallyLimit("api", "u1", 31)
 	s.eventuallyLimit("own", "u1", 5)
 
-	var l wire.Limit
+	var l client.Limit
 	s.call("GET", "/v1/limits/own?plan=pro&explain=1&tenant=acme", "").want(200).into(&l)
 	if l.Rate != "8/s" || l.Explain.Capacity != 5 || l.Explain.Override.Rate != "5/s" || l.Explain.Override.Tenant != "acme" {
 		t.Errorf("%+v", l.Explain)
@@ -164,7 +164,7 @@ func TestOverride_OfPlansLimit_GoesWithTheName(t *testing.T) {
 	s.call("GET", "/v1/limits/own?plan=none", "").problem(404, "not_found")
 	s.call("GET", "/v1/limits/own", "").problem(404, "not_found")
 	s.call("GET", "/v1/limits/api?subject=u1", "").problem(400, "invalid_argument")
-	var window wire.Limit
+	var window client.Limit
 	s.call("GET", "/v1/limits/api?plan=pro&explain=1", "").want(200).into(&window)
 	if window.Kind != "fixed_window" || window.Explain.Capacity != 30 || window.Explain.Override.Rate != "" {
 		t.Errorf("%+v", window)

@@ -7,7 +7,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
+	"github.com/quotasvc/quotasvc/client"
 )
 
 func TestPatchTenant_PlanChangeNextPeriodOrNow(t *testing.T) {
@@ -16,7 +16,7 @@ func TestPatchTenant_PlanChangeNextPeriodOrNow(t *testing.T) {
 	s.catalogue()
 	s.call("PUT", "/v1/plans/large", `{"allowances":[{"meter":"calls","amount":1000,"every":"year","anchor":"calendar"}]}`).want(201)
 	s.debit("k1", "acme", "calls", 4).want(200)
-	remaining := func() (balance wire.Balance) {
+	remaining := func() (balance client.Balance) {
 		t.Helper()
 		s.call("GET", "/v1/tenants/acme/balances/calls", "").want(200).into(&balance)
 		return balance
@@ -51,7 +51,7 @@ func TestPatchTenant_Usage_CarriedOrReset(t *testing.T) {
 	s.debit("k1", "acme", "calls", 4).want(200)
 	granted := func() (granted, carried int64) {
 		t.Helper()
-		var balance wire.Balance
+		var balance client.Balance
 		s.call("GET", "/v1/tenants/acme/balances/calls", "").want(200).into(&balance)
 		return balance.Granted, *balance.Carried
 	}
@@ -68,13 +68,13 @@ func TestPatchTenant_Usage_CarriedOrReset(t *testing.T) {
 			t.Errorf("change %d: granted %d, carried %d", i, g, used)
 		}
 	}
-	var list wire.TermsList
+	var list client.TermsList
 	s.call("GET", "/v1/tenants/acme/terms", "").want(200).into(&list)
-	var got []wire.TermsUsage
+	var got []client.TermsUsage
 	for _, terms := range list.Items {
 		got = append(got, terms.Usage)
 	}
-	want := []wire.TermsUsage{wire.TermsUsageCarry, wire.TermsUsageCarry, wire.TermsUsageCarry, wire.TermsUsageReset}
+	want := []client.TermsUsage{client.TermsUsageCarry, client.TermsUsageCarry, client.TermsUsageCarry, client.TermsUsageReset}
 	if !slices.Equal(got, want) {
 		t.Errorf("usage %v", got)
 	}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
+	"github.com/quotasvc/quotasvc/client"
 )
 
 func TestPutPlan_KeepsAllowance(t *testing.T) {
@@ -18,21 +18,21 @@ func TestPutPlan_KeepsAllowance(t *testing.T) {
 		"overage":{"policy":"allow","cap":0},"overflow":{"meter":"credits","price":3},"per_subject":0},
 		{"meter":"credits","amount":0,"every":"day","anchor":"calendar","overage":{"policy":"deny"},"rollover":{"max":1}},
 		{"meter":"other","amount":5,"every":"once","anchor":"calendar","expires_in_days":14}]}`
-	want := []wire.Allowance{
+	want := []client.Allowance{
 		{
-			Meter: "calls", Amount: 10, Every: wire.AllowanceEveryMonth, Anchor: wire.AllowanceAnchorTenant, Rollover: &wire.Rollover{Min: 2, Max: 5},
-			Overage: &wire.Overage{Policy: wire.OveragePolicyAllow, Cap: new(int64(0))}, Overflow: &wire.Overflow{Meter: "credits", Price: wire.Price("3")}, PerSubject: new(int64(0)),
+			Meter: "calls", Amount: 10, Every: client.AllowanceEveryMonth, Anchor: client.AllowanceAnchorTenant, Rollover: &client.Rollover{Min: 2, Max: 5},
+			Overage: &client.Overage{Policy: client.OveragePolicyAllow, Cap: new(int64(0))}, Overflow: &client.Overflow{Meter: "credits", Price: client.Price{Units: 3, Per: 1}}, PerSubject: new(int64(0)),
 		},
 		{
-			Meter: "credits", Every: wire.AllowanceEveryDay, Anchor: wire.AllowanceAnchorCalendar, Rollover: &wire.Rollover{Max: 1},
-			Overage: &wire.Overage{Policy: wire.OveragePolicyDeny},
+			Meter: "credits", Every: client.AllowanceEveryDay, Anchor: client.AllowanceAnchorCalendar, Rollover: &client.Rollover{Max: 1},
+			Overage: &client.Overage{Policy: client.OveragePolicyDeny},
 		},
-		{Meter: "other", Amount: 5, Every: wire.AllowanceEveryOnce, Anchor: wire.AllowanceAnchorCalendar, ExpiresInDays: new(int64(14))},
+		{Meter: "other", Amount: 5, Every: client.AllowanceEveryOnce, Anchor: client.AllowanceAnchorCalendar, ExpiresInDays: new(int64(14))},
 	}
 	for _, a := range []*answer{s.call("PUT", "/v1/plans/p", body).want(201), s.call("PUT", "/v1/plans/p", body).want(200), s.call("GET", "/v1/plans/p", "").want(200)} {
-		var got wire.Plan
+		var got client.Plan
 		a.into(&got)
-		if diff := cmp.Diff(want, got.Allowances); diff != "" || got.Version != 1 {
+		if diff := cmp.Diff(want, got.Allowances); diff != "" || got.Version != 1 || !strings.Contains(string(a.body), `"price":3}`) {
 			t.Errorf("version %d: %s", got.Version, diff)
 		}
 	}

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
+	"github.com/quotasvc/quotasvc/client"
 )
 
 // TestPortalSession_LinksBeginWhereBrowsersFindTheService: with the setting, or else where the caller asked.
@@ -12,7 +12,7 @@ func TestPortalSession_LinksBeginWhereBrowsersFindTheService(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	s.catalogue()
-	var made wire.PortalSession
+	var made client.PortalSession
 	s.call("POST", "/v1/portal-sessions", `{"tenant":"acme","expires_in_seconds":604800}`).want(201).into(&made)
 	if !strings.HasPrefix(made.URL, s.url+"/portal/") {
 		t.Errorf("the link is %s, asked at %s", made.URL, s.url)

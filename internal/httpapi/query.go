@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
+	"github.com/quotasvc/quotasvc/client"
 	"github.com/quotasvc/quotasvc/internal/kit/body"
 	"github.com/quotasvc/quotasvc/internal/kit/bound"
 )
@@ -151,7 +151,7 @@ func (q *query) page() (limit int, cursor string) {
 const mustBeCursor = "is an unknown cursor; it must be the next_cursor of the page before"
 
 // nextCursor returns a cursor for an answer: null on the last page.
-func nextCursor(cursor string) wire.NextCursor {
+func nextCursor(cursor string) client.NextCursor {
 	if cursor == "" {
 		return nil
 	}

@@ -1,12 +1,11 @@
 package httpapi
 
 import (
+	"encoding/json"
 	"net/http"
 
-	"github.com/go-json-experiment/json/jsontext"
-
+	"github.com/quotasvc/quotasvc/client"
 	"github.com/quotasvc/quotasvc/internal/httpapi/answers"
-	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
 	"github.com/quotasvc/quotasvc/internal/kit/body"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/ledger/history"
@@ -39,7 +38,7 @@ func (s *Server) listBalances(rc *request) error {
 	if err != nil {
 		return err
 	}
-	return rc.send(http.StatusOK, wire.BalanceList{Items: mapSlice(balances, balanceOf)})
+	return rc.send(http.StatusOK, client.BalanceList{Items: mapSlice(balances, balanceOf)})
 }
 
 // getBalance answers with one balance.
@@ -71,11 +70,11 @@ func (s *Server) getBalance(rc *request) error {
 	return rc.send(http.StatusOK, balanceOf(balance))
 }
 
-func balanceOf(b *ledger.Balance) wire.Balance {
-	return wire.Balance{
+func balanceOf(b *ledger.Balance) client.Balance {
+	return client.Balance{
 		Meter: b.Meter, Subject: b.Subject, Plan: b.Plan, PlanVersion: b.PlanVersion, Limit: b.Limit, Opening: b.Opening,
 		Granted: b.Granted, Refunded: b.Refunded, Used: b.Used, Expired: b.Expired, Adjusted: b.Adjusted, Held: b.Held, Carried: b.Carried,
-		Remaining: b.Remaining, Overage: b.Overage, Seq: b.Seq, Period: wire.BalancePeriod{Start: orNull(b.PeriodStart), End: orNull(b.PeriodEnd)},
+		Remaining: b.Remaining, Overage: b.Overage, Seq: b.Seq, Period: client.BalancePeriod{Start: orNull(b.PeriodStart), End: orNull(b.PeriodEnd)},
 		Grants: mapSlice(b.Grants, answers.Grant), AsOf: b.AsOf.UTC(),
 	}
 }
@@ -99,17 +98,17 @@ func (s *Server) listEntries(rc *request) error {
 	if err != nil {
 		return err
 	}
-	return rc.send(http.StatusOK, wire.EntryList{
+	return rc.send(http.StatusOK, client.EntryList{
 		Items: mapSlice(page.Items, entryOf), NextCursor: nextCursor(page.NextCursor), ArchivedBefore: page.ArchivedBefore,
 	})
 }
 
-func entryOf(e *ledger.Entry) wire.Entry {
-	out := wire.Entry{
-		OperationID: e.OperationID, Line: e.Line, Seq: e.Seq, Kind: string(e.Kind), Meter: e.Meter, Subject: e.Subject,
+func entryOf(e *ledger.Entry) client.Entry {
+	out := client.Entry{
+		OperationID: e.OperationID, Line: e.Line, Seq: e.Seq, Kind: client.EntryKind(e.Kind), Meter: e.Meter, Subject: e.Subject,
 		PeriodStart: e.PeriodStart.UTC(), Grant: e.Grant, Source: string(e.Source), Amount: e.Amount,
 		RemainingAfter: e.RemainingAfter, Item: e.Item, CreatedAt: e.CreatedAt.UTC(), OperationSubject: e.OpSubject, Actor: e.Actor,
-		Metadata: jsontext.Value(e.Metadata), Detail: jsontext.Value(e.Detail),
+		Metadata: json.RawMessage(e.Metadata), Detail: json.RawMessage(e.Detail),
 	}
 	if !e.EffectiveAt.IsZero() && !e.EffectiveAt.Equal(e.CreatedAt) {
 		out.EffectiveAt = e.EffectiveAt.UTC()
@@ -136,8 +135,8 @@ func (s *Server) getOperation(rc *request) error {
 	if err != nil {
 		return err
 	}
-	return rc.send(http.StatusOK, wire.Operation{
-		OperationID: op.ID, Tenant: op.Tenant, Kind: string(op.Kind), CreatedAt: op.CreatedAt.UTC(), Entries: mapSlice(op.Entries, entryOf),
+	return rc.send(http.StatusOK, client.Operation{
+		OperationID: op.ID, Tenant: op.Tenant, Kind: client.EntryKind(op.Kind), CreatedAt: op.CreatedAt.UTC(), Entries: mapSlice(op.Entries, entryOf),
 	})
 }
 
@@ -173,11 +172,11 @@ func (s *Server) listPeriods(rc *request) error {
 	if err != nil {
 		return err
 	}
-	return rc.send(http.StatusOK, wire.PeriodList{Items: mapSlice(periods, periodOf)})
+	return rc.send(http.StatusOK, client.PeriodList{Items: mapSlice(periods, periodOf)})
 }
 
-func periodOf(p *history.PeriodInfo) wire.Period {
-	out := wire.Period{Start: p.Start.UTC(), End: orNull(p.End), LocalStart: p.LocalStart, Allowance: p.Allowance}
+func periodOf(p *history.PeriodInfo) client.Period {
+	out := client.Period{Start: p.Start.UTC(), End: orNull(p.End), LocalStart: p.LocalStart, Allowance: p.Allowance}
 	if p.LocalEnd != "" {
 		out.LocalEnd = &p.LocalEnd
 	}

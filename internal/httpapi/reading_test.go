@@ -7,9 +7,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
+	"github.com/quotasvc/quotasvc/client"
 )
 
 func TestGetBalance_RemainderAndGrants(t *testing.T) {
@@ -18,20 +19,20 @@ func TestGetBalance_RemainderAndGrants(t *testing.T) {
 	s.catalogue()
 	s.debit("k", "acme", "calls", 3).want(200)
 	s.call("POST", "/v1/tenants/acme/grants", `{"meter":"calls","amount":5,"source":"topup","grant_id":"g1"}`, headerIdempotencyKey, "g").want(201)
-	var got wire.Balance
+	var got client.Balance
 	s.call("GET", "/v1/tenants/acme/balances/calls", "").want(200).into(&got)
 	if got.Limit != 15 || got.Granted != 15 || got.Used != 3 || got.Held != 0 || got.Remaining != 12 || got.Overage != 0 || got.Plan != "basic" || got.PlanVersion != 1 {
 		t.Errorf("%+v", got)
 	}
 	year := got.AsOf.Year()
-	period := wire.BalancePeriod{Start: new(time.Date(year, 1, 1, 0, 0, 0, 0, time.UTC)), End: new(time.Date(year+1, 1, 1, 0, 0, 0, 0, time.UTC))}
+	period := client.BalancePeriod{Start: new(time.Date(year, 1, 1, 0, 0, 0, 0, time.UTC)), End: new(time.Date(year+1, 1, 1, 0, 0, 0, 0, time.UTC))}
 	if diff := cmp.Diff(period, got.Period); diff != "" {
 		t.Error(diff)
 	}
 	if len(got.Grants) != 2 || got.Grants[0].Source != "allowance" || got.Grants[0].Remaining != 7 || got.Grants[1].GrantID != "g1" || got.Grants[1].ExpiresAt != nil {
 		t.Errorf("%+v", got.Grants)
 	}
-	var list wire.BalanceList
+	var list client.BalanceList
 	s.call("GET", "/v1/tenants/acme/balances", "").want(200).into(&list)
 	if len(list.Items) != 2 || list.Items[0].Meter != "calls" || list.Items[0].Remaining != 12 || list.Items[1].Meter != "credits" || list.NextCursor != nil {
 		t.Errorf("%+v", list)
@@ -50,7 +51,7 @@ func TestListEntries_GetOperationByKey(t *testing.T) {
 	s := newService(t)
 	s.catalogue()
 	s.call("POST", "/v1/debits", `{"tenant":"acme","items":[{"meter":"calls","amount":2}],"subject":"u1","metadata":{"b":[1,{"c":null}],"a":"é"}}`, headerIdempotencyKey, "k1").want(200)
-	var list wire.EntryList
+	var list client.EntryList
 	s.call("GET", "/v1/tenants/acme/entries?meter=calls&kind=debit", "").want(200).into(&list)
 	if len(list.Items) != 1 {
 		t.Fatalf("%+v", list)
@@ -59,16 +60,17 @@ func TestListEntries_GetOperationByKey(t *testing.T) {
 	if e.OperationID != "k1" || e.Amount != 2 || e.RemainingAfter != 8 || e.OperationSubject != "u1" || e.Subject != "" || !e.EffectiveAt.IsZero() {
 		t.Errorf("%+v", e)
 	}
-	if err := e.Metadata.Compact(); err != nil || string(e.Metadata) != `{"a":"é","b":[1,{"c":null}]}` {
-		t.Errorf("metadata %s: %v", e.Metadata, err)
+	metadata := jsontext.Value(e.Metadata)
+	if err := metadata.Compact(); err != nil || string(metadata) != `{"a":"é","b":[1,{"c":null}]}` {
+		t.Errorf("metadata %s: %v", metadata, err)
 	}
-	var op wire.Operation
+	var op client.Operation
 	s.call("GET", "/v1/tenants/acme/operations/k1", "").want(200).into(&op)
 	if op.OperationID != "k1" || op.Tenant != "acme" || op.Kind != "debit" || len(op.Entries) < 1 || !op.CreatedAt.Equal(e.CreatedAt) {
 		t.Errorf("%+v", op)
 	}
 	count := func(query string) int {
-		var list wire.EntryList
+		var list client.EntryList
 		s.call("GET", "/v1/tenants/acme/entries?meter=calls&"+query, "").want(200).into(&list)
 		return len(list.Items)
 	}
@@ -115,12 +117,12 @@ func TestGrant_KeyOfTheRequest_InEntriesAndAuditLog(t *testing.T) {
 	s.call("POST", "/v1/tenants/acme/grants", body, headerIdempotencyKey, "k1", "X-Request-Id", "r1").want(201)
 	s.call("POST", "/v1/tenants/acme/grants", body, headerIdempotencyKey, "k1", "X-Request-Id", "r2").want(201)
 	s.call("POST", "/v1/tenants/acme/grants", `{"meter":"credits","amount":1,"source":"topup","dry_run":true}`).want(201, 200)
-	var op wire.Operation
+	var op client.Operation
 	s.call("GET", "/v1/tenants/acme/operations/k1", "").want(200).into(&op)
 	if op.Entries[0].Actor != "bootstrap" {
 		t.Errorf("%+v", op.Entries[0])
 	}
-	var log wire.AuditList
+	var log client.AuditList
 	s.call("GET", "/v1/audit?tenant=acme&action=grant.create", "").want(200).into(&log)
 	if len(log.Items) != 1 || log.Items[0].Object.ID != "g1" || log.Items[0].RequestID != "r1" || log.Items[0].Reason != "order 17" || log.Items[0].Actor.KeyID != "bootstrap" {
 		t.Errorf("%+v", log.Items)
@@ -140,7 +142,7 @@ func TestGetOperation_AnyKeyInPath(t *testing.T) {
 		s.tenant(tenant)
 		s.debit(key, tenant, "calls", 1).want(200)
 		path := "/v1/tenants/" + tenant + "/operations/"
-		var op wire.Operation
+		var op client.Operation
 		s.call("GET", path+url.PathEscape(key), "").want(200).into(&op)
 		if op.OperationID != key {
 			t.Errorf("%q was found as %q", key, op.OperationID)
@@ -167,8 +169,8 @@ func TestListPeriods_AnchoredOn31st(t *testing.T) {
 	s.call("PUT", "/v1/plans/monthly", `{"allowances":[{"meter":"calls","amount":10,"every":"month","anchor":"tenant"},
 		{"meter":"credits","amount":3,"every":"once","anchor":"tenant"}]}`).want(201)
 	s.call("PUT", "/v1/tenants/t", `{"plan":"monthly","anchor":"2026-01-31T00:00:00Z","timezone":"Europe/Berlin"}`).want(201)
-	periods := func(query string) []wire.Period {
-		var list wire.PeriodList
+	periods := func(query string) []client.Period {
+		var list client.PeriodList
 		s.call("GET", "/v1/tenants/t/periods?"+query, "").want(200).into(&list)
 		return list.Items
 	}

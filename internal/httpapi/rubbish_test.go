@@ -11,8 +11,8 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/go-json-experiment/json"
 
+	"github.com/quotasvc/quotasvc/client"
 	"github.com/quotasvc/quotasvc/internal/catalog"
-	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
 	"github.com/quotasvc/quotasvc/internal/kit/body"
 )
 
@@ -100,7 +100,7 @@ func (s *service) materials() {
 	s.check(err)
 	s.call("PUT", "/v1/limits/exports", `{"per":["tenant"],"kind":"concurrency","burst":9}`).want(201)
 	s.eventually("the snapshot has exports", func() bool { return len(s.server.catalog.Snapshot().Limits) == 1 })
-	var lease wire.LeaseAnswer
+	var lease client.LeaseAnswer
 	s.call("POST", "/v1/leases", `{"rule":"exports","tenant":"acme"}`, headerIdempotencyKey, "to-renew").want(201).into(&lease)
 	if lease.LeaseID != leaseToRenew {
 		s.t.Fatalf("the lease is %s", lease.LeaseID)
@@ -296,7 +296,7 @@ func TestBodies_EveryWrongFieldIs400AndNamed(t *testing.T) {
 				sent++
 				a := s.call(good.method, good.path, f.body, headerIdempotencyKey, fmt.Sprint("k", sent))
 				names := ""
-				var p wire.Problem
+				var p client.Problem
 				if a.status == 400 && json.Unmarshal(a.body, &p) == nil && p.Code == "invalid_argument" {
 					for _, e := range p.Errors {
 						names += e.Field + " "

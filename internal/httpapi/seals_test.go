@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
+	"github.com/quotasvc/quotasvc/client"
 	"github.com/quotasvc/quotasvc/internal/ledger/audit"
 	"github.com/quotasvc/quotasvc/internal/ledger/audit/seal"
 )
@@ -17,7 +17,7 @@ func TestSeals_ListAndFile(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	s.catalogue()
-	s.call("GET", "/v1/seals", "").want(200).into(&wire.SealList{})
+	s.call("GET", "/v1/seals", "").want(200).into(&client.SealList{})
 	owner := s.openVerifier(s.pool.Config().ConnString()) // the service's role may not write seals
 	var made []string
 	days := []string{"2025-01-01", "2025-01-02", "2025-01-04"}
@@ -46,7 +46,7 @@ func TestSeals_ListAndFile(t *testing.T) {
 	var listed []string
 	next := ""
 	for pages := 0; ; pages++ {
-		var page wire.SealList
+		var page client.SealList
 		s.call("GET", "/v1/seals?limit=1"+next, "").want(200).into(&page)
 		for _, item := range page.Items {
 			listed = append(listed, fmt.Sprintf("%s %d", item.Day, item.Position))

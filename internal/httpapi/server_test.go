@@ -15,8 +15,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/labstack/echo/v4"
 
+	"github.com/quotasvc/quotasvc/client"
 	"github.com/quotasvc/quotasvc/internal/gate"
-	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
@@ -144,7 +144,7 @@ func TestProblemOf_EveryError(t *testing.T) {
 	} {
 		next.Store(struct{ error }{err})
 		a := s.bare("/v1/rolls/x/y")
-		var p wire.Problem
+		var p client.Problem
 		a.into(&p)
 		if got := fmt.Sprint(a.status, " ", p.Code); got != want || strings.Contains(string(a.body), "secret") {
 			t.Errorf("%v: %s, want %s: %s", err, got, want, a.body)

@@ -20,6 +20,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/quotasvc/quotasvc/client"
 	"github.com/quotasvc/quotasvc/internal/access"
 	"github.com/quotasvc/quotasvc/internal/access/link"
 	"github.com/quotasvc/quotasvc/internal/catalog"
@@ -27,7 +28,6 @@ import (
 	"github.com/quotasvc/quotasvc/internal/gate"
 	"github.com/quotasvc/quotasvc/internal/gate/balances"
 	"github.com/quotasvc/quotasvc/internal/gate/newcomer"
-	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
 	"github.com/quotasvc/quotasvc/internal/kit/body"
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/ledger/history"
@@ -347,11 +347,11 @@ func (a *answer) want(statuses ...int) *answer {
 }
 
 // problem fails the test unless the answer is a problem with this status and code.
-func (a *answer) problem(status int, code string) wire.Problem {
+func (a *answer) problem(status int, code string) client.Problem {
 	a.t.Helper()
-	var p wire.Problem
+	var p client.Problem
 	a.into(&p)
-	if a.status != status || p.Code != code || p.Status != status || a.header.Get("Content-Type") != typeProblem {
+	if a.status != status || string(p.Code) != code || p.Status != status || a.header.Get("Content-Type") != typeProblem {
 		a.t.Fatalf("%d %s, want %d %s: %s", a.status, p.Code, status, code, a.body)
 	}
 	if p.RequestID != a.header.Get(headerRequestID) || p.Title == "" || p.Detail == "" {
@@ -424,7 +424,7 @@ func demandOf(tenant, meter string, amount int64) string {
 // remaining returns what the balance resource shows as remaining.
 func (s *service) remaining(tenant, meter string) int64 {
 	s.t.Helper()
-	var b wire.Balance
+	var b client.Balance
 	s.call("GET", "/v1/tenants/"+tenant+"/balances/"+meter, "").want(200).into(&b)
 	return b.Remaining
 }

@@ -9,15 +9,15 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/quotasvc/quotasvc/client"
 	"github.com/quotasvc/quotasvc/internal/httpapi/forwarded"
-	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
 )
 
 // shadowOf returns what a limit would have denied in the last hour. Longer times have the same, of all that a test does.
-func (s *service) shadowOf(rule string) wire.LimitShadowSpan {
+func (s *service) shadowOf(rule string) client.LimitShadowSpan {
 	s.t.Helper()
 	s.check(s.denials.Flush(s.t.Context()))
-	var got wire.LimitShadow
+	var got client.LimitShadow
 	s.call("GET", "/v1/limits/"+rule+"/shadow", "").want(200).into(&got)
 	if len(got.Spans) != 3 || got.Rule != rule {
 		s.t.Fatalf("%+v", got)
@@ -37,15 +37,15 @@ func (s *service) shadowOf(rule string) wire.LimitShadowSpan {
 }
 
 // wantShadow compares what a limit would have denied.
-func (s *service) wantShadow(rule string, want wire.LimitShadowSpan) {
+func (s *service) wantShadow(rule string, want client.LimitShadowSpan) {
 	s.t.Helper()
 	got := s.shadowOf(rule)
 	got.Span, got.From, got.To = want.Span, want.From, want.To
 	if want.Top == nil {
-		want.Top = []wire.LimitShadowTenant{}
+		want.Top = []client.LimitShadowTenant{}
 	}
 	if want.Limits == nil {
-		want.Limits = []wire.LimitShadowLimit{}
+		want.Limits = []client.LimitShadowLimit{}
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		s.t.Errorf("%s (-want +got):\n%s", rule, diff)
@@ -96,20 +96,20 @@ func TestLimitShadow_EachRequest_CountedByWhatBecameOfIt(t *testing.T) {
 	s.send("/v1/leases", "l9", `{"rule":"jobs","tenant":"acme","dry_run":true}`)
 	s.call("POST", "/v1/check", demand("acme", 1, "/q", "")).want(200)
 
-	live := func(deny, pass int64) []wire.LimitShadowLimit {
-		return []wire.LimitShadowLimit{{Rule: "live", Denied: 3, WouldDeny: deny, WouldPass: pass}}
+	live := func(deny, pass int64) []client.LimitShadowLimit {
+		return []client.LimitShadowLimit{{Rule: "live", Denied: 3, WouldDeny: deny, WouldPass: pass}}
 	}
-	s.wantShadow("strict", wire.LimitShadowSpan{WouldDeny: 3, Tenants: 2, Top: []wire.LimitShadowTenant{{Tenant: "acme", WouldDeny: 2}, {Tenant: "other", WouldDeny: 1}}, Limits: live(3, 0)})
-	s.wantShadow("lax", wire.LimitShadowSpan{Limits: live(0, 3)})
-	s.wantShadow("quiet", wire.LimitShadowSpan{WouldDeny: 2, Tenants: 1, Top: []wire.LimitShadowTenant{{Tenant: "acme", WouldDeny: 2}}, WouldDenyRefused: 1})
-	s.wantShadow("jobs", wire.LimitShadowSpan{WouldDeny: 2, Tenants: 1, Top: []wire.LimitShadowTenant{{Tenant: "acme", WouldDeny: 2}}})
-	s.wantShadow("live", wire.LimitShadowSpan{})
+	s.wantShadow("strict", client.LimitShadowSpan{WouldDeny: 3, Tenants: 2, Top: []client.LimitShadowTenant{{Tenant: "acme", WouldDeny: 2}, {Tenant: "other", WouldDeny: 1}}, Limits: live(3, 0)})
+	s.wantShadow("lax", client.LimitShadowSpan{Limits: live(0, 3)})
+	s.wantShadow("quiet", client.LimitShadowSpan{WouldDeny: 2, Tenants: 1, Top: []client.LimitShadowTenant{{Tenant: "acme", WouldDeny: 2}}, WouldDenyRefused: 1})
+	s.wantShadow("jobs", client.LimitShadowSpan{WouldDeny: 2, Tenants: 1, Top: []client.LimitShadowTenant{{Tenant: "acme", WouldDeny: 2}}})
+	s.wantShadow("live", client.LimitShadowSpan{})
 
 	// Denials are what they were: nothing of a limit in shadow mode.
 	list := s.denialsOf("acme", "")
 	counts := map[string]int64{}
 	for _, c := range list.Counts {
-		counts[c.Code+" "+c.Rule] += c.N
+		counts[string(c.Code)+" "+c.Rule] += c.N
 	}
 	if diff := cmp.Diff(map[string]int64{"rate_limited live": 3, "quota_exceeded ": 1}, counts); diff != "" || len(list.Items) != 4 {
 		t.Errorf("%d denials: %s", len(list.Items), diff)
@@ -141,8 +141,8 @@ func TestLimitShadow_Exempt_NotCounted(t *testing.T) {
 		s.call("POST", "/v1/limits/charge", `{"tenant":"acme"}`).want(200)
 		s.send("/v1/leases", fmt.Sprint("l", i), `{"rule":"jobs","tenant":"acme"}`).want(201)
 	}
-	s.wantShadow("watch", wire.LimitShadowSpan{})
-	s.wantShadow("jobs", wire.LimitShadowSpan{})
+	s.wantShadow("watch", client.LimitShadowSpan{})
+	s.wantShadow("jobs", client.LimitShadowSpan{})
 }
 
 func TestLimitShadow_Requests_Refused(t *testing.T) {
@@ -152,8 +152,8 @@ func TestLimitShadow_Requests_Refused(t *testing.T) {
 	s.call("PUT", "/v1/plans/pro", `{"allowances":[],"limits":[{"rule":"own","per":["tenant"],"kind":"token_bucket","rate":"8/s","mode":"shadow"}]}`).want(201)
 	s.limit("r0", `{"per":["tenant"],"kind":"token_bucket","rate":"10/day"}`)
 	s.eventually("the plan is in the snapshot", func() bool { return s.server.catalog.Snapshot().Plans["pro"] != nil })
-	s.wantShadow("r0", wire.LimitShadowSpan{})
-	s.wantShadow("own", wire.LimitShadowSpan{})
+	s.wantShadow("r0", client.LimitShadowSpan{})
+	s.wantShadow("own", client.LimitShadowSpan{})
 	for _, rule := range []string{"r1", "R0", strings.Repeat("r", 128)} {
 		s.call("GET", "/v1/limits/"+rule+"/shadow", "").problem(404, "not_found")
 	}

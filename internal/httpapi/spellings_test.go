@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/quotasvc/quotasvc/client"
 	"github.com/quotasvc/quotasvc/internal/httpapi/forwarded"
-	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
 )
 
 // spellingsOfSearch are one endpoint on many servers.
@@ -59,7 +59,7 @@ func TestAuthorize_AnySpelling_MeetsRule(t *testing.T) {
 		}
 	}
 	check := func(route string) bool {
-		var c wire.CheckAnswer
+		var c client.CheckAnswer
 		s.call("POST", "/v1/check", fmt.Sprintf(`{"tenant":"acme","items":[{"meter":"calls","amount":1}],"route":%q}`, route)).want(200).into(&c)
 		return c.Allowed
 	}

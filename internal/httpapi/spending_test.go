@@ -9,9 +9,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/quotasvc/quotasvc/client"
 	"github.com/quotasvc/quotasvc/internal/httpapi/encoding"
 	"github.com/quotasvc/quotasvc/internal/httpapi/limitheaders"
-	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
@@ -20,15 +20,15 @@ func TestDebit_AnswersDrawsAndQuotaHeaders(t *testing.T) {
 	s := newService(t)
 	s.catalogue()
 	a := s.debit("k1", "acme", "calls", 3).want(200)
-	var got wire.DebitAnswer
+	var got client.DebitAnswer
 	a.into(&got)
 	if time.Since(got.AsOf).Abs() > testenv.Patience {
 		t.Errorf("as_of is %s", got.AsOf)
 	}
 	grant := got.Items[0].Draws[0].Grant
-	want := wire.DebitAnswer{OperationID: "k1", Tenant: "acme", AsOf: got.AsOf, Items: []wire.DebitedItem{{
+	want := client.DebitAnswer{OperationID: "k1", Tenant: "acme", AsOf: got.AsOf, Items: []client.DebitedItem{{
 		Meter: "calls", Requested: 3, Charged: 3, Remaining: 7,
-		Draws: []wire.Draw{{Grant: grant, Source: wire.SourceAllowance, Meter: "calls", Amount: 3}},
+		Draws: []client.Draw{{Grant: grant, Source: client.SourceAllowance, Meter: "calls", Amount: 3}},
 	}}}
 	if diff := cmp.Diff(want, got); diff != "" || grant == "" {
 		t.Error(diff)
@@ -75,7 +75,7 @@ func TestDebit_BeyondAllowance_429(t *testing.T) {
 	s.debit("k1", "acme", "calls", 8).want(200)
 	a := s.debit("k2", "acme", "calls", 3)
 	p := a.problem(429, "quota_exceeded")
-	if p.Limiting != (wire.Limiting{Kind: "allowance", Meter: "calls", Level: "tenant"}) || *p.Required != 3 || *p.Available != 2 {
+	if *p.Limiting != (client.Limiting{Kind: "allowance", Meter: "calls", Level: "tenant"}) || *p.Required != 3 || *p.Available != 2 {
 		t.Errorf("%s", a.body)
 	}
 	year := time.Now().UTC().Year() + 1
@@ -135,7 +135,7 @@ func TestDebit_Unknown404_NotInPlan403(t *testing.T) {
 		post("nobody", "calls").problem(404, "tenant_not_found")
 		post("acme", "nothing").problem(404, "not_found")
 		if path == "/v1/check" {
-			var c wire.CheckAnswer
+			var c client.CheckAnswer
 			if post("acme", "other").want(200).into(&c); c.Allowed || c.Code != "meter_not_in_plan" {
 				t.Errorf("%+v", c)
 			}
@@ -155,7 +155,7 @@ func TestDebit_SuspendedTenant_403(t *testing.T) {
 	s.debit("k3", "acme", "calls", 1).problem(403, "tenant_suspended")
 	s.call("POST", "/v1/consume", demandOf("acme", "calls", 1), headerIdempotencyKey, "k4").problem(403, "tenant_suspended")
 	s.debit("k1", "acme", "calls", 1).want(200) // the stored answer stays
-	var c wire.CheckAnswer
+	var c client.CheckAnswer
 	if s.call("POST", "/v1/check", demandOf("acme", "calls", 1)).want(200).into(&c); c.Allowed || c.Code != "tenant_suspended" {
 		t.Errorf("%+v", c)
 	}
@@ -165,15 +165,15 @@ func TestCheck_AnswersLikeDebit_ChargesNothing(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	s.catalogue()
-	check := func(amount int64, more string) (wire.CheckAnswer, *answer) {
+	check := func(amount int64, more string) (client.CheckAnswer, *answer) {
 		body := fmt.Sprintf(`{"tenant":"acme","items":[{"meter":"calls","amount":%d}]%s}`, amount, more)
 		a := s.call("POST", "/v1/check", body).want(200)
-		var c wire.CheckAnswer
+		var c client.CheckAnswer
 		a.into(&c)
 		return c, a
 	}
 	c, a := check(10, `,"max_stale_ms":0`)
-	want := wire.CheckAnswer{Allowed: true, Source: "ledger", AsOf: c.AsOf, Limits: []wire.LimitVerdict{}, Items: []wire.CheckedItem{
+	want := client.CheckAnswer{Allowed: true, Source: "ledger", AsOf: c.AsOf, Limits: []client.LimitVerdict{}, Items: []client.CheckedItem{
 		{Meter: "calls", Required: 10, Remaining: 10, Limit: 10, MaxAllowedNow: 10},
 	}}
 	if diff := cmp.Diff(want, c); diff != "" {
@@ -245,7 +245,7 @@ func TestConsume_ChargesBothOrNeither(t *testing.T) {
 	if got := s.remaining("acme", "calls"); got != 8 {
 		t.Errorf("%d remain", got)
 	}
-	var c wire.CheckAnswer
+	var c client.CheckAnswer
 	check := s.call("POST", "/v1/check", `{"tenant":"acme","items":[{"meter":"calls","amount":1}],"route":"/search","ip":"192.0.2.1"}`).want(200)
 	check.into(&c)
 	if c.Allowed || c.Code != "rate_limited" || len(c.Limits) != 2 || check.header.Get("RateLimit") == "" {
@@ -279,7 +279,7 @@ func TestDebit_DryRun_AnswersLikeDebit(t *testing.T) {
 		return s.call("POST", path, body, extra...)
 	}
 	for range 5 {
-		var got wire.DebitAnswer
+		var got client.DebitAnswer
 		if dry("/v1/debits", "", 10).want(200).into(&got); !got.DryRun || got.Items[0].Remaining != 0 {
 			t.Errorf("%+v", got)
 		}
@@ -289,11 +289,11 @@ func TestDebit_DryRun_AnswersLikeDebit(t *testing.T) {
 		t.Errorf("%s", got.body)
 	}
 	dry("/v1/debits", "", 11).want(402, 429)
-	var g wire.GrantAnswer
+	var g client.GrantAnswer
 	if s.call("POST", "/v1/tenants/acme/grants", `{"meter":"credits","amount":5,"source":"promo","dry_run":true}`).want(200).into(&g); !g.DryRun || g.Balance.Remaining != 5 {
 		t.Errorf("%+v", g)
 	}
-	var b wire.DebitBatchAnswer
+	var b client.DebitBatchAnswer
 	s.call("POST", "/v1/debits/batch", `{"dry_run":true,"debits":[`+demandOf("acme", "calls", 7)+`,`+demandOf("acme", "calls", 7)+`]}`).want(200).into(&b)
 	if len(b.Results) != 2 || b.Results[0].Status != 200 || b.Results[1].Status != 200 || !b.Results[1].DryRun {
 		t.Errorf("%+v", b)
@@ -315,7 +315,7 @@ func TestDebitBatch_AnswersEach(t *testing.T) {
 		debit("c", "nobody", "calls", 1), debit("d", "acme", "credits", 1), debit("e", "acme", "calls", 6),
 	}, ",") + `]}`
 	a := s.call("POST", "/v1/debits/batch", body).want(200)
-	var got wire.DebitBatchAnswer
+	var got client.DebitBatchAnswer
 	a.into(&got)
 	type short struct {
 		Status   int
@@ -324,7 +324,7 @@ func TestDebitBatch_AnswersEach(t *testing.T) {
 	}
 	var results []short
 	for _, r := range got.Results {
-		results = append(results, short{r.Status, r.Replayed, r.Code})
+		results = append(results, short{r.Status, r.Replayed, string(r.Code)})
 	}
 	want := []short{
 		{200, false, ""},
@@ -378,7 +378,7 @@ func TestDebitBatch_OneInvalid_RefusedWhole(t *testing.T) {
 	for i := range full {
 		full[i] = fmt.Sprintf(`{"idempotency_key":"k%d",%s`, i, demandOf("acme", "calls", 1)[1:])
 	}
-	var got wire.DebitBatchAnswer
+	var got client.DebitBatchAnswer
 	s.call("POST", "/v1/debits/batch", `{"debits":[`+strings.Join(full, ",")+`]}`).want(200).into(&got)
 	made := 0
 	for _, r := range got.Results {

@@ -10,8 +10,8 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/quotasvc/quotasvc/client"
 	"github.com/quotasvc/quotasvc/internal/httpapi/answers"
-	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
 	"github.com/quotasvc/quotasvc/internal/kit/body"
 	"github.com/quotasvc/quotasvc/internal/ledger/history"
 )
@@ -91,10 +91,10 @@ func (s *Server) listStatements(rc *request) error {
 	if err != nil {
 		return err
 	}
-	return rc.send(http.StatusOK, wire.StatementList{
+	return rc.send(http.StatusOK, client.StatementList{
 		NextCursor: nextCursor(page.NextCursor),
-		Items: mapSlice(page.Items, func(s *history.Statement) wire.StatementSummary {
-			return wire.StatementSummary{
+		Items: mapSlice(page.Items, func(s *history.Statement) client.StatementSummary {
+			return client.StatementSummary{
 				Meter: s.Meter, Subject: s.Subject, Plan: s.Plan, PlanVersion: s.PlanVersion, PeriodStart: s.Start.UTC(), PeriodEnd: orNull(s.End), Closed: s.Closed,
 				Opening: s.Opening, Granted: s.Granted, Refunded: s.Refunded, Used: s.Used, Expired: s.Expired, Adjusted: s.Adjusted,
 				Closing: s.Closing, Held: s.Held, Overage: s.Overage,
@@ -154,8 +154,8 @@ func (s *Server) usage(rc *request) error {
 	if err != nil {
 		return err
 	}
-	return rc.send(http.StatusOK, wire.UsageList{Items: mapSlice(buckets, func(u *history.UsageBucket) wire.Usage {
-		item := wire.Usage{Start: u.Start.UTC(), Used: u.Used, Overage: u.Overage, Refunded: u.Refunded, Operations: u.Operations}
+	return rc.send(http.StatusOK, client.UsageList{Items: mapSlice(buckets, func(u *history.UsageBucket) client.Usage {
+		item := client.Usage{Start: u.Start.UTC(), Used: u.Used, Overage: u.Overage, Refunded: u.Refunded, Operations: u.Operations}
 		if d := q.Group.Dimension(); d != "" {
 			item.Group = map[string]string{d: u.Value}
 		} else if q.Group != "" {

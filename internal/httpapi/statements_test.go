@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
+	"github.com/quotasvc/quotasvc/client"
 )
 
 // thisYear is the start of the period of a yearly calendar allowance.
@@ -30,17 +30,17 @@ func TestGetStatement_Foots(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	s.storied()
-	var got wire.Statement
+	var got client.Statement
 	s.call("GET", "/v1/tenants/acme/statements/calls/"+thisYear(), "").want(200).into(&got)
 	start, err := time.Parse(time.RFC3339, thisYear())
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := wire.Statement{
+	want := client.Statement{
 		Tenant: "acme", Meter: "calls", Plan: "basic", PlanVersion: 1, AsOf: got.AsOf,
-		Period:  wire.BalancePeriod{Start: &start, End: new(start.AddDate(1, 0, 0))},
+		Period:  client.BalancePeriod{Start: &start, End: new(start.AddDate(1, 0, 0))},
 		Granted: 15, Used: 12, Refunded: 3, Adjusted: -1, Held: 2, Closing: 5,
-		Lines: []wire.StatementLine{
+		Lines: []client.StatementLine{
 			{Kind: "adjust_down", Source: "allowance", Amount: 1, Entries: 1},
 			{Kind: "debit", Source: "allowance", Amount: 10, Entries: 1},
 			{Kind: "debit", Source: "topup", Amount: 2, Entries: 1},
@@ -61,9 +61,9 @@ func TestGetStatement_Foots(t *testing.T) {
 }
 
 // withoutHolds removes what depends on the order in which grants were drawn after a refund.
-func withoutHolds(lines []wire.StatementLine) (out []wire.StatementLine) {
+func withoutHolds(lines []client.StatementLine) (out []client.StatementLine) {
 	for _, l := range lines {
-		if l.Kind != "hold" && !strings.HasPrefix(l.Kind, "adjust") {
+		if l.Kind != "hold" && !strings.HasPrefix(string(l.Kind), "adjust") {
 			out = append(out, l)
 		}
 	}
@@ -156,17 +156,17 @@ func TestGetBalance_AsOf(t *testing.T) {
 	s := newService(t)
 	s.catalogue()
 	born := time.Now().UTC()
-	var first, second wire.DebitAnswer
+	var first, second client.DebitAnswer
 	s.debit("k1", "acme", "calls", 3).want(200).into(&first)
 	s.debit("k2", "acme", "calls", 4).want(200).into(&second)
 	past := func(at time.Time) string { return "as_of=" + at.UTC().Format(time.RFC3339Nano) }
 	for at, used := range map[time.Time]int64{first.AsOf: 3, second.AsOf.Add(-time.Microsecond): 3, second.AsOf: 7} {
-		var b wire.Balance
+		var b client.Balance
 		a := s.call("GET", "/v1/tenants/acme/balances/calls?"+past(at), "").want(200)
 		if a.into(&b); b.Used != used || b.Remaining != 10-used || !b.AsOf.Equal(at) || len(b.Grants) != 0 || a.header.Get(headerETag) != "" {
 			t.Errorf("%s: %+v", at, b)
 		}
-		var list wire.BalanceList
+		var list client.BalanceList
 		s.call("GET", "/v1/tenants/acme/balances?"+past(at), "").want(200).into(&list)
 		if len(list.Items) != 2 || list.Items[0].Meter != "calls" || list.Items[0].Used != used {
 			t.Errorf("%s: %+v", at, list)
@@ -180,7 +180,7 @@ func TestGetBalance_AsOf(t *testing.T) {
 		if p := s.call("GET", "/v1/tenants/acme/balances/calls?"+past(long), "").problem(404, "not_found"); p.Errors[0].Field != "as_of" {
 			t.Errorf("%+v", p)
 		}
-		var list wire.BalanceList
+		var list client.BalanceList
 		if s.call("GET", "/v1/tenants/acme/balances?"+past(long), "").want(200).into(&list); len(list.Items) != 0 {
 			t.Errorf("%+v", list)
 		}
@@ -198,9 +198,9 @@ func TestListBalances_OfSubject(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	s.spendable()
-	var d wire.DebitAnswer
+	var d client.DebitAnswer
 	s.send("/v1/debits", "k", `{"tenant":"acme","items":[{"meter":"seats","amount":1}],"subject":"u1"}`).want(200).into(&d)
-	var b wire.Balance
+	var b client.Balance
 	s.call("GET", "/v1/tenants/acme/balances/seats?subject=u1", "").want(200).into(&b)
 	if b.Subject != "u1" || b.Used != 1 || b.Limit != 2 {
 		t.Errorf("%+v", b)
@@ -209,14 +209,14 @@ func TestListBalances_OfSubject(t *testing.T) {
 	if b.Subject != "u1" || b.Used != 1 {
 		t.Errorf("%+v", b)
 	}
-	var list wire.BalanceList
+	var list client.BalanceList
 	s.call("GET", "/v1/tenants/acme/balances?subject=u1", "").want(200).into(&list)
 	for _, b := range list.Items {
 		if b.Subject != "u1" {
 			t.Errorf("%+v", b)
 		}
 	}
-	var entries wire.EntryList
+	var entries client.EntryList
 	s.call("GET", "/v1/tenants/acme/entries?subject=u1", "").want(200).into(&entries)
 	owners := map[string]bool{}
 	for _, e := range entries.Items {
@@ -228,7 +228,7 @@ func TestListBalances_OfSubject(t *testing.T) {
 	if !owners["u1"] || !owners[""] { // the use under the cap, and the tenant's
 		t.Errorf("%+v", entries.Items)
 	}
-	var statement wire.Statement
+	var statement client.Statement
 	s.call("GET", "/v1/tenants/acme/statements/seats/"+thisYear()+"?subject=u1", "").want(200).into(&statement)
 	if statement.Subject != "u1" || statement.Used != 1 {
 		t.Errorf("%+v", statement)
@@ -248,9 +248,9 @@ func TestUsage_PerHourAndDay(t *testing.T) {
 	}
 	around := span(now.Add(-24*time.Hour), now.Add(24*time.Hour))
 	for _, by := range []string{"", "&by=day", "&by=hour", "&by=day&timezone=Asia/Kathmandu"} {
-		var got wire.UsageList
+		var got client.UsageList
 		s.call("GET", "/v1/tenants/acme/usage?"+around+by, "").want(200).into(&got)
-		var sum wire.Usage
+		var sum client.Usage
 		for _, u := range got.Items {
 			sum.Used, sum.Refunded, sum.Overage, sum.Operations = sum.Used+u.Used, sum.Refunded+u.Refunded, sum.Overage+u.Overage, sum.Operations+u.Operations
 		}
@@ -261,7 +261,7 @@ func TestUsage_PerHourAndDay(t *testing.T) {
 			t.Errorf("%+v", got)
 		}
 	}
-	var none wire.UsageList
+	var none client.UsageList
 	if s.call("GET", "/v1/tenants/acme/usage?"+span(now.AddDate(-1, 0, 0), now.AddDate(0, -1, 0)), "").want(200).into(&none); len(none.Items) != 0 {
 		t.Errorf("%+v", none)
 	}
@@ -283,7 +283,7 @@ func TestGetStatement_NamedPeriods_AndTheirList(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	s.storied()
-	var exact, current, within wire.Statement
+	var exact, current, within client.Statement
 	s.call("GET", "/v1/tenants/acme/statements/calls/"+thisYear(), "").want(200).into(&exact)
 	s.call("GET", "/v1/tenants/acme/statements/calls/current", "").want(200).into(&current)
 	s.call("GET", "/v1/tenants/acme/statements/calls/at:"+time.Now().UTC().Format(time.RFC3339), "").want(200).into(&within)
@@ -295,7 +295,7 @@ func TestGetStatement_NamedPeriods_AndTheirList(t *testing.T) {
 	for _, name := range []string{"newest", "at:", "at:noon", "2026", "at:2999-01-01T00:00:00Z"} {
 		s.call("GET", "/v1/tenants/acme/statements/calls/"+name, "").refused("period_start")
 	}
-	var list wire.StatementList
+	var list client.StatementList
 	s.call("GET", "/v1/tenants/acme/statements?meter=calls", "").want(200).into(&list)
 	if len(list.Items) != 1 || list.Items[0].Closing != exact.Closing || list.NextCursor != nil {
 		t.Errorf("%+v", list)

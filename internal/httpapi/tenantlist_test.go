@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
+	"github.com/quotasvc/quotasvc/client"
 )
 
 // tenantsBy returns all pages of a list of tenants, as id:meter:used/remaining.
@@ -15,11 +15,11 @@ func (s *service) tenantsBy(query string) (all []string) {
 	s.t.Helper()
 	cursor := ""
 	for range 1000 {
-		var page wire.TenantList
+		var page client.TenantList
 		s.call("GET", "/v1/tenants?"+query+cursor, "").want(200).into(&page)
 		for _, t := range page.Items {
 			text := t.Tenant
-			if b := t.Standing; b != nil {
+			if b := t.Standing; b.Meter != "" {
 				text += fmt.Sprintf(":%s:%d/%d", b.Meter, b.Used, b.Remaining)
 			}
 			all = append(all, text)
@@ -91,7 +91,7 @@ func TestTenants_ByPlanStatusMetadata_Found(t *testing.T) {
 	for query, found := range map[string]bool{
 		"": true, "plan=p": true, "plan=q": false, "metadata.segment=gold": true, "metadata.seats=5": true, "metadata.segment=": false, "status=suspended": false, "near=1": false,
 	} {
-		var page wire.TenantList
+		var page client.TenantList
 		s.as(bound, "GET", "/v1/tenants?"+query, "").want(200).into(&page)
 		if len(page.Items) == 1 != found || page.NextCursor != nil {
 			t.Errorf("%s: %v", query, page.Items)
@@ -125,7 +125,7 @@ func TestTenants_Near_TopUpsCount(t *testing.T) {
 	s.wantTenants("near=1&sort=remaining", "c:credits:10/0", "a:calls:85/15", "e:calls:10/90", "b:calls:85/115")
 	s.wantTenants("meter=credits", "c:credits:10/0")
 	bound := s.newKey(`{"name":"n","scopes":["read"],"tenant":"a"}`)
-	var page wire.TenantList
+	var page client.TenantList
 	if s.as(bound, "GET", "/v1/tenants?near=80", "").want(200).into(&page); len(page.Items) != 1 || page.Items[0].Standing.Percent != 85 {
 		t.Errorf("%+v", page)
 	}
@@ -171,7 +171,7 @@ func TestTenants_NearCursor_StableUnderChange(t *testing.T) {
 	var got []string
 	cursor := ""
 	for n := 0; ; n++ {
-		var page wire.TenantList
+		var page client.TenantList
 		s.call("GET", "/v1/tenants?near=80&limit=3"+cursor, "").want(200).into(&page)
 		for _, item := range page.Items {
 			if strings.HasPrefix(item.Tenant, "t") && len(item.Tenant) == 3 {

@@ -7,9 +7,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/quotasvc/quotasvc/client"
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/httpapi/answers"
-	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
 	"github.com/quotasvc/quotasvc/internal/report/tenantlist"
 )
 
@@ -96,9 +96,9 @@ func (s *Server) getFeatures(rc *request) error {
 	if err != nil {
 		return err
 	}
-	out := wire.TenantFeatures{Tenant: id, Plan: plan, Features: answers.Features(all), Overridden: slices.AppendSeq([]string{}, maps.Keys(own))}
+	out := client.TenantFeatures{Tenant: id, Plan: plan, Features: answers.Features(all), Overridden: slices.AppendSeq([]string{}, maps.Keys(own))}
 	if slices.Sort(out.Overridden); out.Features == nil {
-		out.Features = wire.Features{}
+		out.Features = client.Features{}
 	}
 	return rc.send(http.StatusOK, out)
 }
@@ -132,13 +132,13 @@ func (s *Server) listTenants(rc *request) error {
 		if err != nil {
 			return err
 		}
-		return rc.send(http.StatusOK, wire.TenantList{Items: mapSlice(found.Items, answers.TenantWithBalance), NextCursor: nextCursor(found.NextCursor)})
+		return rc.send(http.StatusOK, client.TenantList{Items: mapSlice(found.Items, answers.TenantWithBalance), NextCursor: nextCursor(found.NextCursor)})
 	}
 	list, err := s.store.ListTenants(rc.ctx, page)
 	if err != nil {
 		return err
 	}
-	return rc.send(http.StatusOK, wire.TenantList{Items: mapSlice(list.Items, answers.Tenant), NextCursor: nextCursor(list.NextCursor)})
+	return rc.send(http.StatusOK, client.TenantList{Items: mapSlice(list.Items, answers.Tenant), NextCursor: nextCursor(list.NextCursor)})
 }
 
 // listTerms answers with a page of the history of a tenant's terms.
@@ -155,5 +155,5 @@ func (s *Server) listTerms(rc *request) error {
 	if err != nil {
 		return err
 	}
-	return rc.send(http.StatusOK, wire.TermsList{Items: mapSlice(list.Items, answers.Terms), NextCursor: nextCursor(list.NextCursor)})
+	return rc.send(http.StatusOK, client.TermsList{Items: mapSlice(list.Items, answers.Terms), NextCursor: nextCursor(list.NextCursor)})
 }

@@ -8,10 +8,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
+	"github.com/quotasvc/quotasvc/client"
 )
 
-func (s *service) readTenant(id string) (tenant wire.Tenant) {
+func (s *service) readTenant(id string) (tenant client.Tenant) {
 	s.t.Helper()
 	a := s.call("GET", "/v1/tenants/"+id, "").want(200)
 	if a.into(&tenant); a.header.Get(headerETag) != fmt.Sprintf(`"%d"`, tenant.Version) {
@@ -73,27 +73,27 @@ func TestPatchTenant_MergesOverrides_PutReplaces(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	s.catalogue()
-	overrides := func(want wire.Overrides) {
+	overrides := func(want client.Overrides) {
 		t.Helper()
 		if got := s.readTenant("acme").Overrides; !reflect.DeepEqual(got, want) {
 			t.Errorf("%v, want %v", got, want)
 		}
 	}
-	overrides(wire.Overrides{})
+	overrides(client.Overrides{})
 	s.patch(`{"overrides":{"calls":25,"credits":0}}`).want(200)
-	overrides(wire.Overrides{"calls": 25, "credits": 0})
+	overrides(client.Overrides{"calls": 25, "credits": 0})
 	s.patch(`{"overrides":{"credits":9007199254740991}}`).want(200)
 	s.patch(`{"overrides":{"calls":null,"other":null}}`).want(200)
 	s.patch(`{"overrides":{}}`).want(200)
 	s.patch(`{"status":"active"}`).want(200)
-	overrides(wire.Overrides{"credits": 9007199254740991})
+	overrides(client.Overrides{"credits": 9007199254740991})
 	s.call("PUT", "/v1/tenants/acme", `{"plan":"basic","overrides":{"calls":0}}`).want(200)
-	overrides(wire.Overrides{"calls": 0})
+	overrides(client.Overrides{"calls": 0})
 	s.call("PUT", "/v1/tenants/acme", `{"plan":"basic"}`).want(200)
-	overrides(wire.Overrides{})
-	var list wire.TenantList
+	overrides(client.Overrides{})
+	var list client.TenantList
 	s.call("PUT", "/v1/tenants/acme", `{"plan":"basic","overrides":{"calls":7}}`).want(200)
-	if s.call("GET", "/v1/tenants", "").want(200).into(&list); !reflect.DeepEqual(list.Items[0].Overrides, wire.Overrides{"calls": 7}) {
+	if s.call("GET", "/v1/tenants", "").want(200).into(&list); !reflect.DeepEqual(list.Items[0].Overrides, client.Overrides{"calls": 7}) {
 		t.Errorf("%+v", list)
 	}
 }
@@ -153,14 +153,14 @@ func TestPatchTenant_DryRun_AnswersLikePatch(t *testing.T) {
 			t.Fatalf("%s: %d, then %d %s", body, dry.status, done.status, done.body)
 		}
 		if done.status >= 400 {
-			var got, want wire.Problem
+			var got, want client.Problem
 			dry.into(&got)
 			if done.into(&want); got.Detail != want.Detail {
 				t.Errorf("%s: %s, then %s", body, got.Detail, want.Detail)
 			}
 			continue
 		}
-		var got, want wire.TenantChange
+		var got, want client.TenantChange
 		dry.into(&got)
 		done.into(&want)
 		if dry.header.Get(headerETag) != tag || !got.DryRun || want.DryRun {
@@ -189,20 +189,20 @@ func TestListTerms_WhatWhenWhy(t *testing.T) {
 	s.patch(`{"status":"suspended"}`).want(200)
 	s.patch(`{"plan":"large","overrides":{"calls":null},"apply":"now","prorate":true}`).want(200)
 	s.patch(`{"timezone":"Europe/Berlin","apply":"next_period"}`).want(200)
-	want := []wire.Terms{
-		{Plan: "basic", Anchor: acme.Anchor, Timezone: "UTC", Overrides: wire.Overrides{}, Apply: wire.TermsApplyNow, Usage: wire.TermsUsageCarry},
-		{Plan: "basic", Anchor: acme.Anchor, Timezone: "UTC", Overrides: wire.Overrides{"calls": 25}, Apply: wire.TermsApplyNextPeriod, Usage: wire.TermsUsageCarry, Reason: "sold by hand,\nsee é 17"},
-		{Plan: "large", Anchor: acme.Anchor, Timezone: "UTC", Overrides: wire.Overrides{}, Apply: wire.TermsApplyNow, Prorate: true, Usage: wire.TermsUsageCarry},
-		{Plan: "large", Anchor: acme.Anchor, Timezone: "Europe/Berlin", Overrides: wire.Overrides{}, Apply: wire.TermsApplyNextPeriod, Usage: wire.TermsUsageCarry},
+	want := []client.Terms{
+		{Plan: "basic", Anchor: acme.Anchor, Timezone: "UTC", Overrides: client.Overrides{}, Apply: client.TermsApplyNow, Usage: client.TermsUsageCarry},
+		{Plan: "basic", Anchor: acme.Anchor, Timezone: "UTC", Overrides: client.Overrides{"calls": 25}, Apply: client.TermsApplyNextPeriod, Usage: client.TermsUsageCarry, Reason: "sold by hand,\nsee é 17"},
+		{Plan: "large", Anchor: acme.Anchor, Timezone: "UTC", Overrides: client.Overrides{}, Apply: client.TermsApplyNow, Prorate: true, Usage: client.TermsUsageCarry},
+		{Plan: "large", Anchor: acme.Anchor, Timezone: "Europe/Berlin", Overrides: client.Overrides{}, Apply: client.TermsApplyNextPeriod, Usage: client.TermsUsageCarry},
 	}
 	for _, limit := range []int{1, 3, 4, 500} {
-		var got []wire.Terms
+		var got []client.Terms
 		for cursor, first := "", true; first || cursor != ""; first = false {
 			path := fmt.Sprintf("/v1/tenants/acme/terms?limit=%d", limit)
 			if cursor != "" {
 				path += "&cursor=" + cursor
 			}
-			var page wire.TermsList
+			var page client.TermsList
 			if s.call("GET", path, "").want(200).into(&page); len(page.Items) > limit {
 				t.Errorf("%d of %d", len(page.Items), limit)
 			}
@@ -248,7 +248,7 @@ func TestListTenants_Prefix(t *testing.T) {
 	}
 	list := func(query string) (ids []string) {
 		for cursor := ""; ; {
-			var page wire.TenantList
+			var page client.TenantList
 			s.call("GET", "/v1/tenants?limit=2"+query+cursor, "").want(200).into(&page)
 			for i := range page.Items {
 				ids = append(ids, page.Items[i].Tenant)

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
+	"github.com/quotasvc/quotasvc/client"
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
@@ -38,7 +38,7 @@ func (s *service) rewind(by time.Duration) {
 	}
 }
 
-func (s *service) balance(meter, subject string) (b wire.Balance) {
+func (s *service) balance(meter, subject string) (b client.Balance) {
 	s.t.Helper()
 	query := ""
 	if subject != "" {
@@ -49,7 +49,7 @@ func (s *service) balance(meter, subject string) (b wire.Balance) {
 }
 
 // statement returns the statement of a period, which must add up.
-func (s *service) statement(meter string, start time.Time) (got wire.Statement) {
+func (s *service) statement(meter string, start time.Time) (got client.Statement) {
 	s.t.Helper()
 	s.call("GET", "/v1/tenants/acme/statements/"+meter+"/"+startOf(start), "").want(200).into(&got)
 	if got.Opening+got.Granted+got.Refunded-got.Used-got.Expired+got.Adjusted != got.Closing {
@@ -63,13 +63,13 @@ func startOf(t time.Time) string { return url.PathEscape(t.UTC().Format(time.RFC
 // clean fails the test unless everything stored agrees with the journal.
 func (s *service) clean() {
 	s.t.Helper()
-	var v wire.Verification
+	var v client.Verification
 	s.call("POST", "/v1/verifications", `{}`).want(202).into(&v)
 	s.eventually("the verification is done", func() bool {
 		s.call("GET", "/v1/verifications/"+v.VerificationID, "").want(200).into(&v)
-		return v.Status != wire.VerificationStatusRunning
+		return v.Status != client.VerificationStatusRunning
 	})
-	if v.Status != wire.VerificationStatusClean {
+	if v.Status != client.VerificationStatusClean {
 		s.t.Errorf("%+v", v)
 	}
 }
@@ -256,7 +256,7 @@ func TestGetStatement_ClosedPeriodStays(t *testing.T) {
 				t.Errorf("%s: %+v", start, p)
 			}
 		}
-		var periods wire.PeriodList
+		var periods client.PeriodList
 		s.call("GET", "/v1/tenants/acme/periods?meter=calls&next=3", "").want(200).into(&periods)
 		if len(periods.Items) != 3 || !periods.Items[0].Start.Equal(third) || !periods.Items[2].Start.Equal(third.Add(2*time.Hour)) {
 			t.Errorf("%s: %+v", when, periods)

@@ -5,20 +5,20 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
+	"github.com/quotasvc/quotasvc/client"
 )
 
 // verified runs a verification to its end.
-func (s *service) verified(body string) wire.Verification {
+func (s *service) verified(body string) client.Verification {
 	s.t.Helper()
 	a := s.call("POST", "/v1/verifications", body).want(202)
-	var started, got wire.Verification
+	var started, got client.Verification
 	a.into(&started)
 	if a.header.Get("Location") != "/v1/verifications/"+started.VerificationID || started.Status != "running" || started.FinishedAt != nil {
 		s.t.Errorf("Location %q: %+v", a.header.Get("Location"), started)
 	}
 	s.eventually("the verification has ended", func() bool {
-		got = wire.Verification{}
+		got = client.Verification{}
 		s.call("GET", "/v1/verifications/"+started.VerificationID, "").want(200).into(&got)
 		return got.Status != "running"
 	})
@@ -37,17 +37,17 @@ func TestVerification_ReportsDifferences(t *testing.T) {
 	s.send("/v1/refunds", "r", refundOf("k1", `,"amount":1`)).want(200)
 	s.hold("h1", 2).want(201)
 	s.debit("k2", "other", "calls", 3).want(200)
-	for body, want := range map[string]wire.Verification{
-		"": {Balances: 2, Entries: 6, Grants: 2, Totals: []wire.VerifiedMeter{{Meter: "calls", Issued: 20, Used: 7, Refunded: 1, Remaining: 12, Held: 2}}},
+	for body, want := range map[string]client.Verification{
+		"": {Balances: 2, Entries: 6, Grants: 2, Totals: []client.VerifiedMeter{{Meter: "calls", Issued: 20, Used: 7, Refunded: 1, Remaining: 12, Held: 2}}},
 		`{"tenant":"acme"}`: {
 			Tenant: "acme", Balances: 1, Entries: 4, Grants: 1,
-			Totals: []wire.VerifiedMeter{{Meter: "calls", Issued: 10, Used: 4, Refunded: 1, Remaining: 5, Held: 2}},
+			Totals: []client.VerifiedMeter{{Meter: "calls", Issued: 10, Used: 4, Refunded: 1, Remaining: 5, Held: 2}},
 		},
 	} {
 		got := s.verified(body)
 		want.VerificationID, want.StartedAt, want.FinishedAt = got.VerificationID, got.StartedAt, got.FinishedAt
-		want.Status, want.Differences, want.Copies, want.StaleCopies = "clean", []wire.Difference{}, got.Copies, got.StaleCopies
-		want.UnreadBalances = []wire.UnreadBalance{}
+		want.Status, want.Differences, want.Copies, want.StaleCopies = "clean", []client.Difference{}, got.Copies, got.StaleCopies
+		want.UnreadBalances = []client.UnreadBalance{}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s: %s", body, diff)
 		}
@@ -92,12 +92,12 @@ func TestVerification_PartOnly_SaysWhatWasNotRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var got wire.Verification
+	var got client.Verification
 	s.call("GET", "/v1/verifications/part", "").want(200).into(&got)
-	want := wire.Verification{
+	want := client.Verification{
 		VerificationID: "part", Status: "failed", Balances: 7, Incremental: true, Unchanged: 5, Unread: 2, Error: "2 balances",
-		UnreadBalances: []wire.UnreadBalance{{Tenant: "acme", Meter: "calls", Subject: "ann"}, {Tenant: "other"}},
-		Totals:         []wire.VerifiedMeter{}, Differences: []wire.Difference{}, StartedAt: got.StartedAt, FinishedAt: got.FinishedAt,
+		UnreadBalances: []client.UnreadBalance{{Tenant: "acme", Meter: "calls", Subject: "ann"}, {Tenant: "other"}},
+		Totals:         []client.VerifiedMeter{}, Differences: []client.Difference{}, StartedAt: got.StartedAt, FinishedAt: got.FinishedAt,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
@@ -112,7 +112,7 @@ func TestVerification_ProcessDied_Abandoned(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var got wire.Verification
+	var got client.Verification
 	if s.call("GET", "/v1/verifications/lost", "").want(200).into(&got); got.Status != "abandoned" || got.Balances != 7 || got.FinishedAt != nil {
 		t.Errorf("%+v", got)
 	}
@@ -122,7 +122,7 @@ func TestVerifications_List(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	s.catalogue()
-	var list wire.VerificationList
+	var list client.VerificationList
 	if s.call("GET", "/v1/verifications", "").want(200).into(&list); len(list.Items) != 0 || list.NextCursor != nil {
 		t.Errorf("%+v", list)
 	}
@@ -132,26 +132,26 @@ func TestVerifications_List(t *testing.T) {
 		t.Fatal(err)
 	}
 	second := s.verified(`{"tenant":"acme"}`)
-	cursor, got := "", []wire.VerificationSummary{}
+	cursor, got := "", []client.VerificationSummary{}
 	for range 2 {
-		list = wire.VerificationList{}
+		list = client.VerificationList{}
 		s.call("GET", "/v1/verifications?limit=1"+cursor, "").want(200).into(&list)
 		got = append(got, list.Items...)
 		if list.NextCursor != nil {
 			cursor = "&cursor=" + *list.NextCursor
 		}
 	}
-	want := []wire.VerificationSummary{}
-	for _, v := range []wire.Verification{second, first} {
-		want = append(want, wire.VerificationSummary{
-			VerificationID: v.VerificationID, Tenant: v.Tenant, Status: wire.VerificationSummaryStatus(v.Status), Balances: v.Balances, Entries: v.Entries,
+	want := []client.VerificationSummary{}
+	for _, v := range []client.Verification{second, first} {
+		want = append(want, client.VerificationSummary{
+			VerificationID: v.VerificationID, Tenant: v.Tenant, Status: client.VerificationSummaryStatus(v.Status), Balances: v.Balances, Entries: v.Entries,
 			Incremental: v.Incremental, DifferenceCount: v.DifferenceCount, StartedAt: v.StartedAt, FinishedAt: v.FinishedAt,
 		})
 	}
 	if diff := cmp.Diff(want, got); diff != "" || list.NextCursor != nil || got[0].DifferenceCount == 0 || got[0].Status != "drift" {
 		t.Errorf("%v %s", list.NextCursor, diff)
 	}
-	list = wire.VerificationList{}
+	list = client.VerificationList{}
 	if s.call("GET", "/v1/verifications?tenant=acme", "").want(200).into(&list); len(list.Items) != 1 || list.Items[0].VerificationID != second.VerificationID {
 		t.Errorf("%+v", list)
 	}

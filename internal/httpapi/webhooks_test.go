@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
+	"github.com/quotasvc/quotasvc/client"
 	"github.com/quotasvc/quotasvc/internal/notify/webhooks"
 	"github.com/quotasvc/quotasvc/internal/outbox/events"
 )
@@ -19,29 +19,29 @@ const aWebhook = `{"url":"https://example.com/hooks","types":["balance.threshold
 func TestWebhooks_LifeOfOne(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
-	var made wire.NewWebhookEndpoint
+	var made client.NewWebhookEndpoint
 	s.call("POST", "/v1/webhooks", aWebhook).want(201).into(&made)
 	if !strings.HasPrefix(made.Secret, "whsec_") || made.Tenant != nil || made.Status != "active" || len(made.Types) != 2 {
 		t.Errorf("%+v", made)
 	}
 	path := "/v1/webhooks/" + made.WebhookID
-	var shown wire.WebhookEndpoint
+	var shown client.WebhookEndpoint
 	get := s.call("GET", path, "").want(200)
 	if get.into(&shown); strings.Contains(string(get.body), "secret") || shown.URL != "https://example.com/hooks" {
 		t.Errorf("%s", get.body)
 	}
 	s.call("PATCH", path, `{"status":"paused","types":["verify.drift"],"url":"https://example.org/"}`).want(200).into(&shown)
-	if diff := cmp.Diff([]wire.EventType{"verify.drift"}, shown.Types); diff != "" || shown.Status != "paused" || shown.URL != "https://example.org/" {
+	if diff := cmp.Diff([]client.EventType{"verify.drift"}, shown.Types); diff != "" || shown.Status != "paused" || shown.URL != "https://example.org/" {
 		t.Errorf("%s %+v", diff, shown)
 	}
-	var rotated wire.NewWebhookEndpoint
+	var rotated client.NewWebhookEndpoint
 	s.call("POST", path+"/rotate", `{"overlap_seconds":60}`).want(201).into(&rotated)
 	if rotated.Secret == made.Secret || rotated.WebhookID != made.WebhookID {
 		t.Errorf("%+v", rotated)
 	}
 	s.call("POST", path+"/rotate", "").want(201)
 	s.call("POST", path+"/replay", `{"from":"2026-01-01T00:00:00Z"}`).problem(409, "precondition_failed")
-	var list wire.WebhookEndpointList
+	var list client.WebhookEndpointList
 	if s.call("GET", "/v1/webhooks?limit=1", "").want(200).into(&list); len(list.Items) != 1 {
 		t.Errorf("%+v", list)
 	}
@@ -49,7 +49,7 @@ func TestWebhooks_LifeOfOne(t *testing.T) {
 	for _, gone := range [][2]string{{"GET", ""}, {"DELETE", ""}, {"GET", "/deliveries"}, {"POST", "/rotate"}, {"POST", "/test"}} {
 		s.call(gone[0], path+gone[1], "").problem(404, "not_found")
 	}
-	var audit wire.AuditList
+	var audit client.AuditList
 	s.call("GET", "/v1/audit", "").want(200).into(&audit)
 	var actions []string
 	for _, l := range audit.Items {
@@ -83,7 +83,7 @@ func TestWebhooks_BadInput_NamedByField(t *testing.T) {
 	} {
 		s.call("POST", "/v1/webhooks", body).refused(field)
 	}
-	var made wire.NewWebhookEndpoint
+	var made client.NewWebhookEndpoint
 	s.call("POST", "/v1/webhooks", aWebhook).want(201).into(&made)
 	path := "/v1/webhooks/" + made.WebhookID
 	s.call("PATCH", path, `{"tenant":"acme"}`).refused("tenant")
@@ -103,12 +103,12 @@ func TestWebhooks_BoundKey_OwnTenantOnly(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	k := s.newKey(`{"name":"of acme","scopes":["admin"],"tenant":"acme"}`)
-	var all, own wire.NewWebhookEndpoint
+	var all, own client.NewWebhookEndpoint
 	s.call("POST", "/v1/webhooks", aWebhook).want(201).into(&all)
 	s.as(k, "POST", "/v1/webhooks", aWebhook).problem(403, "forbidden")
 	s.as(k, "POST", "/v1/webhooks", `{"url":"https://example.com","types":["plan.changed"],"tenant":"globex"}`).problem(403, "forbidden")
 	s.as(k, "POST", "/v1/webhooks", `{"url":"https://example.com","types":["plan.changed"],"tenant":"acme"}`).want(201).into(&own)
-	var list wire.WebhookEndpointList
+	var list client.WebhookEndpointList
 	if s.as(k, "GET", "/v1/webhooks", "").want(200).into(&list); len(list.Items) != 1 || list.Items[0].WebhookID != own.WebhookID {
 		t.Errorf("%+v", list)
 	}
@@ -150,7 +150,7 @@ func TestWebhooks_ToldOfADebit_ListedAsDelivered(t *testing.T) {
 	s.call("PUT", "/v1/meters/calls", `{"unit":"call"}`).want(201)
 	s.call("PUT", "/v1/plans/p", `{"allowances":[{"meter":"calls","amount":10,"every":"month","anchor":"calendar"}]}`).want(201)
 	s.call("PUT", "/v1/tenants/acme", `{"plan":"p"}`).want(201)
-	var made wire.NewWebhookEndpoint
+	var made client.NewWebhookEndpoint
 	s.call("POST", "/v1/webhooks", `{"url":"`+receiver.URL+`","types":["balance.threshold_reached"],"tenant":"acme"}`).want(201).into(&made)
 	s.call("POST", "/v1/debits", `{"tenant":"acme","items":[{"meter":"calls","amount":8}]}`, "Idempotency-Key", "k").want(200)
 	n, err := events.Number(t.Context(), s.pool, s.webhooks.Queue)
@@ -158,20 +158,20 @@ func TestWebhooks_ToldOfADebit_ListedAsDelivered(t *testing.T) {
 		t.Fatalf("%d events", n)
 	}
 	id := <-calls
-	var list wire.DeliveryList
+	var list client.DeliveryList
 	s.eventually("it is listed", func() bool {
 		s.call("GET", "/v1/webhooks/"+made.WebhookID+"/deliveries?status=delivered", "").want(200).into(&list)
 		return len(list.Items) == 1
 	})
-	if d := list.Items[0]; d.EventID != id || *d.StatusCode != 200 || d.LatencyMs == nil || d.Attempts != 1 || *d.Tenant != "acme" {
+	if d := list.Items[0]; d.EventID != id || d.StatusCode != 200 || d.LatencyMs == nil || d.Attempts != 1 || *d.Tenant != "acme" {
 		t.Errorf("%+v", d)
 	}
-	var replay wire.WebhookReplay
+	var replay client.WebhookReplay
 	s.call("POST", "/v1/webhooks/"+made.WebhookID+"/replay", `{"from":"2026-01-01T00:00:00Z"}`).want(202).into(&replay)
-	if again := <-calls; again != id || replay.Queued != 1 || replay.NextFrom != nil {
+	if again := <-calls; again != id || replay.Queued != 1 || !replay.NextFrom.IsZero() {
 		t.Errorf("%s %+v", again, replay)
 	}
-	var test wire.WebhookTest
+	var test client.WebhookTest
 	if s.call("POST", "/v1/webhooks/"+made.WebhookID+"/test", "").want(200).into(&test); !test.Delivered || <-calls != test.MessageID {
 		t.Errorf("%+v", test)
 	}

@@ -3,6 +3,7 @@ package answers
 import (
 	"bytes"
 	"encoding/csv"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -10,10 +11,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-json-experiment/json/jsontext"
-
+	"github.com/quotasvc/quotasvc/client"
 	"github.com/quotasvc/quotasvc/internal/access"
-	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/ledger/audit"
 	"github.com/quotasvc/quotasvc/internal/ledger/history"
@@ -24,53 +23,53 @@ import (
 )
 
 // Grant returns a grant.
-func Grant(g *ledger.GrantRecord) wire.Grant {
-	return wire.Grant{
-		GrantID: g.ID, Meter: g.Meter, Subject: g.Subject, Source: wire.Source(g.Source), Amount: g.Amount, Remaining: g.Remaining,
+func Grant(g *ledger.GrantRecord) client.Grant {
+	return client.Grant{
+		GrantID: g.ID, Meter: g.Meter, Subject: g.Subject, Source: client.Source(g.Source), Amount: g.Amount, Remaining: g.Remaining,
 		Held: g.Held, Priority: g.Priority, EffectiveAt: g.EffectiveAt.UTC(), ExpiresAt: timeOrNull(g.ExpiresAt),
-		CostBasis: g.CostBasis, Reason: g.Reason, Status: wire.GrantStatus(g.Status), OperationID: g.OperationID,
+		CostBasis: g.CostBasis, Reason: g.Reason, Status: client.GrantStatus(g.Status), OperationID: g.OperationID,
 		CreatedAt: g.CreatedAt.UTC(),
 	}
 }
 
 // GrantAnswer returns what a grant, or its dry run, did.
-func GrantAnswer(r *ledger.GrantResult, dryRun bool) wire.GrantAnswer {
+func GrantAnswer(r *ledger.GrantResult, dryRun bool) client.GrantAnswer {
 	g := Grant(&r.Grant)
-	return wire.GrantAnswer{
+	return client.GrantAnswer{
 		Tenant: r.Grant.Tenant, GrantID: g.GrantID, Meter: g.Meter, Subject: g.Subject, Source: g.Source, Amount: g.Amount,
 		Remaining: g.Remaining, Held: g.Held, Priority: g.Priority, EffectiveAt: g.EffectiveAt, ExpiresAt: g.ExpiresAt,
 		CostBasis: g.CostBasis, Reason: g.Reason, Status: g.Status, OperationID: g.OperationID,
 		CreatedAt: g.CreatedAt, AsOf: r.AsOf.UTC(), DryRun: dryRun,
-		Balance: wire.Position{Remaining: r.Position.Remaining, Limit: r.Position.Limit, ResetAt: timeOrNull(r.Position.ResetAt)},
+		Balance: client.Position{Remaining: r.Position.Remaining, Limit: r.Position.Limit, ResetAt: timeOrNull(r.Position.ResetAt)},
 	}
 }
 
 // Roll returns a roll.
-func Roll(r *pg.Roll) wire.Roll {
-	return wire.Roll{
-		RollID: r.ID, AsOf: r.AsOf.UTC(), Status: wire.RollStatus(r.Status), Total: r.Total, Processed: r.Processed, SetAside: r.SetAside, Error: r.Error,
+func Roll(r *pg.Roll) client.Roll {
+	return client.Roll{
+		RollID: r.ID, AsOf: r.AsOf.UTC(), Status: client.RollStatus(r.Status), Total: r.Total, Processed: r.Processed, SetAside: r.SetAside, Error: r.Error,
 		StartedAt: r.StartedAt.UTC(), FinishedAt: timeOrNull(r.FinishedAt),
 	}
 }
 
 // Verification returns a verification as the API answers it.
-func Verification(v *verifier.Verification) wire.Verification {
+func Verification(v *verifier.Verification) client.Verification {
 	r := &v.Report
-	out := wire.Verification{
-		VerificationID: v.ID, Tenant: v.Tenant, Status: wire.VerificationStatus(v.Status), Balances: r.Balances, Entries: r.Entries,
+	out := client.Verification{
+		VerificationID: v.ID, Tenant: v.Tenant, Status: client.VerificationStatus(v.Status), Balances: r.Balances, Entries: r.Entries,
 		Grants: r.Grants, Periods: r.Periods, Incremental: r.Incremental, Unchanged: r.Unchanged, Copies: r.Copies,
 		CopiesCompared: r.CopiesCompared, StaleCopies: r.StaleCopies, Unread: r.Unread, DifferenceCount: r.Count, Error: v.Error,
-		StartedAt: v.StartedAt.UTC(), FinishedAt: timeOrNull(v.FinishedAt), Totals: []wire.VerifiedMeter{},
-		UnreadBalances: Map(r.UnreadFirst, func(k *audit.Key) wire.UnreadBalance {
-			return wire.UnreadBalance{Tenant: k.Tenant, Meter: k.Meter, Subject: k.Subject}
+		StartedAt: v.StartedAt.UTC(), FinishedAt: timeOrNull(v.FinishedAt), Totals: []client.VerifiedMeter{},
+		UnreadBalances: Map(r.UnreadFirst, func(k *audit.Key) client.UnreadBalance {
+			return client.UnreadBalance{Tenant: k.Tenant, Meter: k.Meter, Subject: k.Subject}
 		}),
-		Differences: Map(r.Differences, func(d *audit.Difference) wire.Difference {
-			return wire.Difference{Tenant: d.Tenant, Meter: d.Meter, Subject: d.Subject, What: d.What, Journal: d.Want, Stored: d.Got}
+		Differences: Map(r.Differences, func(d *audit.Difference) client.Difference {
+			return client.Difference{Tenant: d.Tenant, Meter: d.Meter, Subject: d.Subject, What: d.What, Journal: d.Want, Stored: d.Got}
 		}),
 	}
 	for _, meter := range slices.Sorted(maps.Keys(r.Totals)) {
 		t := r.Totals[meter]
-		out.Totals = append(out.Totals, wire.VerifiedMeter{
+		out.Totals = append(out.Totals, client.VerifiedMeter{
 			Meter: meter, Issued: t.Issued, Used: t.Used, Refunded: t.Refunded, Expired: t.Expired, Adjusted: t.Adjusted,
 			Remaining: t.Remaining, Held: t.Held, Partial: t.Partial,
 		})
@@ -79,53 +78,46 @@ func Verification(v *verifier.Verification) wire.Verification {
 }
 
 // VerificationSummary returns a verification without its differences.
-func VerificationSummary(v *verifier.Summary) wire.VerificationSummary {
-	return wire.VerificationSummary{
-		VerificationID: v.ID, Tenant: v.Tenant, Status: wire.VerificationSummaryStatus(v.Status), Balances: v.Balances, Entries: v.Entries,
+func VerificationSummary(v *verifier.Summary) client.VerificationSummary {
+	return client.VerificationSummary{
+		VerificationID: v.ID, Tenant: v.Tenant, Status: client.VerificationSummaryStatus(v.Status), Balances: v.Balances, Entries: v.Entries,
 		Incremental: v.Incremental, Unread: v.Unread, DifferenceCount: v.Differences, Error: v.Error, StartedAt: v.StartedAt, FinishedAt: timeOrNull(v.FinishedAt),
 	}
 }
 
 // Clock returns the ledger's time.
-func Clock(s testclock.State) wire.TestClock {
-	return wire.TestClock{Now: s.Now, OffsetSeconds: int64(s.Ahead / time.Second)}
+func Clock(s testclock.State) client.TestClock {
+	return client.TestClock{Now: s.Now, OffsetSeconds: int64(s.Ahead / time.Second)}
 }
 
 // Key returns a key, without its secret.
-func Key(k *access.Key) wire.Key {
-	return wire.Key{
+func Key(k *access.Key) client.Key {
+	return client.Key{
 		KeyID: k.ID, Name: k.Name, Scopes: scopes(k.Scopes), Tenant: textOrNull(k.Tenant), Prefix: k.Prefix, CreatedAt: k.CreatedAt,
-		ExpiresAt: timeOrNull(k.ExpiresAt), Status: wire.KeyStatus(k.Status), LastUsedAt: timeOrNull(k.LastUsedAt),
+		ExpiresAt: timeOrNull(k.ExpiresAt), Status: client.KeyStatus(k.Status), LastUsedAt: timeOrNull(k.LastUsedAt),
 	}
 }
 
 // NewKey returns a key with its secret, which is shown once.
-func NewKey(k *access.Key, secret string) wire.NewKey {
-	return wire.NewKey{
+func NewKey(k *access.Key, secret string) client.CreatedKey {
+	return client.CreatedKey{
 		KeyID: k.ID, Name: k.Name, Scopes: scopes(k.Scopes), Tenant: textOrNull(k.Tenant), Prefix: k.Prefix, Secret: secret,
 		CreatedAt: k.CreatedAt, ExpiresAt: timeOrNull(k.ExpiresAt),
 	}
 }
 
-func scopes(s access.Scope) []wire.KeyScope {
+func scopes(s access.Scope) []client.KeyScope {
 	names := s.Names()
-	return Map(names, func(name *string) wire.KeyScope { return wire.KeyScope(*name) })
+	return Map(names, func(name *string) client.KeyScope { return client.KeyScope(*name) })
 }
 
 // AuditLine returns a line of the audit log.
-func AuditLine(r *auditlog.Recorded) wire.AuditLine {
-	return wire.AuditLine{
-		AuditID: strconv.FormatInt(r.ID, 10), At: r.At, Actor: wire.AuditActor{KeyID: r.Actor.KeyID, Name: r.Actor.Name}, Action: r.Action,
-		Object: wire.AuditObject{Kind: r.Object.Kind, ID: r.Object.ID, Tenant: r.Object.Tenant}, Before: documentOrNull(r.Before),
-		After: documentOrNull(r.After), Reason: r.Reason, RequestID: r.Actor.RequestID, IP: r.Actor.IP,
+func AuditLine(r *auditlog.Recorded) client.AuditLine {
+	return client.AuditLine{
+		AuditID: strconv.FormatInt(r.ID, 10), At: r.At, Actor: client.AuditActor{KeyID: r.Actor.KeyID, Name: r.Actor.Name}, Action: r.Action,
+		Object: client.AuditObject{Kind: r.Object.Kind, ID: r.Object.ID, Tenant: r.Object.Tenant}, Before: json.RawMessage(r.Before),
+		After: json.RawMessage(r.After), Reason: r.Reason, RequestID: r.Actor.RequestID, IP: r.Actor.IP,
 	}
-}
-
-func documentOrNull(document jsontext.Value) *jsontext.Value {
-	if document == nil {
-		return nil
-	}
-	return &document
 }
 
 // sourceTotal is the source of the rows with totals in a CSV statement. No grant has it.
@@ -171,14 +163,14 @@ func cell(text string) string {
 }
 
 // Statement returns the statement of a period.
-func Statement(s *history.Statement) wire.Statement {
-	return wire.Statement{
+func Statement(s *history.Statement) client.Statement {
+	return client.Statement{
 		Tenant: s.Tenant, Meter: s.Meter, Subject: s.Subject, Plan: s.Plan, PlanVersion: s.PlanVersion,
-		Period: wire.BalancePeriod{Start: timeOrNull(s.Start), End: timeOrNull(s.End)}, Closed: s.Closed, Opening: s.Opening, Granted: s.Granted,
+		Period: client.BalancePeriod{Start: timeOrNull(s.Start), End: timeOrNull(s.End)}, Closed: s.Closed, Opening: s.Opening, Granted: s.Granted,
 		Refunded: s.Refunded, Used: s.Used, Expired: s.Expired, Adjusted: s.Adjusted, Overage: s.Overage, Held: s.Held,
 		Closing: s.Closing, AsOf: s.AsOf.UTC(),
-		Lines: Map(s.Lines, func(l *history.StatementLine) wire.StatementLine {
-			return wire.StatementLine{Kind: string(l.Kind), Source: string(l.Source), Amount: l.Amount, Entries: l.Entries}
+		Lines: Map(s.Lines, func(l *history.StatementLine) client.StatementLine {
+			return client.StatementLine{Kind: client.EntryKind(l.Kind), Source: string(l.Source), Amount: l.Amount, Entries: l.Entries}
 		}),
 	}
 }

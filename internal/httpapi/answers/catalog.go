@@ -1,66 +1,64 @@
 package answers
 
 import (
-	"github.com/go-json-experiment/json/jsontext"
+	"encoding/json"
 
+	"github.com/quotasvc/quotasvc/client"
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/catalog/block"
 	"github.com/quotasvc/quotasvc/internal/catalog/feature"
 	"github.com/quotasvc/quotasvc/internal/catalog/gauge"
-	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
 	"github.com/quotasvc/quotasvc/internal/report/tenantlist"
 )
 
 // Meter returns a meter.
-func Meter(m *catalog.Meter) wire.Meter {
-	return wire.Meter{
-		Meter: m.ID, Unit: m.Unit, Description: m.Description, Kind: wire.MeterKind(m.Kind), DenialReplay: m.DenialReplay, Dimensions: append([]string{}, m.Dimensions...),
+func Meter(m *catalog.Meter) client.Meter {
+	return client.Meter{
+		Meter: m.ID, Unit: m.Unit, Description: m.Description, Kind: client.MeterKind(m.Kind), DenialReplay: m.DenialReplay, Dimensions: append([]string{}, m.Dimensions...),
 		CreatedAt: m.CreatedAt, UpdatedAt: m.UpdatedAt,
 	}
 }
 
 // Plan returns a version of a plan.
-func Plan(p *catalog.Plan) wire.Plan {
-	return wire.Plan{
+func Plan(p *catalog.Plan) client.Plan {
+	return client.Plan{
 		Plan: p.ID, Version: p.Version, Allowances: Map(p.Allowances, allowance), Limits: Map(p.Limits, PlanLimit),
 		CreatedAt: p.CreatedAt, Features: Features(p.Features),
 	}
 }
 
 // Features returns features as JSON; nil for none.
-func Features(set feature.Set) wire.Features {
+func Features(set feature.Set) client.Features {
 	if len(set) == 0 {
 		return nil
 	}
-	out := make(wire.Features, len(set))
+	out := make(client.Features, len(set))
 	for name, value := range set {
-		text, _ := value.MarshalJSON() // which never fails
-		out[name] = text
+		out[name] = value
 	}
 	return out
 }
 
-func allowance(a *catalog.Allowance) wire.Allowance {
-	out := wire.Allowance{
-		Meter: a.Meter, Amount: a.Amount, Every: wire.AllowanceEvery(a.Every), Anchor: wire.AllowanceAnchor(a.Anchor), PerSubject: a.PerSubject,
+func allowance(a *catalog.Allowance) client.Allowance {
+	out := client.Allowance{
+		Meter: a.Meter, Amount: a.Amount, Every: client.AllowanceEvery(a.Every), Anchor: client.AllowanceAnchor(a.Anchor), PerSubject: a.PerSubject,
 		ExpiresInDays: a.ExpiresInDays, AlertAt: a.AlertAt,
 	}
 	if r := a.Rollover; r != nil {
-		out.Rollover = &wire.Rollover{Min: r.Min, Max: r.Max}
+		out.Rollover = &client.Rollover{Min: r.Min, Max: r.Max}
 	}
 	if o := a.Overage; o != nil {
-		out.Overage = &wire.Overage{Policy: wire.OveragePolicy(o.Policy), Cap: o.Cap, AtPeriodEnd: wire.OverageAtPeriodEnd(o.AtPeriodEnd)}
+		out.Overage = &client.Overage{Policy: client.OveragePolicy(o.Policy), Cap: o.Cap, AtPeriodEnd: client.OverageAtPeriodEnd(o.AtPeriodEnd)}
 	}
 	if o := a.Overflow; o != nil {
-		text, _ := o.Price.MarshalJSON() // which never fails
-		out.Overflow = &wire.Overflow{Meter: o.Meter, Price: text}
+		out.Overflow = &client.Overflow{Meter: o.Meter, Price: client.PriceRatio{Units: o.Price.Units, Per: o.Price.Per}}
 	}
 	return out
 }
 
 // Gauge returns a gauge.
-func Gauge(g *gauge.State) wire.Gauge {
-	out := wire.Gauge{Meter: g.Meter, Subject: g.Subject, Value: g.Value, Limit: g.Limit, Remaining: g.Remaining(), Over: g.Over()}
+func Gauge(g *gauge.State) client.Gauge {
+	out := client.Gauge{Meter: g.Meter, Subject: g.Subject, Value: g.Value, Limit: g.Limit, Remaining: g.Remaining(), Over: g.Over()}
 	if !g.At.IsZero() {
 		out.ChangedAt = g.At.UTC()
 	}
@@ -68,29 +66,29 @@ func Gauge(g *gauge.State) wire.Gauge {
 }
 
 // Terms returns the terms of a tenant.
-func Terms(t *catalog.Terms) wire.Terms {
-	return wire.Terms{
+func Terms(t *catalog.Terms) client.Terms {
+	return client.Terms{
 		EffectiveAt: t.EffectiveAt, Plan: t.Plan, Anchor: t.Anchor, Timezone: t.Timezone, Overrides: t.Overrides,
-		Apply: wire.TermsApply(t.Apply), Prorate: t.Prorate, Usage: wire.TermsUsage(t.Usage), Reason: t.Reason,
+		Apply: client.TermsApply(t.Apply), Prorate: t.Prorate, Usage: client.TermsUsage(t.Usage), Reason: t.Reason,
 	}
 }
 
 // Tenant returns a tenant.
-func Tenant(t *catalog.Tenant) wire.Tenant {
-	return wire.Tenant{
-		Tenant: t.ID, Plan: t.Plan, Anchor: t.Anchor, Timezone: t.Timezone, Status: wire.TenantStatus(t.Status),
-		Metadata: jsontext.Value(t.Metadata), Overrides: t.Overrides, Features: Features(t.Features), Version: t.Version, CreatedAt: t.CreatedAt,
+func Tenant(t *catalog.Tenant) client.Tenant {
+	return client.Tenant{
+		Tenant: t.ID, Plan: t.Plan, Anchor: t.Anchor, Timezone: t.Timezone, Status: client.TenantStatus(t.Status),
+		Metadata: json.RawMessage(t.Metadata), Overrides: t.Overrides, Features: Features(t.Features), Version: t.Version, CreatedAt: t.CreatedAt,
 		UpdatedAt: t.UpdatedAt,
 	}
 }
 
 // TenantChange returns a change of a tenant, or what it would be.
-func TenantChange(c *catalog.TenantChange, dryRun bool) wire.TenantChange {
+func TenantChange(c *catalog.TenantChange, dryRun bool) client.TenantChange {
 	t := Tenant(&c.After)
-	out := wire.TenantChange{
+	out := client.TenantChange{
 		Tenant: t.Tenant, Plan: t.Plan, Anchor: t.Anchor, Timezone: t.Timezone, Status: t.Status, Metadata: t.Metadata,
 		Overrides: t.Overrides, Features: t.Features, Version: t.Version, CreatedAt: t.CreatedAt, UpdatedAt: t.UpdatedAt, Before: Tenant(&c.Before), DryRun: dryRun,
-		Apply: wire.TenantChangeApply(c.Apply), Usage: wire.TenantChangeUsage(c.Usage),
+		Apply: client.TenantChangeApply(c.Apply), Usage: client.TenantChangeUsage(c.Usage),
 	}
 	if c.Apply != "" {
 		out.Prorate = &c.Prorate
@@ -99,18 +97,18 @@ func TenantChange(c *catalog.TenantChange, dryRun bool) wire.TenantChange {
 }
 
 // Block returns a block or an exemption.
-func Block(b *block.Block) wire.Block {
-	return wire.Block{
-		Kind: wire.BlockKind(b.Kind), Value: b.Value, Tenant: b.Tenant, Action: wire.BlockAction(b.Action), ExpiresAt: b.ExpiresAt, Reason: b.Reason,
+func Block(b *block.Block) client.Block {
+	return client.Block{
+		Kind: client.BlockKind(b.Kind), Value: b.Value, Tenant: b.Tenant, Action: client.BlockAction(b.Action), ExpiresAt: b.ExpiresAt, Reason: b.Reason,
 		CreatedAt: b.CreatedAt, UpdatedAt: b.UpdatedAt,
 	}
 }
 
 // TenantWithBalance returns a tenant with how far it has used a meter, if that was asked.
-func TenantWithBalance(i *tenantlist.Item) wire.Tenant {
+func TenantWithBalance(i *tenantlist.Item) client.Tenant {
 	out := Tenant(&i.Tenant)
 	if s := i.Balance; s != nil {
-		out.Standing = &wire.Standing{Meter: s.Meter, Used: s.Used, Remaining: s.Remaining, Percent: s.Percent}
+		out.Standing = client.Standing{Meter: s.Meter, Used: s.Used, Remaining: s.Remaining, Percent: s.Percent}
 	}
 	return out
 }

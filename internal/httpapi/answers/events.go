@@ -1,38 +1,37 @@
 package answers
 
 import (
+	"encoding/json"
 	"time"
 
-	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
+	"github.com/quotasvc/quotasvc/client"
 	"github.com/quotasvc/quotasvc/internal/notify/webhooks"
 	"github.com/quotasvc/quotasvc/internal/outbox/events"
 )
 
 // Webhook returns a webhook without its secret.
-func Webhook(w *webhooks.Webhook) wire.WebhookEndpoint {
-	return wire.WebhookEndpoint{
-		WebhookID: w.ID, URL: w.URL, Types: Map(w.Types, func(t *string) wire.EventType { return wire.EventType(*t) }), Tenant: textOrNull(w.Tenant),
-		Status: wire.WebhookStatus(w.Status), CreatedAt: w.CreatedAt, UpdatedAt: w.UpdatedAt,
+func Webhook(w *webhooks.Webhook) client.WebhookEndpoint {
+	return client.WebhookEndpoint{
+		WebhookID: w.ID, URL: w.URL, Types: Map(w.Types, func(t *string) client.EventType { return client.EventType(*t) }), Tenant: textOrNull(w.Tenant),
+		Status: client.WebhookStatus(w.Status), CreatedAt: w.CreatedAt, UpdatedAt: w.UpdatedAt,
 	}
 }
 
 // NewWebhook returns a webhook with its secret.
-func NewWebhook(w *webhooks.Webhook, secret string) wire.NewWebhookEndpoint {
+func NewWebhook(w *webhooks.Webhook, secret string) client.NewWebhookEndpoint {
 	shown := Webhook(w)
-	return wire.NewWebhookEndpoint{
+	return client.NewWebhookEndpoint{
 		WebhookID: shown.WebhookID, URL: shown.URL, Types: shown.Types, Tenant: shown.Tenant, Status: shown.Status, Secret: secret,
 		CreatedAt: shown.CreatedAt, UpdatedAt: shown.UpdatedAt,
 	}
 }
 
 // Delivery returns a delivery.
-func Delivery(d *webhooks.Delivery) wire.Delivery {
-	out := wire.Delivery{
-		EventID: d.EventID(), Type: wire.EventType(d.Type), Tenant: textOrNull(d.Tenant), Status: wire.DeliveryStatus(d.Status), Attempts: int64(d.Attempts),
+func Delivery(d *webhooks.Delivery) client.Delivery {
+	out := client.Delivery{
+		EventID: d.EventID(), Type: client.EventType(d.Type), Tenant: textOrNull(d.Tenant), Status: client.DeliveryStatus(d.Status), Attempts: int64(d.Attempts),
 		QueuedAt: d.QueuedAt, NextAt: timeOrNull(d.NextAt), AttemptedAt: timeOrNull(d.AttemptedAt), Error: d.Error,
-	}
-	if d.StatusCode != 0 {
-		out.StatusCode = &d.StatusCode
+		StatusCode: d.StatusCode,
 	}
 	if ms := d.Latency.Milliseconds(); !d.AttemptedAt.IsZero() && ms >= 0 {
 		out.LatencyMs = &ms
@@ -41,26 +40,25 @@ func Delivery(d *webhooks.Delivery) wire.Delivery {
 }
 
 // Event returns an event.
-func Event(e *events.Listed) wire.Event {
-	return wire.Event{
-		EventID: e.ID(), Type: wire.EventType(e.Type), At: e.At, Tenant: textOrNull(e.Tenant), Meter: e.Meter, Subject: e.Subject, Data: e.Data,
+func Event(e *events.Listed) client.Event {
+	return client.Event{
+		EventID: e.ID(), Type: client.EventType(e.Type), At: e.At, Tenant: textOrNull(e.Tenant), Meter: e.Meter, Subject: e.Subject, Data: json.RawMessage(e.Data),
 	}
 }
 
 // WebhookTest returns how a test call went.
-func WebhookTest(message string, out webhooks.Outcome) wire.WebhookTest {
-	answer := wire.WebhookTest{MessageID: message, Delivered: out.Error == "", LatencyMs: out.Latency.Milliseconds(), Error: out.Error}
-	if out.Status != 0 {
-		answer.StatusCode = &out.Status
+func WebhookTest(message string, out webhooks.Outcome) client.WebhookTest {
+	return client.WebhookTest{
+		MessageID: message, Delivered: out.Error == "", LatencyMs: out.Latency.Milliseconds(), StatusCode: out.Status,
+		Error: out.Error,
 	}
-	return answer
 }
 
 // WebhookReplay returns what a replay has queued.
-func WebhookReplay(r webhooks.Replayed) wire.WebhookReplay {
-	answer := wire.WebhookReplay{Queued: int64(r.Events)}
+func WebhookReplay(r webhooks.Replayed) client.WebhookReplay {
+	answer := client.WebhookReplay{Queued: int64(r.Events)}
 	if r.More {
-		answer.NextFrom = timeOrNull(r.Next)
+		answer.NextFrom = r.Next.UTC()
 	}
 	return answer
 }

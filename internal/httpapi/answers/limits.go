@@ -3,77 +3,77 @@ package answers
 import (
 	"time"
 
+	"github.com/quotasvc/quotasvc/client"
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/catalog/override"
 	"github.com/quotasvc/quotasvc/internal/gate"
-	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
 	"github.com/quotasvc/quotasvc/internal/kit/address"
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 )
 
 // Override returns an override of a limit.
-func Override(o *override.Override) wire.LimitOverride {
-	return wire.LimitOverride{
+func Override(o *override.Override) client.LimitOverride {
+	return client.LimitOverride{
 		Rule: o.Rule, Tenant: o.Tenant, Subject: o.Subject, Rate: o.Rate, Burst: o.Burst, ExpiresAt: o.ExpiresAt, CreatedAt: o.CreatedAt,
 		UpdatedAt: o.UpdatedAt,
 	}
 }
 
 // Limit returns a limit.
-func Limit(l *catalog.Limit) wire.Limit {
-	return wire.Limit{
-		Rule: l.Rule, Per: Map(l.Per, perOf), Match: matchOf(l.Match), Kind: wire.LimitKind(l.Kind), Rate: l.Rate, Burst: l.Burst, Debt: l.Debt,
-		Cost: l.Cost, Costs: costsOf(l.Costs), CostBy: wire.LimitCostBy(l.CostBy), Replaces: l.Replaces, Timezone: l.Timezone,
-		Mode: wire.LimitMode(l.Mode), OnBackendError: wire.OnBackendError(l.OnBackendError), RegionShare: l.RegionShare,
-		Counts: wire.LimitCounts(l.Counts), RouteKey: wire.LimitRouteKey(l.RouteKey), Normalize: normalizeOf(l.Normalize), IPPrefix: prefixOf(l.IPPrefix),
+func Limit(l *catalog.Limit) client.Limit {
+	return client.Limit{
+		Rule: l.Rule, Per: Map(l.Per, perOf), Match: matchOf(l.Match), Kind: client.LimitKind(l.Kind), Rate: l.Rate, Burst: l.Burst, Debt: l.Debt,
+		Cost: l.Cost, Costs: costsOf(l.Costs), CostBy: client.LimitCostBy(l.CostBy), Replaces: l.Replaces, Timezone: l.Timezone,
+		Mode: client.LimitMode(l.Mode), OnBackendError: client.OnBackendError(l.OnBackendError), RegionShare: l.RegionShare,
+		Counts: client.LimitCounts(l.Counts), RouteKey: client.LimitRouteKey(l.RouteKey), Normalize: normalizeOf(l.Normalize), IPPrefix: prefixOf(l.IPPrefix),
 		Ban:       banOf(l.Ban),
 		CreatedAt: l.CreatedAt, UpdatedAt: l.UpdatedAt,
 	}
 }
 
 // PlanLimit returns a limit of a plan.
-func PlanLimit(l *catalog.Limit) wire.PlanLimit {
-	return wire.PlanLimit{
-		Rule: l.Rule, Per: Map(l.Per, perOf), Match: matchOf(l.Match), Kind: wire.LimitKind(l.Kind), Rate: l.Rate, Burst: l.Burst, Debt: l.Debt,
-		Cost: l.Cost, Costs: costsOf(l.Costs), CostBy: wire.LimitCostBy(l.CostBy), Replaces: l.Replaces, Timezone: l.Timezone,
-		Mode: wire.LimitMode(l.Mode), OnBackendError: wire.OnBackendError(l.OnBackendError), RegionShare: l.RegionShare,
-		Counts: wire.LimitCounts(l.Counts), RouteKey: wire.LimitRouteKey(l.RouteKey), Normalize: normalizeOf(l.Normalize), IPPrefix: prefixOf(l.IPPrefix),
+func PlanLimit(l *catalog.Limit) client.PlanLimit {
+	return client.PlanLimit{
+		Rule: l.Rule, Per: Map(l.Per, perOf), Match: matchOf(l.Match), Kind: client.LimitKind(l.Kind), Rate: l.Rate, Burst: l.Burst, Debt: l.Debt,
+		Cost: l.Cost, Costs: costsOf(l.Costs), CostBy: client.LimitCostBy(l.CostBy), Replaces: l.Replaces, Timezone: l.Timezone,
+		Mode: client.LimitMode(l.Mode), OnBackendError: client.OnBackendError(l.OnBackendError), RegionShare: l.RegionShare,
+		Counts: client.LimitCounts(l.Counts), RouteKey: client.LimitRouteKey(l.RouteKey), Normalize: normalizeOf(l.Normalize), IPPrefix: prefixOf(l.IPPrefix),
 		Ban: banOf(l.Ban),
 	}
 }
 
 // normalizeOf tells an empty list, which is nothing to normalize, from none.
-func normalizeOf(forms []string) *wire.LimitNormalize {
+func normalizeOf(forms []string) *client.LimitNormalize {
 	if forms == nil {
 		return nil
 	}
 	return &forms
 }
 
-func banOf(b catalog.Ban) wire.LimitBan {
-	return wire.LimitBan{After: b.After, Within: b.Within, For: b.For}
+func banOf(b catalog.Ban) client.LimitBan {
+	return client.LimitBan{After: b.After, Within: b.Within, For: b.For}
 }
 
-func prefixOf(p address.Prefix) wire.LimitIPPrefix {
-	return wire.LimitIPPrefix{V4: int64(p.V4), V6: int64(p.V6)}
+func prefixOf(p address.Prefix) client.LimitIPPrefix {
+	return client.LimitIPPrefix{V4: int64(p.V4), V6: int64(p.V6)}
 }
 
-func costsOf(costs []catalog.RouteCost) wire.LimitCosts {
+func costsOf(costs []catalog.RouteCost) client.LimitCosts {
 	if len(costs) == 0 {
 		return nil
 	}
-	return Map(costs, func(c *catalog.RouteCost) wire.LimitCost { return wire.LimitCost{Route: c.Route, Cost: c.Cost} })
+	return Map(costs, func(c *catalog.RouteCost) client.LimitCost { return client.LimitCost{Route: c.Route, Cost: c.Cost} })
 }
 
-func perOf(per *string) wire.LimitPer { return wire.LimitPer(*per) }
+func perOf(per *string) client.LimitPer { return client.LimitPer(*per) }
 
-func matchOf(m catalog.Match) wire.LimitMatch {
-	return wire.LimitMatch{Method: m.Method, Route: m.Route, Meter: m.Meter, Plan: m.Plan, Tenant: m.Tenant}
+func matchOf(m catalog.Match) client.LimitMatch {
+	return client.LimitMatch{Method: m.Method, Route: m.Route, Meter: m.Meter, Plan: m.Plan, Tenant: m.Tenant}
 }
 
 // Explanation returns what a limit amounts to.
-func Explanation(e *gate.LimitExplanation) wire.LimitExplanation {
-	out := wire.LimitExplanation{
+func Explanation(e *gate.LimitExplanation) client.LimitExplanation {
+	out := client.LimitExplanation{
 		Summary: e.Summary, Capacity: e.Capacity, UnitsPerToken: e.Units, UnitsPerMicrosecond: e.Num, FirstSecond: e.InAnySecond,
 		MostPerPeriod: e.PeriodMost, PerSecond: perSecond(e.Sustained), BytesPerBucket: e.KeyBytes,
 		KeptSeconds: seconds(e.MaxTTL), LeaseTTLSeconds: seconds(e.LeaseTTL),
@@ -85,7 +85,7 @@ func Explanation(e *gate.LimitExplanation) wire.LimitExplanation {
 		out.Override = Override(e.Override)
 	}
 	away := &out.RedisAway
-	away.OnBackendError, away.Replicas = wire.OnBackendError(e.Policy.String()), int64(e.Replicas)
+	away.OnBackendError, away.Replicas = client.OnBackendError(e.Policy.String()), int64(e.Replicas)
 	if e.Policy == rule.BackendLocalShare {
 		away.Holders, away.CapacityEach, away.PerSecondEach = e.Holders, e.Share, perSecond(e.ShareRate)
 	}
@@ -101,8 +101,8 @@ func perSecond(r rule.Rate) float64 {
 }
 
 // TopItem returns one of the fullest buckets.
-func TopItem(b *gate.UsedBucket) wire.LimitTopItem {
-	return wire.LimitTopItem{Tenant: b.Tenant, Subject: b.Subject, Route: b.Route, IP: b.IP, Bucket: b.Bucket, Used: b.Used, Limit: b.Limit}
+func TopItem(b *gate.UsedBucket) client.LimitTopItem {
+	return client.LimitTopItem{Tenant: b.Tenant, Subject: b.Subject, Route: b.Route, IP: b.IP, Bucket: b.Bucket, Used: b.Used, Limit: b.Limit}
 }
 
 // seconds returns a duration in whole seconds, rounded up.

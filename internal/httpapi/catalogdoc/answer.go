@@ -3,19 +3,22 @@ package catalogdoc
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	stdjson "encoding/json"
 	"fmt"
 
 	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/quotasvc/quotasvc/client"
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/catalog/diff"
-	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
 	"github.com/quotasvc/quotasvc/internal/kit/body"
 )
 
+// raw is JSON that is handed on as it is.
+type raw = stdjson.RawMessage
+
 // Export returns a catalogue as a document.
-func Export(f *catalog.File) (out wire.Catalog, err error) {
+func Export(f *catalog.File) (out client.Catalog, err error) {
 	if out.Meters, err = byID(f.Meters, "meter", func(m *catalog.Meter) string { return m.ID }); err != nil {
 		return out, err
 	}
@@ -57,8 +60,8 @@ func Expect(field string, seen []string) func(*catalog.File) error {
 	}
 }
 
-func blocksOf(f *catalog.File) ([]jsontext.Value, error) {
-	blocks := []jsontext.Value{}
+func blocksOf(f *catalog.File) ([]raw, error) {
+	blocks := []raw{}
 	for i := range f.Blocks {
 		text, err := json.Marshal(&f.Blocks[i], json.Deterministic(true))
 		if err != nil {
@@ -70,14 +73,14 @@ func blocksOf(f *catalog.File) ([]jsontext.Value, error) {
 }
 
 // byID returns objects by their ids, which they do not repeat in the field self.
-func byID[T any](objects []T, self string, id func(*T) string) (map[string]jsontext.Value, error) {
-	out := make(map[string]jsontext.Value, len(objects))
+func byID[T any](objects []T, self string, id func(*T) string) (map[string]raw, error) {
+	out := make(map[string]raw, len(objects))
 	for i := range objects {
 		text, err := json.Marshal(&objects[i], json.Deterministic(true)) // what is inside, features for example, may be a map
 		if err != nil {
 			return nil, fmt.Errorf("export the %s %s: %w", self, id(&objects[i]), err)
 		}
-		var members map[string]jsontext.Value
+		var members map[string]raw
 		if err := json.Unmarshal(text, &members); err != nil {
 			return nil, fmt.Errorf("export the %s %s: %w", self, id(&objects[i]), err)
 		}
@@ -91,10 +94,10 @@ func byID[T any](objects []T, self string, id func(*T) string) (map[string]jsont
 }
 
 // Diff returns a report as an answer.
-func Diff(r *diff.Report) wire.CatalogDiff {
-	out := wire.CatalogDiff{
-		DryRun: r.DryRun, Changes: []wire.CatalogChange{}, Warnings: append([]string{}, r.Warnings...), MoreTenants: r.MoreTenants, MoreBlocks: r.MoreBlocks,
-		Counts: wire.CatalogCounts{
+func Diff(r *diff.Report) client.CatalogDiff {
+	out := client.CatalogDiff{
+		DryRun: r.DryRun, Changes: []client.CatalogChange{}, Warnings: append([]string{}, r.Warnings...), MoreTenants: r.MoreTenants, MoreBlocks: r.MoreBlocks,
+		Counts: client.CatalogCounts{
 			Created: int64(r.Count(diff.Created)), Changed: int64(r.Count(diff.Changed)), Unchanged: int64(r.Count(diff.Unchanged)),
 			Deleted: int64(r.Count(diff.Deleted)), Unlisted: int64(r.Count(diff.Unlisted)),
 		},
@@ -104,9 +107,9 @@ func Diff(r *diff.Report) wire.CatalogDiff {
 		if c.Action == diff.Unchanged {
 			continue
 		}
-		change := wire.CatalogChange{Kind: c.Kind, ID: c.ID, Action: wire.CatalogChangeAction(c.Action)}
+		change := client.CatalogChange{Kind: c.Kind, ID: c.ID, Action: client.CatalogChangeAction(c.Action)}
 		for _, f := range c.Fields {
-			change.Fields = append(change.Fields, wire.CatalogField{Field: f.Field, Before: valueOf(f.Before), After: valueOf(f.After)})
+			change.Fields = append(change.Fields, client.CatalogField{Field: f.Field, Before: valueOf(f.Before), After: valueOf(f.After)})
 		}
 		out.Changes = append(out.Changes, change)
 	}
@@ -114,9 +117,9 @@ func Diff(r *diff.Report) wire.CatalogDiff {
 }
 
 // valueOf returns a field's JSON; nil for one that is absent.
-func valueOf(text string) jsontext.Value {
+func valueOf(text string) raw {
 	if text == "" {
 		return nil
 	}
-	return jsontext.Value(text)
+	return raw(text)
 }

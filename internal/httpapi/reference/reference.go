@@ -5,12 +5,15 @@ import (
 	"fmt"
 
 	"github.com/goccy/go-yaml"
-
-	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
 )
 
 // ViewerPath is where the page looks for the viewer. The version is part of it, so that browsers may keep the script.
 const ViewerPath = "/docs/redoc-2.5.4.js"
+
+// Specification is the contract, in YAML.
+//
+//go:embed openapi.yaml
+var Specification []byte
 
 //go:embed page.html
 var page []byte
@@ -27,9 +30,9 @@ type Reference struct {
 // New returns the documents, which are made when they are first asked for.
 func New() *Reference {
 	return &Reference{
-		YAML: newDocument("application/yaml", nil, func() ([]byte, error) { return wire.Specification, nil }),
+		YAML: newDocument("application/yaml", nil, func() ([]byte, error) { return Specification, nil }),
 		JSON: newDocument("application/json", nil, func() ([]byte, error) {
-			text, err := yaml.YAMLToJSON(wire.Specification)
+			text, err := yaml.YAMLToJSON(Specification)
 			if err != nil {
 				return nil, fmt.Errorf("write the contract as JSON: %w", err)
 			}

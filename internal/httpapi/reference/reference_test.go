@@ -15,8 +15,6 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/goccy/go-yaml"
 	"github.com/google/go-cmp/cmp"
-
-	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
 )
 
 // answer is what a document answers. Its body holds nothing open.
@@ -123,7 +121,7 @@ func TestReference_JSONEqualsYAML(t *testing.T) {
 	if err := json.Unmarshal(text, &got); err != nil {
 		t.Fatal(err)
 	}
-	if err := yaml.Unmarshal(wire.Specification, &want); err != nil {
+	if err := yaml.Unmarshal(Specification, &want); err != nil {
 		t.Fatal(err)
 	}
 	again, err := json.Marshal(want)

@@ -85,7 +85,7 @@ func TestComplete_UnknownOrUnshown_Refused(t *testing.T) {
 // TestOperations_OfTheContract_EachHasAMethod: what the contract has is in the client, and its methods are those of the contract as it is now.
 func TestOperations_OfTheContract_EachHasAMethod(t *testing.T) {
 	t.Parallel()
-	contract, err := openapi3.NewLoader().LoadFromFile(filepath.Join(root, "internal/httpapi/wire/openapi.yaml"))
+	contract, err := openapi3.NewLoader().LoadFromFile(filepath.Join(root, "internal/httpapi/reference/openapi.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}

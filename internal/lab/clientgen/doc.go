@@ -1,4 +1,4 @@
-// Command clientgen writes what the Go client has from the contract (internal/httpapi/wire/openapi.yaml): the types, by oapi-codegen, and
+// Command clientgen writes what the Go client has from the contract (internal/httpapi/reference/openapi.yaml): the types, by oapi-codegen, and
 // one method for each operation. It also writes the table of what the SDKs have, docs/sdks.md, from their features.json.
 //
 // # Terms
@@ -16,5 +16,5 @@
 // None of the first two. An error ends the program, and no file is written.
 package main
 
-//go:generate go run github.com/oapi-codegen/oapi-codegen/v2/cmd/oapi-codegen@v2.8.2 -config oapi-codegen.yaml ../../httpapi/wire/openapi.yaml
+//go:generate go run github.com/oapi-codegen/oapi-codegen/v2/cmd/oapi-codegen@v2.8.2 -config oapi-codegen.yaml ../../httpapi/reference/openapi.yaml
 //go:generate go run . ../../..

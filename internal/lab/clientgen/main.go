@@ -21,7 +21,7 @@ func main() {
 }
 
 func generate(root string) error {
-	contract, err := openapi3.NewLoader().LoadFromFile(filepath.Join(root, "internal/httpapi/wire/openapi.yaml"))
+	contract, err := openapi3.NewLoader().LoadFromFile(filepath.Join(root, "internal/httpapi/reference/openapi.yaml"))
 	if err != nil {
 		return fmt.Errorf("read the contract: %w", err)
 	}

@@ -104,8 +104,8 @@ func refusalsAt(tenant string, minute time.Time, zone *time.Location) string {
 // why says in words why a request was refused.
 func (v *refusalsView) why(d *client.Denial) string {
 	numbers := ""
-	if d.Required > 0 {
-		numbers = " It needed " + num(d.Required) + " " + v.unit(d.Meter) + ", and " + num(d.Available) + " were available."
+	if d.Available != nil {
+		numbers = " It needed " + num(d.Required) + " " + v.unit(d.Meter) + ", and " + num(*d.Available) + " were available."
 	}
 	switch d.Code {
 	case client.ProblemCodeCreditsExhausted:

@@ -146,8 +146,8 @@ func refusalRows(c *call, v *tenantView) (rows [][]string, err error) {
 	}
 	for _, d := range got.Items {
 		required, available := "", ""
-		if d.Required > 0 {
-			required, available = formatInt(d.Required), formatInt(d.Available)
+		if d.Available != nil {
+			required, available = formatInt(d.Required), formatInt(*d.Available)
 		}
 		rows = append(rows, []string{machine(d.At), string(d.Code), d.Meter, d.Rule, d.Subject, d.Route, required, available, d.RequestID})
 	}

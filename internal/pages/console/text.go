@@ -129,6 +129,15 @@ func pretty(raw any) string {
 	return string(text)
 }
 
+// members returns the members of a JSON object; nil for none.
+func members(object json.RawMessage) map[string]any {
+	var out map[string]any
+	if json.Unmarshal(object, &out) != nil {
+		return nil
+	}
+	return out
+}
+
 // compact writes metadata on one line; empty for none.
 func compact(m map[string]any) string {
 	if len(m) == 0 {
@@ -157,12 +166,6 @@ func said(data map[string]any) string {
 		case float64:
 			if text = formatFloat(value); value == float64(int64(value)) {
 				text = num(int64(value))
-			}
-		case json.Number:
-			if text = value.String(); !strings.ContainsAny(text, ".eE") {
-				if n, err := value.Int64(); err == nil {
-					text = num(n)
-				}
 			}
 		default:
 			raw, err := json.Marshal(value)

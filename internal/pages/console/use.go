@@ -105,7 +105,7 @@ func (v *tenantView) intervals() []interval {
 	if v.reached.value != nil {
 		for i := range v.reached.value.Items {
 			if e := &v.reached.value.Items[i]; e.Meter == v.meter && e.Subject == "" {
-				mark(e.At, fmt.Sprintf("%v %% reached", e.Data["threshold"]))
+				mark(e.At, fmt.Sprintf("%v %% reached", members(e.Data)["threshold"]))
 			}
 		}
 	}

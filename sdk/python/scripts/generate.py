@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Writes the generated modules of the SDK.
 
-From internal/httpapi/wire/openapi.yaml: models.py (answers), params.py (objects in requests) and _api_async.py (one method
+From internal/httpapi/reference/openapi.yaml: models.py (answers), params.py (objects in requests) and _api_async.py (one method
 for each operation). From each module NAME_async.py: its blocking twin NAME.py, with `async` and `await` taken out.
 
     python3 scripts/generate.py          writes them

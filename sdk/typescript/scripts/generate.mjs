@@ -5,7 +5,7 @@ import openapiTS, { astToString } from 'openapi-typescript'
 import { parse } from 'yaml'
 
 const root = new URL('../../../', import.meta.url)
-const source = new URL('internal/httpapi/wire/openapi.yaml', root)
+const source = new URL('internal/httpapi/reference/openapi.yaml', root)
 const spec = parse(await readFile(source, 'utf8'))
 
 // A choice between required properties says nothing in a type but "unknown": the types leave it out, and the service checks it.
@@ -17,7 +17,7 @@ function withoutChoices(node) {
 }
 
 const header = (what) =>
-  `// ${what}\n// Written by scripts/generate.mjs from internal/httpapi/wire/openapi.yaml. Do not edit: npm run generate.\n\n`
+  `// ${what}\n// Written by scripts/generate.mjs from internal/httpapi/reference/openapi.yaml. Do not edit: npm run generate.\n\n`
 
 // A POST without Idempotency-Key that can be sent twice and takes effect once: it changes nothing, has keys in its body, or sets a state.
 const repeatable = ['check', 'checkBatch', 'debitBatch', 'refundCharge', 'renewLease', 'resetLimit', 'applyCatalog']

@@ -1,5 +1,5 @@
 // The codes of errors, as in docs/api.md.
-// Written by scripts/generate.mjs from internal/httpapi/wire/openapi.yaml. Do not edit: npm run generate.
+// Written by scripts/generate.mjs from internal/httpapi/reference/openapi.yaml. Do not edit: npm run generate.
 
 export const codes = [
   'amount_out_of_range',

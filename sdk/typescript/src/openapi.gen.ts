@@ -1,5 +1,5 @@
 // The types of the contract.
-// Written by scripts/generate.mjs from internal/httpapi/wire/openapi.yaml. Do not edit: npm run generate.
+// Written by scripts/generate.mjs from internal/httpapi/reference/openapi.yaml. Do not edit: npm run generate.
 
 export interface paths {
     "/v1/check": {

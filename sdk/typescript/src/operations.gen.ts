@@ -1,5 +1,5 @@
 // The operations of the contract. key: the operation takes an Idempotency-Key. safe: it can be sent twice without one.
-// Written by scripts/generate.mjs from internal/httpapi/wire/openapi.yaml. Do not edit: npm run generate.
+// Written by scripts/generate.mjs from internal/httpapi/reference/openapi.yaml. Do not edit: npm run generate.
 
 export const operationTable = {
   check: {method: 'POST', path: '/v1/check', query: [], key: false, safe: true, pages: false},

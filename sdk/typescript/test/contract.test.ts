@@ -1,4 +1,4 @@
-// Holds the SDK to internal/httpapi/wire/openapi.yaml and docs/api.md.
+// Holds the SDK to internal/httpapi/reference/openapi.yaml and docs/api.md.
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
@@ -23,7 +23,7 @@ interface Spec {
   paths: Record<string, Record<string, Operation> & { parameters?: Parameter[] }>
   components: { parameters: Record<string, Parameter> }
 }
-const spec = parse(readFileSync(new URL('../../internal/httpapi/wire/openapi.yaml', root), 'utf8')) as Spec
+const spec = parse(readFileSync(new URL('../../internal/httpapi/reference/openapi.yaml', root), 'utf8')) as Spec
 
 // Gateways call these.
 const left = ['authorize', 'authorizeEnvoy']
