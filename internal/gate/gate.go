@@ -5,7 +5,6 @@ import (
 	"log/slog"
 	"time"
 
-	lru "github.com/hashicorp/golang-lru/v2"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/quotasvc/quotasvc/internal/catalog"
@@ -13,6 +12,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/gate/balances"
 	"github.com/quotasvc/quotasvc/internal/gate/business"
 	"github.com/quotasvc/quotasvc/internal/gate/newcomer"
+	"github.com/quotasvc/quotasvc/internal/kit/recent"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/ledger/pg"
 	"github.com/quotasvc/quotasvc/internal/ratelimit"
@@ -61,8 +61,8 @@ type Gate struct {
 	business  *business.Counts
 	denials   *denial.Recorder
 	memory    *memory
-	named     *lru.Cache[string, BucketNames] // by dimension
-	searching chan struct{}                   // has room for one search for buckets
+	named     *recent.Cache[string, BucketNames] // by dimension
+	searching chan struct{}                      // has room for one search for buckets
 	once      *claim.Names
 	chargeIDs *ratelimit.ReceiptIDs
 	leaseIDs  *ratelimit.LeaseIDs
@@ -89,10 +89,6 @@ func New(l *pg.Ledger, c *catalog.Catalog, limiter *ratelimit.Limiter, copies *b
 	if cfg.IDKey == nil {
 		cfg.IDKey = []byte(rand.Text())
 	}
-	named, err := lru.New[string, BucketNames](namesKept)
-	if err != nil {
-		panic("gate: " + err.Error()) // only for a size below 1
-	}
 	metrics := newGateMetrics(cfg.Metrics)
 	loader := newLoader(l, cfg, metrics, func(result *ledger.CheckResult) {
 		metrics.loads.Inc()
@@ -100,7 +96,7 @@ func New(l *pg.Ledger, c *catalog.Catalog, limiter *ratelimit.Limiter, copies *b
 	})
 	return &Gate{
 		ledger: l, limiter: limiter, copies: copies, policy: copies.Policy(), tenants: newTenants(c, cfg, limiter.Forget), overrides: cfg.Overrides, metrics: metrics, log: cfg.Log, clock: cfg.Now,
-		business: business.New(cfg.Metrics), denials: cfg.Denials, memory: newMemory(), named: named, searching: make(chan struct{}, 1), once: cfg.Once, chargeIDs: ratelimit.NewReceiptIDs(ratelimit.KeyFor(cfg.IDKey, "charges")),
+		business: business.New(cfg.Metrics), denials: cfg.Denials, memory: newMemory(), named: recent.NewCache[string, BucketNames](namesKept, nil), searching: make(chan struct{}, 1), once: cfg.Once, chargeIDs: ratelimit.NewReceiptIDs(ratelimit.KeyFor(cfg.IDKey, "charges")),
 		leaseIDs: ratelimit.NewLeaseIDs(ratelimit.KeyFor(cfg.IDKey, "leases"), cfg.UnsignedUntil),
 		loader:   loader, refresher: newRefresher(loader), refundBudget: defaultRefundBudget,
 	}

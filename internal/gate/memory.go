@@ -8,10 +8,10 @@ import (
 	"sync/atomic"
 	"time"
 
-	lru "github.com/hashicorp/golang-lru/v2"
 	"golang.org/x/sync/singleflight"
 
 	"github.com/quotasvc/quotasvc/internal/gate/balances"
+	"github.com/quotasvc/quotasvc/internal/kit/recent"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/store/redisstore"
 )
@@ -54,9 +54,9 @@ var errSpends = errors.New("the balance changed since it refused")
 //
 // A refusal from memory is one that the ledger would have given within refusalAge. It is never given for a key that may be stored.
 type memory struct {
-	refusing  *lru.Cache[ledger.BalanceKey, *refusing]
-	questions *lru.Cache[string, *refusedQuestion] // by questionOf
-	replays   *lru.Cache[ledger.OperationID, *replay]
+	refusing  *recent.Cache[ledger.BalanceKey, *refusing]
+	questions *recent.Cache[string, *refusedQuestion] // by questionOf
+	replays   *recent.Cache[ledger.OperationID, *replay]
 	keys      atomic.Int64 // of refusing and questions
 	flight    singleflight.Group
 	seed      maphash.Seed
@@ -82,40 +82,32 @@ type replay struct {
 
 func newMemory() *memory {
 	m := &memory{seed: maphash.MakeSeed(), most: operationsMax}
-	m.refusing = newRecent(refusingMax, func(_ ledger.BalanceKey, b *refusing) { m.keys.Add(-int64(len(b.keys))) })
-	m.questions = newRecent(questionsMax, func(_ string, q *refusedQuestion) { m.keys.Add(-int64(len(q.keys))) })
-	m.replays = newRecent[ledger.OperationID, *replay](replaysMax, nil)
+	m.refusing = recent.NewCache[ledger.BalanceKey](refusingMax, func(b *refusing) { m.keys.Add(-int64(len(b.keys))) })
+	m.questions = recent.NewCache[string](questionsMax, func(q *refusedQuestion) { m.keys.Add(-int64(len(q.keys))) })
+	m.replays = recent.NewCache[ledger.OperationID, *replay](replaysMax, nil)
 	return m
-}
-
-func newRecent[K comparable, V any](size int, evicted func(K, V)) *lru.Cache[K, V] {
-	c, err := lru.NewWithEvict(size, evicted)
-	if err != nil {
-		panic("gate: " + err.Error()) // only for a size below 1
-	}
-	return c
 }
 
 // remember replaces what is remembered of key.
 func (m *memory) remember(key ledger.BalanceKey, b *refusing) {
 	m.refusing.Remove(key)
 	m.makeRoom(len(b.keys))
-	m.refusing.Add(key, b)
+	m.refusing.Put(key, b)
 }
 
 // rememberQuestion replaces what is remembered of the question with this name.
 func (m *memory) rememberQuestion(name string, q *refusedQuestion) {
 	m.questions.Remove(name)
 	m.makeRoom(len(q.keys))
-	m.questions.Add(name, q)
+	m.questions.Put(name, q)
 }
 
 // makeRoom counts n keys that will be remembered, and forgets what was used longest ago if there are too many.
 func (m *memory) makeRoom(n int) {
 	for total := m.keys.Add(int64(n)); total > keysMax; total = m.keys.Load() {
-		_, _, a := m.refusing.RemoveOldest()
-		_, _, b := m.questions.RemoveOldest()
-		if !a && !b {
+		balance := m.refusing.RemoveOldest()
+		question := m.questions.RemoveOldest()
+		if !balance && !question {
 			return
 		}
 	}
@@ -190,7 +182,7 @@ func (m *memory) noteRefusal(d *ledger.Debit, now time.Time) {
 }
 
 func (m *memory) noteReplay(d *ledger.Debit, result *ledger.DebitResult, now time.Time) {
-	m.replays.Add(d.ID(), &replay{ledger.NewCall(d).Fingerprint, result, now})
+	m.replays.Put(d.ID(), &replay{ledger.NewCall(d).Fingerprint, result, now})
 }
 
 // isPlain reports whether d is normal and has one item, so that one balance decides unless its plan says otherwise.

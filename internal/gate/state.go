@@ -326,7 +326,10 @@ func (r *limitRule) names(req *Request) (n BucketNames) {
 
 // noteNames remembers the names of a bucket that was charged.
 func (g *Gate) noteNames(p *planRule, dimension string, req *Request) {
-	if dimension != "" && !g.named.Contains(dimension) {
-		g.named.Add(dimension, p.names(req))
+	if dimension == "" {
+		return
+	}
+	if _, known := g.named.Peek(dimension); !known {
+		g.named.Put(dimension, p.names(req))
 	}
 }

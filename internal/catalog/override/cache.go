@@ -5,11 +5,11 @@ import (
 	"sync/atomic"
 	"time"
 
-	lru "github.com/hashicorp/golang-lru/v2"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/kit/lane"
+	"github.com/quotasvc/quotasvc/internal/kit/recent"
 )
 
 const (
@@ -37,7 +37,7 @@ type Config struct {
 type Cache struct {
 	*Store
 
-	sets  *lru.Cache[key, *set]
+	sets  *recent.Cache[key, *set]
 	lane  *lane.Lane[key, *set]
 	now   func() time.Time
 	limit time.Duration // of a read
@@ -64,11 +64,7 @@ func NewCache(store *Store, cfg Config) *Cache {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	sets, err := lru.New[key, *set](cfg.Sets)
-	if err != nil {
-		panic("override: " + err.Error()) // only for a size below 1
-	}
-	c := &Cache{Store: store, sets: sets, now: cfg.Now, limit: cfg.LoadTimeout}
+	c := &Cache{Store: store, sets: recent.NewCache[key, *set](cfg.Sets, nil), now: cfg.Now, limit: cfg.LoadTimeout}
 	c.lane = lane.New(lane.Config{Name: "overrides", MaxQueue: loadQueue, MaxBatch: loadBatch, Metrics: cfg.Lanes, Now: cfg.Now}, nil, c.load)
 	return c
 }
@@ -112,7 +108,7 @@ func (c *Cache) get(ctx context.Context, t *catalog.TenantFacts, subject string)
 		if read := c.read(ctx, k); read != nil {
 			// Of this tenant: its row was read before the set was, and a change of the set changes the tenant.
 			known = &set{of: t.Read, byRule: read.byRule}
-			c.sets.Add(k, known)
+			c.sets.Put(k, known)
 		}
 	}
 	if known == nil {

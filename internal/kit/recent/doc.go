@@ -7,5 +7,5 @@
 //
 // # Concurrency
 //
-// A Map is for one goroutine at a time. Its owner has a lock.
+// A Map is for one goroutine at a time: its owner has a lock. A Cache is a Map with a lock of its own.
 package recent

@@ -15,6 +15,8 @@ type Map[K comparable, V any] struct {
 	taken uint32 // entries of pages that have been in use
 	free  uint32 // the first of those that are no longer, a chain
 
+	dropped func(V) // nil, or called with each value that leaves
+
 	newest, oldest uint32
 }
 
@@ -67,6 +69,7 @@ func (m *Map[K, V]) Put(key K, value V) {
 	head := m.head(key)
 	at := m.find(*head, key)
 	if at != 0 {
+		m.leave(at)
 		m.unlink(at)
 	} else {
 		if m.len == m.most {
@@ -87,6 +90,15 @@ func (m *Map[K, V]) Remove(key K) {
 	if at := m.find(*m.head(key), key); at != 0 {
 		m.drop(at)
 	}
+}
+
+// RemoveOldest removes the key that was not used for the longest time. It reports whether there was one.
+func (m *Map[K, V]) RemoveOldest() bool {
+	if m.len == 0 {
+		return false
+	}
+	m.drop(m.oldest)
+	return true
 }
 
 func (m *Map[K, V]) head(key K) *uint32 {
@@ -124,6 +136,7 @@ func (m *Map[K, V]) place() uint32 {
 
 // drop removes an entry.
 func (m *Map[K, V]) drop(at uint32) {
+	m.leave(at)
 	m.unlink(at)
 	e := m.entry(at)
 	before := m.head(e.key)
@@ -134,6 +147,13 @@ func (m *Map[K, V]) drop(at uint32) {
 	*e = entry[K, V]{next: m.free}
 	m.free = at
 	m.len--
+}
+
+// leave says that the value of an entry goes.
+func (m *Map[K, V]) leave(at uint32) {
+	if m.dropped != nil {
+		m.dropped(m.entry(at).value)
+	}
 }
 
 // link makes an entry the newest.

@@ -1,0 +1,54 @@
+package recent
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+)
+
+// Whatever leaves a cache is dropped once: the sum of what entered and was not dropped is that of what is there.
+func TestCache_EveryValueThatLeaves_IsDropped(t *testing.T) {
+	t.Parallel()
+	entered, dropped := 0, 0
+	c := NewCache[string](3, func(n int) { dropped += n })
+	put := func(key string, n int) {
+		c.Put(key, n)
+		entered += n
+	}
+	for i := range 10 {
+		put(fmt.Sprint(i%5), i)
+	}
+	put("4", 100) // another value of a key that is there
+	c.Remove("3")
+	c.Remove("of nobody")
+	if c.Len() != 2 || dropped != entered-107 {
+		t.Errorf("%d entries, %d of %d dropped", c.Len(), dropped, entered)
+	}
+	if !c.RemoveOldest() || !c.RemoveOldest() || c.RemoveOldest() {
+		t.Error("two entries were there to be removed")
+	}
+	if c.Len() != 0 || dropped != entered {
+		t.Errorf("%d entries, %d of %d dropped", c.Len(), dropped, entered)
+	}
+}
+
+func TestCache_ManyGoroutines_KeepsItsBound(t *testing.T) {
+	t.Parallel()
+	left := 0
+	c := NewCache[int](64, func(int) { left++ })
+	const each = 1000
+	var all sync.WaitGroup
+	for g := range 4 {
+		all.Go(func() {
+			for i := range each {
+				c.Put(g*each+i, i)
+				c.Get(g * each)
+				c.Peek(i)
+			}
+		})
+	}
+	all.Wait()
+	if c.Len() != 64 || left != 4*each-64 {
+		t.Errorf("%d entries, %d left", c.Len(), left)
+	}
+}
