@@ -4,9 +4,9 @@
 #   make image-release IMAGE=...        amd64 and arm64, with SBOM and provenance
 #
 # The base images are named by tag here. A release pins them by digest: it passes what `docker buildx imagetools inspect IMAGE` prints as --build-arg
-# BUILD_IMAGE=golang:1.26-bookworm@sha256:... and BASE_IMAGE=gcr.io/distroless/static-debian12:nonroot@sha256:... The binary does not depend on
+# BUILD_IMAGE=golang:1.27-bookworm@sha256:... and BASE_IMAGE=gcr.io/distroless/static-debian12:nonroot@sha256:... The binary does not depend on
 # either but for the version of Go: make verify-reproducible.
-ARG BUILD_IMAGE=golang:1.26-bookworm
+ARG BUILD_IMAGE=golang:1.27-bookworm
 ARG BASE_IMAGE=gcr.io/distroless/static-debian12:nonroot
 
 # The compiler runs on the builder's own kind of processor, for any other.

@@ -1,6 +1,10 @@
 # quotasvc. `make` lists the targets. A machine needs only Go and make: run and test
 # install PostgreSQL, Redis and curl with the system's package manager if missing.
 
+# The version of Go in go.mod runs everything, linters as well: one built with an older Go refuses this code. Any Go from 1.21 on downloads it,
+# unless it is told `local`, as some packages and images of Go are.
+export GOTOOLCHAIN := $(shell awk '$$1 == "toolchain" { print $$2 }' go.mod)+auto
+
 BIN     := bin/quotasvc
 BENCH   := bin/quotasvc-bench
 DRILL   := bin/quotasvc-drill

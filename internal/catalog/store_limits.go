@@ -2,9 +2,9 @@ package catalog
 
 import (
 	"context"
+	"encoding/json/v2"
 	"fmt"
 
-	"github.com/go-json-experiment/json"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/quotasvc/quotasvc/internal/outbox/auditlog"

@@ -2,10 +2,10 @@ package catalog
 
 import (
 	"context"
+	"encoding/json/v2"
 	"fmt"
 	"slices"
 
-	"github.com/go-json-experiment/json"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/quotasvc/quotasvc/internal/kit/period"

@@ -1,10 +1,10 @@
 package httpapi
 
 import (
+	"encoding/json/v2"
 	"testing"
 	"time"
 
-	"github.com/go-json-experiment/json"
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"encoding/json/v2"
 	"fmt"
 	"net/http"
 	"slices"
@@ -9,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-json-experiment/json"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/quotasvc/quotasvc/client"

@@ -1,11 +1,10 @@
 package httpapi
 
 import (
+	"encoding/json/jsontext"
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/quotasvc/quotasvc/client"
 )

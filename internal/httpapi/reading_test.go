@@ -1,13 +1,13 @@
 package httpapi
 
 import (
+	"encoding/json/jsontext"
 	"fmt"
 	"net/url"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/quotasvc/quotasvc/client"

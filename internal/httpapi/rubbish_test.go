@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"encoding/json/v2"
 	"fmt"
 	"net/url"
 	"slices"
@@ -9,7 +10,6 @@ import (
 	"time"
 
 	"github.com/getkin/kin-openapi/openapi3"
-	"github.com/go-json-experiment/json"
 
 	"github.com/quotasvc/quotasvc/client"
 	"github.com/quotasvc/quotasvc/internal/catalog"

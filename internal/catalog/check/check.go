@@ -2,11 +2,10 @@ package check
 
 import (
 	"bytes"
+	"encoding/json/jsontext"
 	"fmt"
 	"slices"
 	"time"
-
-	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/quotasvc/quotasvc/internal/kit/body"
 	"github.com/quotasvc/quotasvc/internal/kit/bound"

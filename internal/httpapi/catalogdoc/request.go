@@ -1,10 +1,9 @@
 package catalogdoc
 
 import (
+	"encoding/json/jsontext"
 	"errors"
 	"regexp"
-
-	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/kit/body"

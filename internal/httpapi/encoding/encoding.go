@@ -1,10 +1,9 @@
 package encoding
 
 import (
+	"encoding/json/jsontext"
 	"strconv"
 	"time"
-
-	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/quotasvc/quotasvc/internal/gate"
 	"github.com/quotasvc/quotasvc/internal/ledger"

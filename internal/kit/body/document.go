@@ -2,12 +2,11 @@ package body
 
 import (
 	"bytes"
+	"encoding/json/jsontext"
 	"errors"
 	"fmt"
 	"io"
 	"strings"
-
-	"github.com/go-json-experiment/json/jsontext"
 )
 
 // Document is a JSON object that is being read. Readers such as ReadObject, ID and Amount consume one value each. A value at

@@ -2,6 +2,7 @@ package body
 
 import (
 	"encoding/json"
+	"encoding/json/jsontext"
 	"fmt"
 	"math"
 	"reflect"
@@ -9,8 +10,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/quotasvc/quotasvc/internal/kit/bound"
 )

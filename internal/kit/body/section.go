@@ -2,8 +2,7 @@ package body
 
 import (
 	"bytes"
-
-	"github.com/go-json-experiment/json/jsontext"
+	"encoding/json/jsontext"
 )
 
 // Section reads an object, or an array if that is what kind says, of any members, and returns its text without escapes that can be done without.

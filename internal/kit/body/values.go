@@ -1,6 +1,7 @@
 package body
 
 import (
+	"encoding/json/jsontext"
 	"fmt"
 	"math"
 	"net/netip"
@@ -8,8 +9,6 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
-
-	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/quotasvc/quotasvc/internal/kit/bound"
 	"github.com/quotasvc/quotasvc/internal/kit/period"

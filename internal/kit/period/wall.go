@@ -39,8 +39,8 @@ func instantOf(w time.Time, loc *time.Location) time.Time {
 // constantOffset returns a time range around t in which the offset of t's zone is constant. A zero begin or end means that
 // the range is unbounded there. The offset may be the same beyond the range.
 //
-// It corrects a bug of ZoneBounds (seen in Go 1.26): from 2038 on, where a zone's rules apply instead of its table, a range
-// ends 365 days after the start of the year. In leap years that is before the end of 31 December.
+// It corrects a bug of ZoneBounds (seen in Go 1.26 and 1.27): from 2038 on, where a zone's rules apply instead of its
+// table, a range ends 365 days after the start of the year. In leap years that is before the end of 31 December.
 func constantOffset(t time.Time) (begin, end time.Time) {
 	begin, end = t.ZoneBounds()
 	if !end.IsZero() && !end.After(t) {

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -110,5 +111,27 @@ func TestClient_User_KeepsItsVersions(t *testing.T) {
 	}
 	if !maps.Equal(got, own) {
 		t.Errorf("the versions are %v, were %v", got, own)
+	}
+}
+
+// With go.work the go command reads the version of Go there; without it, as in the image, it reads that of go.mod. All must
+// name the same.
+func TestGo_WorkAndModules_SameVersion(t *testing.T) {
+	t.Parallel()
+	versions := func(file string) string {
+		text, err := os.ReadFile("../../../" + file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Join(regexp.MustCompile(`(?m)^(go|toolchain) .*`).FindAllString(string(text), -1), ", ")
+	}
+	work := versions("go.work")
+	if !strings.Contains(work, "toolchain ") {
+		t.Errorf("go.work has %q", work)
+	}
+	for _, file := range []string{"go.mod", "lab/go.mod"} {
+		if own := versions(file); own != work {
+			t.Errorf("%s has %q, go.work %q", file, own, work)
+		}
 	}
 }

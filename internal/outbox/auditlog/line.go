@@ -3,9 +3,9 @@ package auditlog
 import (
 	"context"
 	"embed"
+	"encoding/json/v2"
 	"fmt"
 
-	"github.com/go-json-experiment/json"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/quotasvc/quotasvc/internal/store/namedsql"

@@ -3,11 +3,11 @@ package events
 import (
 	"context"
 	"embed"
+	"encoding/json/v2"
 	"fmt"
 	"slices"
 	"time"
 
-	"github.com/go-json-experiment/json"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/quotasvc/quotasvc/internal/store/namedsql"

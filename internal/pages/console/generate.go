@@ -1,4 +1,4 @@
 package console
 
 // The generator runs at a pinned version from the module cache; go.mod has the package of its version that pages need at run time.
-//go:generate go run github.com/a-h/templ/cmd/templ@v0.3.1100 generate -log-level error -include-version=false
+//go:generate go run github.com/a-h/templ/cmd/templ@v0.3.1118 generate -log-level error -include-version=false

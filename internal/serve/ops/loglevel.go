@@ -1,12 +1,11 @@
 package ops
 
 import (
+	"encoding/json/v2"
 	"io"
 	"log/slog"
 	"net/http"
 	"strings"
-
-	"github.com/go-json-experiment/json"
 )
 
 // levelBodyMax bounds the body of PUT /log-level in bytes.

@@ -1,9 +1,8 @@
 package ops
 
 import (
+	"encoding/json/v2"
 	"net/http"
-
-	"github.com/go-json-experiment/json"
 )
 
 // Condition is something that must be true for the service to be ready.
