@@ -179,7 +179,7 @@ func (g *Gate) decide(ctx context.Context, req *Request, facts *tenantFacts, d *
 		return result, err
 	}
 	if req.DryRun {
-		return pg.Foresee(ctx, g.ledger, d, req.At)
+		return pg.Do(ctx, g.ledger, d, pg.DryRunAt(req.At))
 	}
 	result, err := pg.Do(ctx, g.ledger, d)
 	g.memory.note(d, result, err, g.now())
@@ -237,5 +237,5 @@ func (g *Gate) DebitBatch(ctx context.Context, reqs []Request) []DebitOutcome {
 // Grant issues units; dryRun decides and writes nothing. A suspended tenant can be granted units, for example after it has
 // paid. Errors are *ledger.Error.
 func (g *Gate) Grant(ctx context.Context, grant *ledger.Grant, dryRun bool) (*ledger.GrantResult, error) {
-	return pg.DoOrDryRun(ctx, g.ledger, grant, dryRun)
+	return pg.Do(ctx, g.ledger, grant, pg.DryRun(dryRun))
 }

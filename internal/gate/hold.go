@@ -26,7 +26,7 @@ func (g *Gate) hold(ctx context.Context, h *ledger.Hold, dryRun bool) (*ledger.H
 	if result, done, err := newcomer.Welcome[ledger.HoldResult](ctx, facts.desk, h, dryRun); done {
 		return result, err
 	}
-	result, err := pg.DoOrDryRun(ctx, g.ledger, h, dryRun)
+	result, err := pg.Do(ctx, g.ledger, h, pg.DryRun(dryRun))
 	if !dryRun {
 		g.refused(ctx, facts.plan, &Request{Tenant: h.Tenant, Subject: h.Subject, Items: h.Items}, err)
 	}
@@ -49,7 +49,7 @@ func (g *Gate) changeHold(ctx context.Context, h *ledger.HoldChange, dryRun bool
 		}
 		plan, h.Items, h.Suspended = facts.plan, facts.itemsOf(h.Items), facts.suspended
 	}
-	result, err := pg.DoOrDryRun(ctx, g.ledger, h, dryRun)
+	result, err := pg.Do(ctx, g.ledger, h, pg.DryRun(dryRun))
 	if !dryRun {
 		g.captured(ctx, plan, h, result, err)
 	}

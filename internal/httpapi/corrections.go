@@ -56,7 +56,7 @@ func (s *Server) refund(rc *request) error {
 	if req.request.Key, err = rc.operationKey(req.dryRun); err != nil {
 		return err
 	}
-	r, err := pg.DoOrDryRun(rc.ctx, s.ledger, &req.request, req.dryRun)
+	r, err := pg.Do(rc.ctx, s.ledger, &req.request, pg.DryRun(req.dryRun))
 	if err != nil {
 		return err
 	}
@@ -110,7 +110,7 @@ func (s *Server) changeGrant(rc *request, action ledger.GrantAction, members []b
 	if req.request.Key, err = rc.operationKey(req.dryRun); err != nil {
 		return nil, false, err
 	}
-	change, err := pg.DoOrDryRun(rc.ctx, s.ledger, &req.request, req.dryRun)
+	change, err := pg.Do(rc.ctx, s.ledger, &req.request, pg.DryRun(req.dryRun))
 	return change, req.dryRun, err
 }
 
@@ -131,7 +131,7 @@ func (s *Server) adjust(rc *request) error {
 	if req.request.Key, err = rc.operationKey(req.dryRun); err != nil {
 		return err
 	}
-	change, err := pg.DoOrDryRun(rc.ctx, s.ledger, &req.request, req.dryRun)
+	change, err := pg.Do(rc.ctx, s.ledger, &req.request, pg.DryRun(req.dryRun))
 	if err != nil {
 		return err
 	}

@@ -30,12 +30,12 @@ type Book struct {
 	Unwritten []Entry     // entries that advance has made in memory, for reads
 	Broken    error       // why the next period cannot be computed: the book is neither used nor written
 
-	ended     []*OpenGrant // new grants that have ended since, for the store to write
-	loaded    bool
-	changed   bool
-	active    bool      // the open period has entries besides those of its opening, or will have some before it ends
-	woken     bool      // it got the first of them, so RollAt has changed
-	writtenAt time.Time // UpdatedAt as it was read: everything due until then had been worked off
+	ended      []*OpenGrant // new grants that have ended since, for the store to write
+	loaded     bool
+	changed    bool
+	active     bool      // the open period has entries besides those of its opening, or will have some before it ends
+	firstEntry bool      // it got the first of them, so RollAt has changed
+	writtenAt  time.Time // UpdatedAt as it was read: everything due until then had been worked off
 }
 
 // NewBook returns the book of a balance as it was read.
@@ -53,9 +53,9 @@ func (b *Book) LoadGrants(grants []*OpenGrant, holds []*HoldLine) {
 	}
 }
 
-// Drawn reports whether debits have only drawn from the head, and the open period had entries before: then the sums of the balance
-// row changed, and nothing else.
-func (b *Book) Drawn() bool { return !b.loaded && !b.woken }
+// HeadOnly reports whether debits have drawn from the head, the open period had entries before, and nothing else happened:
+// then only the sums of the balance row have changed.
+func (b *Book) HeadOnly() bool { return !b.loaded && !b.firstEntry }
 
 // Unknown reports whether the balance stands for nothing: the plan has no such meter, and no grant was ever issued for it.
 func (b *Book) Unknown() bool { return b.Plan == "" && b.Seq == 0 }
@@ -127,7 +127,8 @@ func (b *Book) enter(j *[]Entry, now time.Time, e Entry) {
 	}
 	b.changed = true
 	if !b.active {
-		b.active, b.woken = true, true
+		b.active = true
+		b.firstEntry = true
 		b.RollAt = period.Earlier(b.RollAt, b.End)
 	}
 	e.BalanceKey, e.Seq, e.PeriodStart, e.RemainingAfter, e.CreatedAt = b.BalanceKey, b.Seq, b.Start, remaining, b.UpdatedAt

@@ -8,8 +8,7 @@ import (
 
 // Limits on one operation.
 const (
-	ItemsMax = 16 // items of one debit: each is a locked row and a response object
-	KeyMax   = 255
+	ItemsMax = 16   // items of one debit: each is a locked row and a response object
 	BatchMax = 1000 // debits of one DebitBatch call
 )
 
@@ -24,7 +23,7 @@ type Item struct {
 // Debit asks to use units. In mode normal, all items succeed or none does.
 type Debit struct {
 	Tenant   string
-	Key      string // Idempotency-Key, 1..KeyMax visible ASCII bytes; also the operation id
+	Key      string // Idempotency-Key, 1..bound.MaxKey visible ASCII bytes; also the operation id
 	Subject  string // recorded with the entries, and charged where the plan caps subjects; empty: none
 	Items    []Item // 1..ItemsMax, each meter once
 	Mode     Mode   // empty: ModeNormal

@@ -102,7 +102,7 @@ func TestArchive_AnswersSinceBorder_AreTheSame_OlderOnesSayArchived(t *testing.T
 	refund := &ledger.Refund{Tenant: "acme", Key: b.key(), OperationID: old}
 	_, err = pg.Do(ctx, b.Ledger, refund)
 	b.wantArchived("refund", err, border)
-	_, err = pg.DryRun(ctx, b.Ledger, refund)
+	_, err = pg.Do(ctx, b.Ledger, refund, pg.DryRun(true))
 	b.wantArchived("dry run of a refund", err, border)
 	_, err = pg.Do(ctx, b.Ledger, &ledger.HoldChange{Tenant: "acme", Key: b.key(), HoldID: oldHold, Action: ledger.ActionRelease})
 	b.wantArchived("release of a hold", err, border)

@@ -9,20 +9,20 @@ import (
 	"time"
 )
 
-// Observation is an answer that a client got. Asked and Told are stamps of one counter: when the client asked first and when it
+// Observation is an answer that a client got. AskedAt and AnsweredAt are stamps of one counter: when the client asked first and when it
 // had the answer.
 type Observation struct {
-	What         string
-	Operation    string // key of the operation; empty: there is none
-	Asked, Told  int64
-	At           []time.Time // instants, in the model's time, at which it may have been decided
-	Answer       string
-	Stays        bool                  // the change that Expect makes to a model is kept
-	Expect       func(m *Model) string // returns the model's answer; m is a copy that it may change
-	alternatives map[string]bool       // answers of models that differ
+	What                string
+	Operation           string // key of the operation; empty: there is none
+	AskedAt, AnsweredAt int64
+	At                  []time.Time // instants, in the model's time, at which it may have been decided
+	Answer              string
+	Stays               bool                  // the change that Expect makes to a model is kept
+	Expect              func(m *Model) string // returns the model's answer; m is a copy that it may change
+	alternatives        map[string]bool       // answers of models that differ
 }
 
-// search looks for orders of the observations in which a model gives the same answers. An observation that was told before
+// search looks for orders of the observations in which a model gives the same answers. An observation that was answered before
 // another one was asked comes first. This is the search of Wing and Gong; it keeps every model that it ends with.
 type search struct {
 	all  []*Observation
@@ -43,7 +43,7 @@ func Explain(able []*Model, all []*Observation, seed maphash.Seed) ([]*Model, er
 	}
 	var report strings.Builder
 	for _, o := range all {
-		fmt.Fprintf(&report, "\n  [%d-%d] %s\n    ledger %s", o.Asked, o.Told, o.What, o.Answer)
+		fmt.Fprintf(&report, "\n  [%d-%d] %s\n    ledger %s", o.AskedAt, o.AnsweredAt, o.What, o.Answer)
 		for text := range o.alternatives {
 			fmt.Fprintf(&report, "\n    model  %s", text)
 		}
@@ -88,10 +88,10 @@ func (o *Observation) differs(answer string) {
 	o.alternatives[answer] = true
 }
 
-// waits reports whether an observation that is not done was told before o was asked.
+// waits reports whether an observation that is not done was answered before o was asked.
 func (s *search) waits(o *Observation, done uint64) bool {
 	for j, p := range s.all {
-		if done&(1<<j) == 0 && p.Told < o.Asked {
+		if done&(1<<j) == 0 && p.AnsweredAt < o.AskedAt {
 			return true
 		}
 	}

@@ -17,7 +17,7 @@ const (
 	opens       = "§allowance/"
 )
 
-// notices collects what a batch tells.
+// notices collects the events of a batch.
 type notices struct {
 	events.Emitted
 
@@ -32,7 +32,7 @@ type holdOf struct {
 	id string
 }
 
-// Of returns what changes tell.
+// Of returns the events of changes.
 func Of(c *ledger.Changes) events.Emitted {
 	n := notices{changes: c}
 	for _, b := range c.Books {
@@ -57,19 +57,19 @@ func Of(c *ledger.Changes) events.Emitted {
 			n.extended(g)
 		}
 	}
-	for _, b := range c.Books { // in the order of the books, so that equal changes tell the same
+	for _, b := range c.Books { // in the order of the books, so that equal changes have equal events
 		if w := n.watched[b.BalanceKey]; w != nil {
-			w.tell(&n.Emitted)
+			w.addCrossed(&n.Emitted)
 		}
 	}
 	return n.Emitted
 }
 
-// entered adds what an entry tells by itself.
+// entered adds the event of an entry that is one by itself.
 func (n *notices) entered(e *ledger.Entry) {
 	switch {
 	case e.Kind == ledger.EntryExpire && e.EffectiveAt.IsZero():
-		// A refund or a release came too late: the grant's end was told when it ended.
+		// A refund or a release came too late: there was an event when the grant ended.
 	case e.Kind == ledger.EntryExpire && !strings.HasPrefix(e.OperationID, holdExpires) && !n.endsWithPeriod(e):
 		n.Events = append(n.Events, events.Event{
 			Type: events.GrantExpired, At: e.CreatedAt, Tenant: e.Tenant, Meter: e.Meter, Subject: e.Subject,
@@ -82,7 +82,7 @@ func (n *notices) entered(e *ledger.Entry) {
 	}
 }
 
-// endsWithPeriod reports whether the entry is that of a grant that ends with its period: everybody's does.
+// endsWithPeriod reports whether the entry is of a grant that ends with its period, as those of every plan do.
 func (n *notices) endsWithPeriod(e *ledger.Entry) bool {
 	if e.Source != ledger.SourceAllowance && e.Source != ledger.SourceRollover {
 		return false
@@ -111,7 +111,7 @@ func (n *notices) holdExpired(e *ledger.Entry) {
 	})
 }
 
-// opened adds that a period was opened, if it is the open one: of several that were missed the last is told.
+// opened adds that a period was opened, if it is the open one: of several that were missed only the last has an event.
 func (n *notices) opened(e *ledger.Entry) {
 	book := n.book(e.BalanceKey)
 	if book == nil || !book.Start.Equal(e.PeriodStart) || book.Subject != "" {
@@ -173,7 +173,7 @@ func endOf(t time.Time) *time.Time {
 	return &t
 }
 
-// DefaultLevels are the percentages that are told where the plan names none, in order.
+// DefaultLevels are the percentages that have events where the plan names none, in order.
 func DefaultLevels() []int16 { return []int16{80, 100} }
 
 var defaultLevels = DefaultLevels()
@@ -188,11 +188,11 @@ type watched struct {
 
 // watch looks at the entries of a book if they may have crossed a threshold.
 func (n *notices) watch(b *ledger.Book) {
-	levels, told := levelsOf(b)
-	if !told {
+	levels, emits := levelsOf(b)
+	if !emits {
 		return
 	}
-	if b.Drawn() && b.Remaining() > 0 && (len(levels) == 0 || !reached(&b.Sums, levels[0])) {
+	if b.HeadOnly() && b.Remaining() > 0 && (len(levels) == 0 || !reached(&b.Sums, levels[0])) {
 		return // debits alone only add to what is used
 	}
 	if n.watched == nil {
@@ -201,9 +201,9 @@ func (n *notices) watch(b *ledger.Book) {
 	n.watched[b.BalanceKey] = &watched{Book: b, levels: levels}
 }
 
-// levelsOf returns the percentages that are told of a balance, in order. The balances of subjects are told only where the plan asks for it: there may
-// be as many of them as a tenant has users.
-func levelsOf(b *ledger.Book) (levels []int16, told bool) {
+// levelsOf returns the percentages that have events for a balance, in order, and whether any event does. The balances of
+// subjects have events only where the plan names percentages: there may be as many of them as a tenant has users.
+func levelsOf(b *ledger.Book) (levels []int16, emits bool) {
 	if b.Terms != nil && b.Terms.AlertAt != nil {
 		levels = *b.Terms.AlertAt
 		if !slices.IsSorted(levels) {
@@ -228,8 +228,8 @@ func reached(s *ledger.Sums, percent int16) bool {
 	return used(s) >= whole+(rest+99)/100
 }
 
-// tell adds the thresholds that the entries cross, each once.
-func (w *watched) tell(told *events.Emitted) {
+// addCrossed adds the thresholds that the entries cross, each once.
+func (w *watched) addCrossed(emitted *events.Emitted) {
 	sums := w.Sums
 	for _, e := range slices.Backward(w.entries) {
 		sums.Apply(e.Kind, -e.Amount) // what the batch began with
@@ -245,14 +245,14 @@ func (w *watched) tell(told *events.Emitted) {
 			mark := "threshold:" + strconv.Itoa(int(level))
 			if !seen[mark] && !reached(&before, level) && reached(&sums, level) {
 				seen[mark] = true
-				told.Events = append(told.Events, w.event(events.ThresholdReached, e, &sums, level, mark))
+				emitted.Events = append(emitted.Events, w.event(events.ThresholdReached, e, &sums, level, mark))
 			}
 		}
-		// With what was granted in the mark, it is told again after a top-up, and not after each refund.
+		// The mark has what was granted: the event comes again after a top-up, and not after each refund.
 		mark := "exhausted:" + strconv.FormatInt(sums.Limit(), 10)
 		if before.Remaining() > 0 && sums.Remaining() == 0 && !seen[mark] {
 			seen[mark] = true
-			told.Events = append(told.Events, w.event(events.Exhausted, e, &sums, 0, mark))
+			emitted.Events = append(emitted.Events, w.event(events.Exhausted, e, &sums, 0, mark))
 		}
 	}
 }

@@ -14,115 +14,170 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger/journal"
 )
 
-// Bounds of an operation's life. A caller is answered within five seconds, whatever happens to the database; half a second of that is for
-// what happens around the ledger.
+// Bounds of an operation's life. A caller is answered within five seconds, whatever happens to the database; half a
+// second of that is for what happens around the ledger.
 const (
-	refusalMax       = 4500 * time.Millisecond // from the arrival of an operation to its answer
-	queueMax         = 2 * time.Second         // in the queue of a lane: what is left is enough for an attempt on a slow server and a second one
-	shelfMax         = 4 * time.Second         // set aside: what is left is enough for a last attempt
-	attemptTimeout   = 4 * time.Second         // one transaction, from acquiring the connection to the answer to COMMIT
-	rerunReserve     = 500 * time.Millisecond  // what an attempt leaves for a second one, which learns what became of a lost COMMIT
-	slowAttempt      = time.Second             // after this the database is probed: attempts take some milliseconds
-	retriesMax       = 4                       // transient failures in a row
-	retriesIsolating = 1                       // likewise, in the search for an operation that can never be stored: the whole batch has had its retries
-	retryDelay       = 20 * time.Millisecond   // doubled each time, with full jitter
-	passesMax        = 1000                    // transactions one batch may take to catch up with missed periods
+	// refusalMax is the time from the arrival of an operation to its answer.
+	refusalMax = 4500 * time.Millisecond
+	// queueMax is the time in the queue of a lane: what is left is enough for an attempt on a slow server and another
+	// one.
+	queueMax = 2 * time.Second
+	// parkedMax is the time until a parked operation is refused: what is left is enough for a last attempt.
+	parkedMax = 4 * time.Second
+	// attemptTimeout bounds one transaction, from acquiring the connection to the answer to COMMIT.
+	attemptTimeout = 4 * time.Second
+	// rerunReserve is what an attempt leaves for another one, which finds out what became of a lost COMMIT.
+	rerunReserve = 500 * time.Millisecond
+	// slowAttempt is when the database is probed: attempts take some milliseconds.
+	slowAttempt = time.Second
+	// retriesMax is the number of transient failures in a row after which a batch is refused.
+	retriesMax = 4
+	// retriesHalved is retriesMax for a half of a batch that the database has refused: the whole has had its retries.
+	retriesHalved = 1
+	// retryDelay is doubled with each failure, with full jitter.
+	retryDelay = 20 * time.Millisecond
+	// passesMax is the number of transactions that a batch may take to catch up with missed periods.
+	passesMax = 1000
 )
 
-// verdict is what a failed attempt means for the batch.
+// verdict is what the end of an attempt means for its batch.
 type verdict string
 
 const (
-	verdictRetry   verdict = "retry"   // nothing was written: run it again
-	verdictUnknown verdict = "unknown" // COMMIT may have happened: run it again, and never answer "failed"
-	verdictData    verdict = "data"    // this batch can never be written as it is: find the operation at fault
+	verdictDone     verdict = "done"      // every call was answered or parked
+	verdictRowTaken verdict = "row_taken" // another transaction is creating the same row; nothing was written
+	verdictLocked   verdict = "locked"    // another transaction kept a balance locked; nothing was written
+	verdictRetry    verdict = "retry"     // another failure that passes; nothing was written
+	verdictUnknown  verdict = "unknown"   // COMMIT may have happened: run it again, and never answer "failed"
+	verdictData     verdict = "data"      // this batch can never be written as it is: find the operation at fault
+	verdictBug      verdict = "bug"       // a decision asks for more without an end
 )
 
-// runBatch decides and writes the plan's calls and gives each its answer. It never fails as a whole. The calls that wait for locked balances
-// have no answer; it leaves them in p.held.
-func (l *Ledger) runBatch(ctx context.Context, p *plan) {
-	l.runAttempts(ctx, p)
-	for i := range p.held {
-		p.held[i].unknown = p.held[i].unknown || p.unknown
+// runBatches runs the plan's calls, those of each shard group as a batch of its own. The calls that wait for locked
+// balances have no answer then: they are in p.parked.
+func (l *Ledger) runBatches(ctx context.Context, p *plan) {
+	for _, part := range l.byGroup(p) {
+		l.runBatch(ctx, part)
+		if part != p {
+			p.parked = append(p.parked, part.parked...)
+		}
 	}
 }
 
-func (l *Ledger) runAttempts(ctx context.Context, p *plan) {
+// runBatch runs attempts until each of the plan's calls is answered or parked. It never fails as a whole. It is the
+// table of doc.go as code: after each attempt the verdict and the state give the next state.
+func (l *Ledger) runBatch(ctx context.Context, p *plan) {
 	failures := 0
 	for {
-		var committing bool
+		// Attempts follow one another while each succeeds and the decisions need a wider one.
+		var reached progress
 		err := p.repeat(passesMax, func() (next ledger.Next, err error) {
-			next, committing, err = l.attempt(ctx, p)
+			next, reached, err = l.attempt(ctx, p)
 			if err == nil {
 				failures = 0
 			}
 			return next, err
 		})
-		switch {
-		case err == nil:
+		result := p.verdictOf(err, reached)
+		switch result {
+		case verdictDone:
 			l.breaker.Served()
 			return
-		case errors.Is(err, errNoEnd), errors.Is(err, errNotEnough):
+		case verdictBug:
 			l.giveUp(p, reasonIntegrity, err)
 			return
-		case p.bearing && isRowTaken(err):
-			p.bearing, p.rowsFirst = false, true
-			continue
-		case isLockTimeout(err) && !committing && p.locking == lockBriefly:
-			p.locking = lockFree
-			continue
-		case isLockTimeout(err) && !committing && p.locking == lockPatiently:
-			p.holdAll()
-			return
+		case verdictRowTaken:
+			p.state = stateRowsFirst
+		case verdictLocked:
+			if p.state == stateWaitLong {
+				p.parkAll()
+				return
+			}
+			p.state = stateSkipLocked
+		case verdictRetry, verdictUnknown, verdictData:
+			failures++
+			if !l.mayRetry(ctx, p, result, err, failures) {
+				return
+			}
+			pause(ctx, failures)
 		}
-		v := classify(err, committing)
-		l.metrics.failedAttempts.WithLabelValues(string(v)).Inc()
-		if suggestsAway(err) {
-			l.breaker.Suspect()
-		}
-		p.unknown = p.unknown || v == verdictUnknown
-		p.everyMonth = p.everyMonth || isKeyConflict(err)
-		failures++
-		spent := failures > p.retries
-		switch {
-		case v == verdictData, spent && !p.unknown && isPersistentConflict(err):
-			l.isolate(ctx, p, err)
-			return
-		case spent || ctx.Err() != nil:
-			l.giveUp(p, reasonOf(err), err)
-			return
-		}
-		l.log.Warn("ledger batch failed; running it again", "calls", len(p.calls), "outcome_unknown", p.unknown, "error", err)
-		pause(ctx, failures)
 	}
 }
 
-// isolate finds the operation that PostgreSQL refuses by halving, so that its neighbours are served.
-func (l *Ledger) isolate(ctx context.Context, p *plan, cause error) {
+// verdictOf judges the attempt that ended with err in the plan's state. reached is how far it came.
+func (p *plan) verdictOf(err error, reached progress) verdict {
+	switch {
+	case err == nil:
+		return verdictDone
+	case errors.Is(err, errNoEnd), errors.Is(err, errNotEnough):
+		return verdictBug
+	case reached.creating && isRowTaken(err):
+		return verdictRowTaken
+	case p.state != stateSkipLocked && !reached.committing && isLockTimeout(err):
+		return verdictLocked
+	}
+	return classify(err, reached.committing)
+}
+
+// mayRetry notes a failed attempt, the failures-th in a row, and reports whether the batch runs again in the same
+// state. If not, its calls are answered: by the batch's halves, or by a refusal.
+func (l *Ledger) mayRetry(ctx context.Context, p *plan, result verdict, err error, failures int) bool {
+	l.metrics.failedAttempts.WithLabelValues(string(result)).Inc()
+	if suggestsAway(err) {
+		l.breaker.Suspect()
+	}
+	if result == verdictUnknown {
+		p.mayBeStored = true
+	}
+	if isKeyConflict(err) {
+		p.search = searchEveryMonth
+	}
+	spent := failures > p.retries
+	switch {
+	case result == verdictData, spent && !p.mayBeStored && isPersistentConflict(err):
+		l.halve(ctx, p, err)
+		return false
+	case spent || ctx.Err() != nil:
+		l.giveUp(p, reasonOf(err), err)
+		return false
+	}
+	l.log.Warn("ledger batch failed; running it again",
+		"calls", len(p.calls), "outcome_unknown", p.mayBeStored, "error", err)
+	return true
+}
+
+// halve finds the operation that PostgreSQL refuses: it runs each half of the batch by itself, so that the operation's
+// neighbours are served.
+func (l *Ledger) halve(ctx context.Context, p *plan, cause error) {
 	if len(p.calls) == 1 {
 		c := p.calls[0]
-		l.log.Error("ledger operation refused by the database", "tenant", c.ID.Tenant, "operation_id", c.ID.Key, "outcome_unknown", p.unknown, "error", cause)
+		l.log.Error("ledger operation refused by the database", "tenant", c.ID.Tenant, "operation_id", c.ID.Key,
+			"outcome_unknown", p.mayBeStored, "error", cause)
 		l.metrics.isolated.Inc()
-		l.refuseAll(p.calls, p.unknown, reasonIntegrity, cause)
+		l.refuseAll(p.calls, p.mayBeStored, reasonIntegrity, cause)
 		return
 	}
 	middle := len(p.calls) / 2
 	for _, calls := range [][]*ledger.Call{p.calls[:middle], p.calls[middle:]} {
 		half := newPlan(calls)
-		half.locking, half.unknown, half.retries = p.locking, p.unknown, retriesIsolating
+		half.state = p.state
+		half.mayBeStored = p.mayBeStored
+		half.retries = retriesHalved
 		l.runBatch(ctx, half)
-		p.held = append(p.held, half.held...)
+		p.parked = append(p.parked, half.parked...)
 	}
 }
 
 func (l *Ledger) giveUp(p *plan, r reason, cause error) {
-	l.log.Error("ledger batch given up", "calls", len(p.calls), "outcome_unknown", p.unknown, "reason", string(r), "error", cause)
-	l.refuseAll(p.calls, p.unknown, r, cause)
+	l.log.Error("ledger batch given up",
+		"calls", len(p.calls), "outcome_unknown", p.mayBeStored, "reason", string(r), "error", cause)
+	l.refuseAll(p.calls, p.mayBeStored, r, cause)
 }
 
-// refuseAll answers calls with the reason, or with outcome_unknown if an attempt's COMMIT was not answered.
-func (l *Ledger) refuseAll(calls []*ledger.Call, unknown bool, r reason, cause error) {
-	if unknown {
+// refuseAll answers calls with the reason, or with outcome_unknown if they may be stored: an attempt's COMMIT was not
+// answered.
+func (l *Ledger) refuseAll(calls []*ledger.Call, mayBeStored bool, r reason, cause error) {
+	if mayBeStored {
 		r = reasonUnknown
 	}
 	e := refusal(r, cause)
@@ -138,8 +193,8 @@ func pause(ctx context.Context, failures int) {
 	backoff.Sleep(ctx, rand.N(retryDelay<<(failures-1))+time.Millisecond)
 }
 
-// classify translates a failed attempt. It is the one place that looks into driver errors of the write path. committing: COMMIT was
-// sent.
+// classify translates a failed attempt. It is the one place that looks into driver errors of the write path.
+// committing: COMMIT was sent.
 func classify(err error, committing bool) verdict {
 	pgErr, answered := errors.AsType[*pgconn.PgError](err)
 	if _, missing := journal.MissingMonth(err); missing {
@@ -168,8 +223,8 @@ func classify(err error, committing bool) verdict {
 	return verdictData
 }
 
-// isKeyConflict reports a unique violation of the journal: an entry with one of the batch's keys is where the look-up did not expect it,
-// or another instance has just written it.
+// isKeyConflict reports a unique violation of the journal: an entry with one of the batch's keys is where the look-up
+// did not expect it, or another instance has just written it.
 func isKeyConflict(err error) bool {
 	pgErr, ok := errors.AsType[*pgconn.PgError](err)
 	return ok && pgErr.Code == "23505" && (strings.HasPrefix(pgErr.TableName, "entries") || citusName(pgErr, "entries"))
@@ -178,11 +233,15 @@ func isKeyConflict(err error) bool {
 // isRowTaken reports that another transaction has made a row of balances, or was making it for too long.
 func isRowTaken(err error) bool {
 	pgErr, ok := errors.AsType[*pgconn.PgError](err)
-	return isLockTimeout(err) || ok && pgErr.Code == "23505" && (pgErr.TableName == "balances" || citusName(pgErr, "balances"))
+	if !ok {
+		return false
+	}
+	ofBalances := pgErr.TableName == "balances" || citusName(pgErr, "balances")
+	return isLockTimeout(err) || pgErr.Code == "23505" && ofBalances
 }
 
-// isPersistentConflict reports a unique violation that survived all retries: one operation can never be stored. A transient
-// conflict is with a row of another instance, and the next attempt finds that row.
+// isPersistentConflict reports a unique violation that survived all retries: one operation can never be stored. A
+// transient conflict is with a row of another instance, and the next attempt finds that row.
 func isPersistentConflict(err error) bool {
 	pgErr, ok := errors.AsType[*pgconn.PgError](err)
 	return ok && pgErr.Code == "23505"

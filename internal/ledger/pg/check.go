@@ -32,7 +32,7 @@ func (l *Ledger) CheckBatch(ctx context.Context, requests []ledger.CheckRequest)
 	return out
 }
 
-// check is a request and the place for its answer.
+// check is a request and where its answer goes.
 type check struct {
 	request *ledger.CheckRequest
 	out     *CheckOutcome

@@ -16,8 +16,9 @@ import (
 	"github.com/quotasvc/quotasvc/internal/store/pgpool"
 )
 
-// On Citus, a transaction of a batch reads, locks and writes tenants of one shard group: all its statements run on one node, and its COMMIT is
-// that node's. So calls are divided by group before they become a batch. docs/decisions/citus.md has the reasons.
+// On Citus, a transaction of a batch reads, locks and writes tenants of one shard group: all its statements run on one
+// node, and its COMMIT is that node's. So calls are divided by group before they become a batch.
+// docs/decisions/citus.md has the reasons.
 
 // detectCitus asks the database whether its tables are distributed. It returns nil for PostgreSQL without Citus.
 func detectCitus(ctx context.Context, cfg *Config) (*citus.Cluster, error) {
@@ -40,7 +41,8 @@ func detectCitus(ctx context.Context, cfg *Config) (*citus.Cluster, error) {
 		return nil, fmt.Errorf("ledger: %w", err)
 	}
 	if cluster != nil {
-		cfg.Log.Info("the database is a Citus cluster", "version", cluster.Version, "nodes", cluster.Nodes, "shard_groups", cluster.Groups.Count())
+		cfg.Log.Info("the database is a Citus cluster",
+			"version", cluster.Version, "nodes", cluster.Nodes, "shard_groups", cluster.Groups.Count())
 	}
 	return cluster, nil
 }
@@ -48,14 +50,15 @@ func detectCitus(ctx context.Context, cfg *Config) (*citus.Cluster, error) {
 // Cluster returns what the database was at the start: a Citus cluster, or nil.
 func (l *Ledger) Cluster() *citus.Cluster { return l.cluster }
 
-// newNodes returns the nodes of the cluster, with pools like that of the writers. The nodes' roles have the same passwords, and their
-// certificates are verified with their own names.
+// newNodes returns the nodes of the cluster, with pools like that of the writers. The nodes' roles have the same
+// passwords, and their certificates are verified with their own names.
 func (l *Ledger) newNodes() *citus.Nodes {
 	if l.cluster == nil || l.cfg.ThroughCoordinator {
 		return nil
 	}
 	return citus.NewNodes(l.cluster.Groups, l.log, func(at citus.Address) (*pgxpool.Pool, error) {
-		pool, err := newPool(context.Background(), &l.cfg, l.cfg.Lanes+writersSpare, "quotasvc-writer", l.writerSettings(), &at)
+		size := l.cfg.Lanes + writersSpare
+		pool, err := newPool(context.Background(), &l.cfg, size, "quotasvc-writer", l.writerSettings(), &at)
 		if err == nil {
 			pgpool.Measure(l.cfg.Metrics, "writers of "+at.String(), pool)
 		}
@@ -72,8 +75,8 @@ func connectTo(cfg *pgx.ConnConfig, node citus.Address) {
 	}
 }
 
-// writersFor returns the writers of the node that holds the plan's shard group, or those of the coordinator: there is no such node, it is not reached,
-// or the plan has no calls.
+// writersFor returns the writers of the node that holds the plan's shard group, or those of the coordinator: there is
+// no such node, it is not reached, or the plan has no calls.
 func (l *Ledger) writersFor(p *plan) *pgxpool.Pool {
 	if p != nil && len(p.calls) > 0 {
 		if node := l.nodes.Of(tenantOfCall(p.calls[0])); node != nil {
@@ -83,13 +86,15 @@ func (l *Ledger) writersFor(p *plan) *pgxpool.Pool {
 	return l.writers
 }
 
-// citusWriterSettings replace settings of a writer's connection. The tenants of a statement are known when it is planned, so that it goes to one
-// node. What the connection sets within a transaction holds on that node as well: lock_timeout has to.
+// citusWriterSettings replace settings of a writer's connection. The tenants of a statement are known when it is
+// planned, so that it goes to one node. What the connection sets within a transaction holds on that node as well:
+// lock_timeout has to.
 func citusWriterSettings() map[string]string {
 	return map[string]string{"plan_cache_mode": "force_custom_plan", "citus.propagate_set_commands": "local"}
 }
 
-// divide returns values by the shard groups of their tenants, in the order in which the groups come first. Without Citus there is one group.
+// divide returns values by the shard groups of their tenants, in the order in which the groups come first. Without
+// Citus there is one group.
 func divide[V any](l *Ledger, values []V, tenantOf func(V) string) [][]V {
 	if l.cluster == nil || len(values) < 2 {
 		return [][]V{values}
@@ -119,16 +124,6 @@ func (l *Ledger) GroupOf(tenant string) int {
 
 func tenantOfCall(c *ledger.Call) string { return c.ID.Tenant }
 
-// runGroups runs the plan's calls, those of each shard group as a batch of its own. The calls that wait for locked balances are in p.held.
-func (l *Ledger) runGroups(ctx context.Context, p *plan) {
-	for _, part := range l.byGroup(p) {
-		l.runBatch(ctx, part)
-		if part != p {
-			p.held = append(p.held, part.held...)
-		}
-	}
-}
-
 // byGroup returns a plan for each shard group of the calls: p itself if there is one.
 func (l *Ledger) byGroup(p *plan) []*plan {
 	if len(p.calls) == 0 {
@@ -141,12 +136,13 @@ func (l *Ledger) byGroup(p *plan) []*plan {
 	plans := make([]*plan, len(groups))
 	for i, calls := range groups {
 		plans[i] = newPlan(calls)
-		plans[i].locking = p.locking
+		plans[i].state = p.state
 	}
 	return plans
 }
 
-// What a node refused while rows were copied to it, by the beginning of its message. Citus passes on the message and not the code.
+// What a node refused while rows were copied to it, by the beginning of its message. Citus passes on the message and
+// not the code.
 var nodeErrors = []struct{ message, code string }{
 	{"duplicate key value violates unique constraint", "23505"},
 	{"no partition of relation", "23514"},
@@ -160,8 +156,8 @@ var nodeErrors = []struct{ message, code string }{
 	{"cannot execute", "25006"},
 }
 
-// codeUnclear is the code of an error of the cluster itself: a node was lost, or does not answer. After COMMIT was sent, nobody knows what became
-// of the transaction.
+// codeUnclear is the code of an error of the cluster itself: a node was lost, or does not answer. After COMMIT was
+// sent, nobody knows what became of the transaction.
 const codeUnclear = "08007"
 
 // restoreCode gives an error of Citus that has the code of an internal error the one that PostgreSQL has for it.
@@ -179,13 +175,14 @@ func (l *Ledger) restoreCode(err error) {
 	}
 }
 
-// commitUnclear reports an answered error after which the transaction may be committed: on Citus, COMMIT fails on the coordinator when the node is
-// lost that had to carry it out.
+// commitUnclear reports an answered error after which the transaction may be committed: on Citus, COMMIT fails on the
+// coordinator when the node is lost that had to carry it out.
 func commitUnclear(pgErr *pgconn.PgError) bool {
 	return strings.HasPrefix(pgErr.Code, "08") || slices.Contains([]string{"57P01", "57P02", "57P03"}, pgErr.Code)
 }
 
-// citusName reports whether a unique violation of a shard is one of this table. Citus passes the message on, and not the table's name.
+// citusName reports whether a unique violation of a shard is one of this table. Citus passes the message on, and not
+// the table's name.
 func citusName(pgErr *pgconn.PgError, table string) bool {
 	return pgErr.TableName == "" && strings.Contains(pgErr.Message, `"`+table+"_")
 }
@@ -203,27 +200,30 @@ func (l *Ledger) refreshGroups(ctx context.Context) {
 	l.nodes.Reach(ctx)
 }
 
-// dueInGroups returns up to limit due balances, those of each shard group together, and the place of the first of all.
-func (l *Ledger) dueInGroups(ctx context.Context, args ...any) (groups [][]ledger.BalanceKey, first place, err error) {
+// dueInGroups returns up to limit due balances, those of each shard group together, and the position of the first of
+// all.
+func (l *Ledger) dueInGroups(ctx context.Context, args ...any) (
+	groups [][]ledger.BalanceKey, first duePosition, err error,
+) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	rows, err := l.readers.Query(ctx, l.sql["DueBalances"], args...)
 	if err != nil {
-		return nil, place{}, fmt.Errorf("find due balances: %w", err)
+		return nil, duePosition{}, fmt.Errorf("find due balances: %w", err)
 	}
 	keys, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (k ledger.BalanceKey, err error) {
-		at := place{}
+		at := duePosition{}
 		err = row.Scan(&k.Tenant, &k.Meter, &k.Subject, &at.due)
-		if at.tenant = k.Tenant; first == (place{}) {
+		if at.tenant = k.Tenant; first == (duePosition{}) {
 			first = at
 		}
 		return k, err
 	})
 	if err != nil {
-		return nil, place{}, fmt.Errorf("find due balances: %w", err)
+		return nil, duePosition{}, fmt.Errorf("find due balances: %w", err)
 	}
 	if len(keys) == 0 {
-		return nil, place{}, nil
+		return nil, duePosition{}, nil
 	}
 	groups = divide(l, keys, func(k ledger.BalanceKey) string { return k.Tenant })
 	for _, g := range groups {

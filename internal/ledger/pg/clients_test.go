@@ -178,7 +178,7 @@ func (s *life) atOnce(all []*question, together bool) error {
 		return err
 	}
 	for _, o := range seen {
-		s.logf("[%d-%d] %s at %s => %s", o.Asked, o.Told, o.What, o.At[0].Format("15:04:05.000000"), o.Answer)
+		s.logf("[%d-%d] %s at %s => %s", o.AskedAt, o.AnsweredAt, o.What, o.At[0].Format("15:04:05.000000"), o.Answer)
 	}
 	s.able, err = model.Explain(s.able, seen, s.seed)
 	return err
@@ -265,7 +265,7 @@ func (s *life) observe(all []*question, before time.Time) ([]*model.Observation,
 			if a.err != nil {
 				return nil, fmt.Errorf("%s: %w", q.what, a.err)
 			}
-			o := &model.Observation{What: q.what, Asked: a.asked, Told: a.when, Answer: a.text, Expect: q.expect, At: []time.Time{before, s.Now}}
+			o := &model.Observation{What: q.what, AskedAt: a.asked, AnsweredAt: a.when, Answer: a.text, Expect: q.expect, At: []time.Time{before, s.Now}}
 			if !a.at.IsZero() {
 				o.At = []time.Time{a.at.Add(s.ahead)}
 			}
@@ -280,7 +280,7 @@ func (s *life) observe(all []*question, before time.Time) ([]*model.Observation,
 			same := q.ID + " " + q.Body
 			first := kept[same]
 			if first == nil {
-				o.Asked = slices.MinFunc(all, func(a, b *question) int { return compareAsked(a, b, same) }).asked
+				o.AskedAt = slices.MinFunc(all, func(a, b *question) int { return compareAsked(a, b, same) }).asked
 				kept[same], decided[same] = o, a.at
 				out = append(out, o)
 				continue
@@ -288,7 +288,7 @@ func (s *life) observe(all []*question, before time.Time) ([]*model.Observation,
 			if first.Answer != o.Answer || !decided[same].Equal(a.at) {
 				return nil, fmt.Errorf("%s was answered\n  %s, decided at %s, and\n  %s, decided at %s", q.what, first.Answer, decided[same], o.Answer, a.at)
 			}
-			first.Told = min(first.Told, o.Told)
+			first.AnsweredAt = min(first.AnsweredAt, o.AnsweredAt)
 		}
 	}
 	return out, nil

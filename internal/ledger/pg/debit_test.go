@@ -184,7 +184,7 @@ func TestDryRun_AnswersAsDebit_WritesNothing(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
 	b.simple("acme", 10)
-	dry, err := DryRun(t.Context(), b.Ledger, debitOf("acme", "k1", 4))
+	dry, err := Do(t.Context(), b.Ledger, debitOf("acme", "k1", 4), DryRun(true))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -199,7 +199,7 @@ func TestDryRun_AnswersAsDebit_WritesNothing(t *testing.T) {
 	if diff := cmp.Diff(dry.Items, made.Items); diff != "" {
 		t.Errorf("dry run differs from the debit:\n%s", diff)
 	}
-	_, err = DryRun(t.Context(), b.Ledger, debitOf("acme", "k2", 7))
+	_, err = Do(t.Context(), b.Ledger, debitOf("acme", "k2", 7), DryRun(true))
 	wantCode(t, err, ledger.CodeQuotaExceeded)
 }
 

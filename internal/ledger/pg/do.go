@@ -13,39 +13,60 @@ import (
 	"github.com/quotasvc/quotasvc/internal/outbox/auditlog"
 )
 
-// Do makes the operation op, once per tenant and key, and returns its answer. A retry gets the stored answer with Replayed set.
-// Errors are *ledger.Error; see ledger.Code for what each promises.
-func Do[R any](ctx context.Context, l *Ledger, op ledger.Request[R]) (*R, error) {
+// Option changes what Do does with an operation.
+type Option func(treatment) treatment
+
+// treatment is what Do does with an operation. The zero value carries it out.
+type treatment struct {
+	dryRun bool
+	at     time.Time // of a dry run; zero: now
+}
+
+// DryRun makes Do return the answer that it would give now, and record nothing, if dry is true. Do does not look up the
+// operation's key then.
+func DryRun(dry bool) Option {
+	return func(t treatment) treatment {
+		t.dryRun = dry
+		return t
+	}
+}
+
+// DryRunAt is DryRun(true) at an instant to come, at most simulatedMax ahead, on the assumption that nothing changes
+// until then except by what falls due: periods, grants, holds, terms. Zero means now.
+func DryRunAt(at time.Time) Option {
+	return func(treatment) treatment { return treatment{dryRun: true, at: at} }
+}
+
+// simulatedMax bounds how far ahead the instant of a dry run may be: a year's period and some days.
+const simulatedMax = 400 * 24 * time.Hour
+
+// Do carries out the operation op, once per tenant and key, and returns its answer. A retry gets the stored answer with
+// Replayed set. Errors are *ledger.Error; see ledger.Code for what each promises.
+func Do[R any](ctx context.Context, l *Ledger, op ledger.Request[R], options ...Option) (*R, error) {
 	if err := op.Validate(); err != nil {
 		return nil, err
 	}
-	c := ledger.NewCall(op)
-	if err := l.submit(ctx, l.laneOf(c.ID.Tenant), []*ledger.Call{c}); err != nil {
-		return nil, l.countError(c.Kind, err)
+	var how treatment
+	for _, option := range options {
+		how = option(how)
 	}
-	l.count(c)
+	c := ledger.NewCall(op)
+	if how.dryRun {
+		if err := l.simulateAt(ctx, c, how.at); err != nil {
+			return nil, err
+		}
+	} else {
+		if err := l.enqueue(ctx, l.laneOf(c.ID.Tenant), []*ledger.Call{c}); err != nil {
+			return nil, l.countError(c.Kind, err)
+		}
+		l.count(c)
+	}
 	out, err := ledger.Answer[R](c)
-	if err != nil {
-		err = l.OrArchived(ctx, c.ID.Tenant, err)
-	}
-	return out, err
+	return out, l.OrArchived(ctx, c.ID.Tenant, err)
 }
 
-// DryRun returns what Do would answer now and records nothing. It does not look up the key.
-func DryRun[R any](ctx context.Context, l *Ledger, op ledger.Request[R]) (*R, error) {
-	return Foresee(ctx, l, op, time.Time{})
-}
-
-// foreseenMax bounds how far ahead an operation is foreseen: a year's period and some days.
-const foreseenMax = 400 * 24 * time.Hour
-
-// Foresee is DryRun at an instant at that is to come, at most 400 days ahead, if nothing changes until then but what is due: periods, grants, holds, terms. Zero means
-// now.
-func Foresee[R any](ctx context.Context, l *Ledger, op ledger.Request[R], at time.Time) (*R, error) {
-	if err := op.Validate(); err != nil {
-		return nil, err
-	}
-	c := ledger.NewCall(op)
+// simulateAt decides a call on a view, at an instant to come; zero means now.
+func (l *Ledger) simulateAt(ctx context.Context, c *ledger.Call, at time.Time) error {
 	p := newPlan([]*ledger.Call{c})
 	err := p.repeat(extraRounds, func() (ledger.Next, error) {
 		b, err := l.view(ctx, p, time.Time{})
@@ -53,8 +74,9 @@ func Foresee[R any](ctx context.Context, l *Ledger, op ledger.Request[R], at tim
 			return ledger.Next{}, err
 		}
 		if !at.IsZero() {
-			if ahead := at.Sub(b.Now); ahead <= 0 || ahead > foreseenMax {
-				return ledger.Next{}, ledger.Errorf(ledger.CodeInvalidArgument, "at", "must lie in the next 400 days; it is %s now", b.Now.Format(time.RFC3339))
+			if ahead := at.Sub(b.Now); ahead <= 0 || ahead > simulatedMax {
+				return ledger.Next{}, ledger.Errorf(ledger.CodeInvalidArgument, "at",
+					"must lie in the next 400 days; it is %s now", b.Now.Format(time.RFC3339))
 			}
 			b.Now = period.Micros(at)
 			if err := b.AdvanceInMemory(ctx.Err); err != nil {
@@ -64,18 +86,9 @@ func Foresee[R any](ctx context.Context, l *Ledger, op ledger.Request[R], at tim
 		return b.Decide(p.calls), nil
 	})
 	if err != nil {
-		return nil, uncomputable(err)
+		return uncomputable(err)
 	}
-	out, err := ledger.Answer[R](c)
-	return out, l.OrArchived(ctx, c.ID.Tenant, err)
-}
-
-// DoOrDryRun is DryRun if dryRun is true, else Do.
-func DoOrDryRun[R any](ctx context.Context, l *Ledger, op ledger.Request[R], dryRun bool) (*R, error) {
-	if dryRun {
-		return DryRun(ctx, l, op)
-	}
-	return Do(ctx, l, op)
+	return nil
 }
 
 // extraRounds bounds how often a decision on a view may ask for more balances: subject caps once, overflow meters once.
@@ -108,7 +121,7 @@ func (l *Ledger) DebitBatch(ctx context.Context, debits []*ledger.Debit) []Debit
 			for j, i := range members {
 				group[j] = calls[i]
 			}
-			err := l.submit(ctx, ln, group)
+			err := l.enqueue(ctx, ln, group)
 			for _, i := range members {
 				if err != nil {
 					out[i].Err = l.countError(ledger.KindDebit, err)
@@ -123,7 +136,7 @@ func (l *Ledger) DebitBatch(ctx context.Context, debits []*ledger.Debit) []Debit
 	return out
 }
 
-// writerLane is a lane for operations. It answers nil, or a function that waits for calls on the shelf.
+// writerLane is a lane for operations. It answers nil, or a function that waits for parked calls.
 type writerLane = lane.Lane[group, func(context.Context)]
 
 // group is the calls of one caller, all of one lane.
@@ -132,8 +145,8 @@ type group struct {
 	by    time.Time // when the caller has to be answered
 }
 
-// laneOf returns the index of the tenant's lane. A tenant's operations are in one lane of this process, which saves lock waits. Correctness
-// does not depend on it. On Citus all tenants of a shard group have one lane.
+// laneOf returns the index of the tenant's lane. A tenant's operations are in one lane of this process, which saves
+// lock waits. Correctness does not depend on it. On Citus all tenants of a shard group have one lane.
 func (l *Ledger) laneOf(tenant string) int {
 	if l.cluster != nil {
 		return l.cluster.Groups.Of(tenant) % len(l.lanes)
@@ -141,8 +154,8 @@ func (l *Ledger) laneOf(tenant string) int {
 	return int(maphash.String(l.seed, tenant) % uint64(l.inUse.Load()))
 }
 
-// shareLanes divides the lanes among the instances. With twice as many lanes each transaction has half as many debits, and most of its cost is
-// its own: docs/decisions/debit-speed.md.
+// shareLanes divides the lanes among the instances. With twice as many lanes each transaction has half as many debits,
+// and most of its cost is its own: docs/decisions/debit-speed.md.
 func (l *Ledger) shareLanes() {
 	n := l.cfg.Lanes
 	if l.share {
@@ -151,17 +164,18 @@ func (l *Ledger) shareLanes() {
 	l.inUse.Store(int32(n))
 }
 
-// submit sends a group of calls of one lane through it, and waits where their balances are locked. It returns within answerWithin, and when ctx's
-// deadline comes, if that is earlier. After an
-// error the calls carry no answer and must not be read: the lane may still be working on them.
-func (l *Ledger) submit(ctx context.Context, ln int, calls []*ledger.Call) error {
+// enqueue puts a group of calls of one lane into its queue, and waits for their answers: from the lane, or from the
+// queue of parked calls. It returns within answerWithin, and when ctx's deadline comes, if that is earlier. After an
+// error the calls have no answer and must not be read: the lane may still be working on them.
+func (l *Ledger) enqueue(ctx context.Context, ln int, calls []*ledger.Call) error {
 	if cause := l.breaker.Cause(); cause != nil {
 		return l.refuseCaller(reasonAway, cause, len(calls))
 	}
 	askedBy(auditlog.From(ctx), calls)
 	now := time.Now()
 	by := now.Add(l.answerWithin)
-	// A request that has waited elsewhere has less time left. Its batch ends with it: this happens only while PostgreSQL hangs.
+	// A request that has waited elsewhere has less time left. Its batch ends with it: this happens only while
+	// PostgreSQL hangs.
 	if end, ok := ctx.Deadline(); ok && end.Before(by) {
 		by = end
 	}
@@ -185,7 +199,8 @@ func (l *Ledger) submit(ctx context.Context, ln int, calls []*ledger.Call) error
 	}
 }
 
-// askedBy notes who asks for calls. For the audit log those of administrators keep the whole actor: a copy, because they may outlive the request.
+// askedBy notes who asks for calls. For the audit log those of administrators keep the whole actor: a copy, because
+// they may outlive the request.
 func askedBy(actor *auditlog.Actor, calls []*ledger.Call) {
 	for _, c := range calls {
 		if c.Actor = actor.KeyID; actor.Admin && audited(c.Kind) {
@@ -203,9 +218,12 @@ func (l *Ledger) refuseCaller(r reason, cause error, calls int) error {
 // weigh returns how many operations of a batch a group is.
 func weigh(g group) int { return len(g.calls) }
 
-// process is a lane's worker. It ends when the first of the groups has to be answered.
-func (l *Ledger) process(ctx context.Context, groups []group) []func(context.Context) {
-	calls, by := groups[0].calls, groups[0].by
+// runQueued is a lane's worker: it runs the calls of groups as a batch. The batch ends when the first of the groups has
+// to be answered. It returns a function for each group that has parked calls, which waits for their answers.
+func (l *Ledger) runQueued(ctx context.Context, groups []group) []func(context.Context) {
+	// The calls of all groups, and the earliest of their deadlines.
+	calls := groups[0].calls
+	by := groups[0].by
 	if len(groups) > 1 {
 		calls = make([]*ledger.Call, 0, len(groups))
 		for _, g := range groups {
@@ -215,6 +233,7 @@ func (l *Ledger) process(ctx context.Context, groups []group) []func(context.Con
 			}
 		}
 	}
+	// While PostgreSQL is known to be away nothing is tried.
 	if cause := l.breaker.Cause(); cause != nil {
 		l.refuseAll(calls, false, reasonAway, cause)
 		return make([]func(context.Context), len(groups))
@@ -222,15 +241,16 @@ func (l *Ledger) process(ctx context.Context, groups []group) []func(context.Con
 	ctx, cancel := context.WithDeadline(ctx, by)
 	defer cancel()
 	defer time.AfterFunc(slowAttempt, l.breaker.Suspect).Stop()
+	// Calls whose balances are known to be locked are parked without an attempt.
 	p := newPlan(calls)
-	if l.shelf.inUse.Load() {
-		p = l.shelf.sift(p)
+	if l.lockWait.inUse.Load() {
+		p = l.lockWait.filterRunnable(p)
 	}
-	l.runGroups(ctx, p)
-	if len(p.held) == 0 {
+	l.runBatches(ctx, p)
+	if len(p.parked) == 0 {
 		return make([]func(context.Context), len(groups))
 	}
-	return l.shelf.add(groups, p.held)
+	return l.lockWait.add(groups, p.parked)
 }
 
 // count counts an answered call.

@@ -1,47 +1,123 @@
-// Package pg runs the ledger on PostgreSQL: it reads the state that package ledger decides on, and writes what was decided, durably and
-// exactly once.
+// Package pg runs the ledger on PostgreSQL: it reads the state that package ledger decides on, and writes what was
+// decided, durably and exactly once.
+//
+// # Terms
+//
+// A call is one operation with its answer. A batch is the calls that one transaction decides; its plan (plan.go) says
+// what that takes, and the batch's state. An attempt is one transaction of a batch. A call is queued while it waits for
+// its lane, and parked while it waits for a balance that another transaction has locked.
 //
 // # The way of an operation
 //
-//	do.go      Do puts the operation into its tenant's lane. A lane takes what waits as one batch.
-//	batch.go   runBatch repeats attempts until the batch is decided and committed, or fails for good.
-//	tx.go      attempt is one transaction, from top to bottom: locate, lock, read more, decide, commit.
-//	plan.go    what has to be locked and read. It grows when a decision needs further balances.
-//	locate.go  before the locks: the balances of holds, grants and operations that requests name
-//	shelf.go   where operations wait whose balances another transaction has locked
-//	refusal.go why an operation was not decided, and what its caller is told
-//	trail.go   which operations of administrators are recorded in the audit log
-//	load.go, scan.go, terms.go   the reads; write.go the writes; learned.go: what is likely to be needed
+//	do.go        Do puts the operation into the queue of its tenant's lane (enqueue). The lane takes what is queued as
+//	             one batch (runQueued).
+//	batch.go     runBatch runs attempts until each call of the batch is answered or parked.
+//	attempt.go   attempt is one transaction, from top to bottom: locate, lock, read more, decide, commit.
+//	plan.go      what has to be locked and read, and the state. It grows when a decision needs further balances.
+//	locate.go    before the locks: the balances of holds, grants and operations that requests name
+//	newrows.go   balances that have no row yet
+//	tx.go        the connection of a transaction, its time limit and its end
+//	lockwait.go  the queue of parked calls
+//	refusal.go   why an operation was not decided, and what its caller receives
+//	trail.go     which operations of administrators are recorded in the audit log
+//	learned.go   what earlier batches have learned: what is likely to be needed
+//	load.go, scan.go, terms.go  the reads; write.go the writes
 //
 // A plain debit takes two round trips: one locks and reads, one writes and commits.
 //
-// A dry run and a check take the same way on a view (view.go): a snapshot that nothing locks and nothing writes. Reads (balances.go, and package
-// history) use views too, so that a balance is right although nobody has rolled its period.
+// A dry run and a check take the same way on a view (view.go): a snapshot that nothing locks and nothing writes. Reads
+// (balances.go, and package history) use views too, so that a balance is right although nobody has rolled its period.
+//
+// # The states of a batch
+//
+// A batch is in one of four states, which say how its next attempt locks balances and creates missing rows:
+//
+//	usual       waits up to lockTimeout for locks, creates missing rows in the transaction that uses them
+//	rowsFirst   waits up to lockTimeout, creates missing rows in a transaction before
+//	skipLocked  waits for no row, creates missing rows in a transaction before
+//	waitLong    waits up to lockPatience, creates missing rows in a transaction before
+//
+// The table has the way of a call from its queue to its answer. After an attempt the first line that matches applies;
+// the words in parentheses are the verdicts (verdictOf, classify) that runBatch goes by.
+//
+//	state             what happened                                         next state
+//	queued            PostgreSQL is known to be away                        refused: unavailable
+//	queued            the queue is full                                     refused: queue_full
+//	queued            queueMax or the caller's time is over, or the ledger  refused: unavailable
+//	                  stops
+//	queued            its lane takes it; it names a balance that is known   parked
+//	                  to be locked
+//	queued            its lane takes it                                     usual
+//	skipLocked        balances are locked                                   parked: the calls that need them;
+//	                                                                        the others go on
+//	any               balances have no row, and get none with the batch:    the same, at once; the rows are
+//	                  the state is not usual, or a tenant or a meter does   created, and it is noted which
+//	                  not exist                                             cannot be
+//	skipLocked,       likewise, and a tenant or a meter is locked           parked: the calls that need the row;
+//	waitLong                                                                the others run again
+//	any               decisions need more balances, grants or terms, or     the same, at once: in all up to
+//	                  what was due for long was worked off                  passesMax attempts
+//	any               decisions need more without an end (bug)              refused: internal
+//	any               committed, or nothing was to be written (done)        answered
+//	usual             another transaction is creating the same row          rowsFirst
+//	                  (row_taken)
+//	usual, rowsFirst  a lock was waited for too long (locked)               skipLocked
+//	waitLong          likewise (locked)                                     parked: all calls
+//	any               PostgreSQL refuses what was to be written (data)      halved
+//	any               COMMIT was not answered (unknown)                     the same, after a pause; the calls
+//	                                                                        may be stored
+//	any               an entry with the key of a call is where none was     the same, after a pause; keys are
+//	                  expected (retry)                                      searched in every month
+//	any               another failure that passes; nothing was written      the same, after a pause
+//	                  (retry)
+//	any               a row was in the way in the last of more than         halved; if the calls may be stored,
+//	                  retriesMax failures in a row                          refused: outcome_unknown
+//	any               any other last of them, or the time of the batch is   refused: unavailable
+//	                  over
+//	any               the batch panicked, or the caller's time is over      refused: outcome_unknown
+//	                  before the batch has ended
+//	halved            the batch has several calls                           the same, each half by itself, with
+//	                                                                        at most retriesHalved failures
+//	halved            the batch has one call                                refused: internal
+//	parked            it is the first call of each of its balances          skipLocked
+//	parked            the first calls of its balances were decided          usual
+//	parked            no first call was decided, and this round waits    waitLong
+//	                  for a balance of the call
+//	parked            parkedMax is over, its caller has gone, the queue is  refused: unavailable; queue_full if
+//	                  full, or the ledger stops                             the queue is full
+//
+// Where a call may be stored, every refusal is outcome_unknown instead. On Citus a batch has calls of one shard group:
+// what a lane takes at once is divided (runBatches).
 //
 // # Invariants
 //
-//	P1  Nothing is answered before its COMMIT is known. After a lost answer to COMMIT the same batch runs again on a new connection, where the
-//	    stored keys answer it.
-//	P2  Balance rows are the only rows that are locked, always in key order. A balance without a row is not locked: its first batch inserts the
-//	    row, and of two that do so at the same time one fails and runs again.
-//	P3  What is stored under the batch's keys is read in a statement after the lock: a statement's snapshot is older than its wait.
+//	P1  Nothing is answered before its COMMIT is known. After a lost answer to COMMIT the same batch runs again on a
+//	    new connection, where the stored keys answer it.
+//	P2  Balance rows are the only rows that are locked, always in key order. A balance without a row is not locked:
+//	    its first batch inserts the row, and of two that do so at the same time one fails and runs again.
+//	P3  What is stored under the batch's keys is read in a statement after the lock: a statement's snapshot is older
+//	    than its wait.
 //	P4  No SQL error means a business outcome. One that retries cannot cure is searched for by halving the batch.
-//	P5  A batch never uses a request's context: whoever goes away takes nothing from its neighbours.
-//	P6  A caller is answered within refusalMax. A locked row delays the operations on it alone: they wait on the shelf, in order.
-//	P7  An operation of an administrator that is audited has its line in the audit log in the same transaction. Replays and refusals have none.
+//	P5  A batch never uses a request's context: a caller that goes away takes nothing from its neighbours.
+//	P6  A caller is answered within refusalMax. A locked row delays the operations on it alone: they are parked, in
+//	    order.
+//	P7  An operation of an administrator that is audited has its line in the audit log in the same transaction.
+//	    Replays and refusals have none.
 //
 // # Clock
 //
-// PostgreSQL's, read after the locks, while it agrees with the instance's; else the earlier of the two (package clock, tx.scanClock). Before the
-// locks the clock is only estimated (Ledger.Now), to choose the partitions in which keys are looked up; keys.go checks that choice.
+// PostgreSQL's, read after the locks, while it agrees with the instance's; else the earlier of the two (package clock,
+// tx.scanClock). Before the locks the clock is only estimated (Ledger.Now), to choose the partitions in which keys are
+// looked up; keys.go checks that choice.
 //
 // # Concurrency
 //
-// A Ledger is safe for concurrent use. Any number of instances may work on one database: correctness is in the row locks, never in which
-// lane or instance serves a tenant.
+// A Ledger is safe for concurrent use. Any number of instances may work on one database: correctness is in the row
+// locks, never in which lane or instance serves a tenant.
 //
 // # Failure
 //
-// Errors are *ledger.Error. CodeUnavailable and CodeQueueFull: this attempt did nothing. CodeOutcomeUnknown: it may have been done; a retry with
-// the same key finds out. Every statement has a time limit. While PostgreSQL is known to be away (package breaker), nothing is tried.
+// Errors are *ledger.Error. CodeUnavailable and CodeQueueFull: this attempt did nothing. CodeOutcomeUnknown: it may
+// have been done; a retry with the same key finds out. Every statement has a time limit. While PostgreSQL is known to
+// be away (package breaker), nothing is tried.
 package pg

@@ -113,7 +113,7 @@ func TestEvents_OneDebitCrossesTwo_BothTold_AlsoInOneBatchWithARefund(t *testing
 
 	// What one operation of a batch has crossed is told although the next one makes room.
 	calls := []*ledger.Call{ledger.NewCall(debitOf("globex", "d", 100)), ledger.NewCall(topupOf("globex", "t", "api_calls", 100))}
-	b.process(t.Context(), []group{{calls: calls, by: time.Now().Add(5 * time.Second)}})
+	b.runQueued(t.Context(), []group{{calls: calls, by: time.Now().Add(5 * time.Second)}})
 	for _, c := range calls {
 		if c.Err != nil {
 			t.Fatal(c.Err)

@@ -34,7 +34,7 @@ type GrantPage struct {
 // afterAllGrants is later than every id of a grant.
 const afterAllGrants = "\x7f"
 
-// grantPosition is the place of a grant in the order of lists.
+// grantPosition is the position of a grant in the order of lists.
 type grantPosition struct{ meter, subject, id string }
 
 func (p grantPosition) compare(o grantPosition) int {
@@ -69,7 +69,7 @@ func (l *Ledger) Grants(ctx context.Context, q GrantQuery) (GrantPage, error) {
 	if err != nil {
 		return GrantPage{}, err
 	}
-	until, more := grantPosition{}, len(stored) > q.Limit // the last place of the page; zero: there is none
+	until, more := grantPosition{}, len(stored) > q.Limit // the last position of the page; zero: there is none
 	if more {
 		stored = stored[:q.Limit]
 		until = positionOf(&stored[q.Limit-1])

@@ -80,7 +80,7 @@ func TestBatch_LockedBalance_DelaysNobodyElse(t *testing.T) {
 	}
 	unlock := b.lockRow("n0")
 	refused := b.load(1, "n0", "n0", "n0")
-	testenv.Eventually(t, func() bool { return b.shelf.lockedBalances() > 0 }, "a call on the shelf")
+	testenv.Eventually(t, func() bool { return b.lockWait.lockedBalances() > 0 }, "a parked call")
 	served := b.load(100, tenants[1:]...)()
 	for _, a := range served {
 		if a.err != nil {
@@ -182,10 +182,10 @@ func TestBatch_LockedBalance_ServedInOrderAndWhole(t *testing.T) {
 				t.Errorf("debit %d: %v", i, err)
 			}
 		})
-		testenv.Eventually(t, func() bool { return b.shelfCalls() == i+1 })
+		testenv.Eventually(t, func() bool { return b.parkedCalls() == i+1 })
 	}
 	b.mustDebit(both("free", "m2"))
-	if waiting := b.shelfCalls(); waiting != n {
+	if waiting := b.parkedCalls(); waiting != n {
 		t.Errorf("%d of %d debits wait after one on the other meter", waiting, n)
 	}
 	other.exec("COMMIT")
@@ -208,11 +208,11 @@ func TestBatch_LockedBalance_ServedInOrderAndWhole(t *testing.T) {
 	b.mustVerify()
 }
 
-// shelfCalls returns how many calls wait on the shelf.
-func (b *bundle) shelfCalls() int {
-	b.shelf.mu.Lock()
-	defer b.shelf.mu.Unlock()
-	return len(b.shelf.calls)
+// parkedCalls returns how many calls are parked.
+func (b *bundle) parkedCalls() int {
+	b.lockWait.mu.Lock()
+	defer b.lockWait.mu.Unlock()
+	return len(b.lockWait.calls)
 }
 
 // A balance that two instances use all the time is not starved: who waits gets its turn.
@@ -265,7 +265,7 @@ func TestStop_CallsWaitForLockedBalance_AreRefused(t *testing.T) {
 		_, err := Do(context.Background(), other, debitOf("acme", "k", 1))
 		told <- err
 	}()
-	testenv.Eventually(t, func() bool { return (&bundle{Ledger: other}).shelfCalls() > 0 })
+	testenv.Eventually(t, func() bool { return (&bundle{Ledger: other}).parkedCalls() > 0 })
 	if err := other.Stop(t.Context()); err != nil {
 		t.Error(err)
 	}

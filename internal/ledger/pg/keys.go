@@ -10,19 +10,22 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// A batch looks for its keys in the two or three months in which keys of the last 31 days lie. Where a clock was ahead, entries lie in later
-// months as well: the batch then looks into every month.
+// A batch looks for its keys in the two or three months in which keys of the last 31 days lie. Where a clock was ahead,
+// entries lie in later months as well: the batch then looks into every month.
 
-// queueKeys queues the look-up of p's keys, in the months that it chooses as far as the clock is known before the locks.
+// queueKeys queues the look-up of p's keys, in the months that it chooses as far as the clock is known before the
+// locks.
 func (t *tx) queueKeys(out *pgx.Batch, p *plan) {
 	p.firstMonth, p.lastMonth = ledger.KeyMonths(t.ledger.clock.Now())
-	p.everyMonth = p.everyMonth || t.ledger.latestMonth.Load() > int32(p.lastMonth)
+	if t.ledger.latestMonth.Load() > int32(p.lastMonth) {
+		p.search = searchEveryMonth
+	}
 	tenants, keys := make([]string, len(p.ids)), make([]string, len(p.ids))
 	for i, id := range p.ids {
 		tenants[i], keys[i] = id.Tenant, id.Key
 	}
 	statement, args := "EntriesOfOperations", []any{tenants, keys}
-	if !p.everyMonth {
+	if p.search == searchRecent {
 		months := make([]*time.Time, 3)
 		for i, m := 0, p.firstMonth; m <= p.lastMonth; i, m = i+1, m+1 {
 			months[i] = new(m.First())
@@ -32,10 +35,10 @@ func (t *tx) queueKeys(out *pgx.Batch, p *plan) {
 	out.Queue(t.ledger.sql[statement], args...).Query(scanEntries(t.batch.Stored))
 }
 
-// remember keeps of what the look-up found what is remembered at the batch's instant. If keys may lie in months that the look-up left out,
-// it looks into every month first.
+// remember keeps of what the look-up found what is remembered at the batch's instant. If keys may lie in months that
+// the look-up left out, it looks into every month first.
 func (t *tx) remember(ctx context.Context, p *plan) error {
-	if !p.everyMonth && t.batch.KeysMayLieOutside(p.firstMonth, p.lastMonth, t.newestMonth) {
+	if p.search == searchRecent && t.batch.KeysMayLieOutside(p.firstMonth, p.lastMonth, t.newestMonth) {
 		if err := t.lookEverywhere(ctx, p); err != nil {
 			return err
 		}
@@ -46,19 +49,21 @@ func (t *tx) remember(ctx context.Context, p *plan) error {
 	return nil
 }
 
-// lookEverywhere looks for p's keys in every month: one more round trip, after a clock was ahead and once per process then.
+// lookEverywhere looks for p's keys in every month: one more round trip, after a clock was ahead and once per process
+// then.
 func (t *tx) lookEverywhere(ctx context.Context, p *plan) error {
 	for latest := t.ledger.latestMonth.Load(); latest < int32(t.newestMonth); latest = t.ledger.latestMonth.Load() {
 		t.ledger.latestMonth.CompareAndSwap(latest, int32(t.newestMonth))
 	}
 	out := &pgx.Batch{}
-	p.everyMonth = true
+	p.search = searchEveryMonth
 	clear(t.batch.Stored)
 	t.queueKeys(out, p)
 	return send(ctx, t.conn, out)
 }
 
-// Keys returns the keys of the tenant's operations that are remembered, in no order. It fails with CodeQueueFull if there are more than most.
+// Keys returns the keys of the tenant's operations that are remembered, in no order. It fails with CodeQueueFull if
+// there are more than most.
 func (l *Ledger) Keys(ctx context.Context, tenant string, most int) ([]string, error) {
 	var keys []string
 	first, _ := ledger.KeyMonths(l.clock.Now())
@@ -74,7 +79,9 @@ func (l *Ledger) Keys(ctx context.Context, tenant string, most int) ([]string, e
 		return nil, unavailable("read keys", err)
 	}
 	if len(keys) > most {
-		return nil, &ledger.Error{Code: ledger.CodeQueueFull, Detail: "the tenant has too many operations to read their keys"}
+		return nil, &ledger.Error{
+			Code: ledger.CodeQueueFull, Detail: "the tenant has too many operations to read their keys",
+		}
 	}
 	return keys, nil
 }

@@ -64,22 +64,22 @@ type Config struct {
 
 // Ledger decides and records. All methods are safe for concurrent use.
 type Ledger struct {
-	cfg     Config
-	log     *slog.Logger
-	sql     map[string]string
-	writers *pgxpool.Pool
-	readers *pgxpool.Pool
-	probe   *pgxpool.Pool  // one connection for Ping: whether PostgreSQL answers does not depend on who reads
-	cluster *citus.Cluster // nil: PostgreSQL without Citus
-	nodes   *citus.Nodes   // writers of each node; nil: all statements go through writers
-	lanes   []*writerLane
-	inUse   atomic.Int32 // of lanes: the first ones
-	share   bool         // inUse depends on the number of instances
-	shelf   *shelf
-	breaker *breaker.Breaker
-	seed    maphash.Seed
-	metrics *metrics
-	learned *learnedCache
+	cfg      Config
+	log      *slog.Logger
+	sql      map[string]string
+	writers  *pgxpool.Pool
+	readers  *pgxpool.Pool
+	probe    *pgxpool.Pool  // one connection for Ping: whether PostgreSQL answers does not depend on who reads
+	cluster  *citus.Cluster // nil: PostgreSQL without Citus
+	nodes    *citus.Nodes   // writers of each node; nil: all statements go through writers
+	lanes    []*writerLane
+	inUse    atomic.Int32 // of lanes: the first ones
+	share    bool         // inUse depends on the number of instances
+	lockWait *lockWait
+	breaker  *breaker.Breaker
+	seed     maphash.Seed
+	metrics  *metrics
+	learned  *learnedCache
 
 	answerWithin time.Duration // refusalMax; longer where a test keeps callers waiting
 
@@ -145,13 +145,13 @@ func Open(ctx context.Context, cfg Config) (*Ledger, error) {
 	if l.breaker, err = newBreaker(&cfg); err != nil {
 		return nil, err
 	}
-	l.shelf = newShelf(l)
+	l.lockWait = newLockWait(l)
 	l.metrics.watch(cfg.Metrics, l)
 	for i := range cfg.Lanes {
 		l.lanes = append(l.lanes, lane.New(lane.Config{
 			Name: fmt.Sprintf("ledger-%d", i), MaxQueue: cfg.MaxQueue, MaxBatch: cfg.MaxBatch, Metrics: cfg.LaneMetrics, Log: cfg.Log,
 			Tracer: cfg.Tracer,
-		}, weigh, l.process))
+		}, weigh, l.runQueued))
 	}
 	l.upkeep = newUpkeep(l)
 	l.jobs = newJobs(rollsMax, l.log)
@@ -206,7 +206,7 @@ func (l *Ledger) Stop(ctx context.Context) error {
 	for _, lane := range l.lanes {
 		errs = append(errs, lane.Stop(ctx))
 	}
-	errs = append(errs, l.shelf.stop(ctx), l.jobs.stop(ctx))
+	errs = append(errs, l.lockWait.stop(ctx), l.jobs.stop(ctx))
 	l.breaker.Stop()
 	l.upkeep.stop()
 	l.writers.Close()

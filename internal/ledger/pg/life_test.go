@@ -259,25 +259,25 @@ func (s *life) try(l *Ledger, c *ledger.Call) (decided time.Time) {
 	ctx := asked(c)
 	switch r := c.Op.(type) {
 	case *ledger.Debit:
-		out, err := DryRun(ctx, l, r)
+		out, err := Do(ctx, l, r, DryRun(true))
 		return took(c, out, err, func(r *ledger.DebitResult) (time.Time, bool) { return r.AsOf, r.Replayed })
 	case *ledger.Grant:
-		out, err := DryRun(ctx, l, r)
+		out, err := Do(ctx, l, r, DryRun(true))
 		return took(c, out, err, func(r *ledger.GrantResult) (time.Time, bool) { return r.AsOf, r.Replayed })
 	case *ledger.Hold:
-		out, err := DryRun(ctx, l, r)
+		out, err := Do(ctx, l, r, DryRun(true))
 		return took(c, out, err, func(r *ledger.HoldResult) (time.Time, bool) { return r.AsOf, r.Replayed })
 	case *ledger.HoldChange:
-		out, err := DryRun(ctx, l, r)
+		out, err := Do(ctx, l, r, DryRun(true))
 		return took(c, out, err, func(r *ledger.HoldResult) (time.Time, bool) { return r.AsOf, r.Replayed })
 	case *ledger.Refund:
-		out, err := DryRun(ctx, l, r)
+		out, err := Do(ctx, l, r, DryRun(true))
 		return took(c, out, err, func(r *ledger.RefundResult) (time.Time, bool) { return r.AsOf, r.Replayed })
 	case *ledger.Adjust:
-		out, err := DryRun(ctx, l, r)
+		out, err := Do(ctx, l, r, DryRun(true))
 		return took(c, out, err, func(r *ledger.Change) (time.Time, bool) { return r.AsOf, r.Replayed })
 	case *ledger.GrantChange:
-		out, err := DryRun(ctx, l, r)
+		out, err := Do(ctx, l, r, DryRun(true))
 		return took(c, out, err, func(r *ledger.Change) (time.Time, bool) { return r.AsOf, r.Replayed })
 	}
 	panic(fmt.Sprintf("unknown request %T", c.Op))

@@ -19,7 +19,9 @@ type loading struct {
 func (l *Ledger) queueLoad(out *pgx.Batch, grants, terms []ledger.BalanceKey, named []ledger.GrantKey) *loading {
 	more := &loading{
 		grants: map[ledger.BalanceKey][]*ledger.OpenGrant{},
-		named:  map[ledger.BalanceKey][]*ledger.OpenGrant{}, holds: map[ledger.BalanceKey][]*ledger.HoldLine{}, terms: newTermsRows(),
+		named:  map[ledger.BalanceKey][]*ledger.OpenGrant{},
+		holds:  map[ledger.BalanceKey][]*ledger.HoldLine{},
+		terms:  newTermsRows(),
 	}
 	if len(grants) > 0 {
 		tenants, meters, subjects := columnsOf(grants)
@@ -38,8 +40,11 @@ func (l *Ledger) queueLoad(out *pgx.Batch, grants, terms []ledger.BalanceKey, na
 	return more
 }
 
-// attach gives books what was read: those of grantKeys their open grants, those of termKeys their terms. It remembers the allowances of their plans.
-func (more *loading) attach(books map[ledger.BalanceKey]*ledger.Book, grantKeys, termKeys []ledger.BalanceKey, learned *learnedCache) {
+// attach gives books what was read: those of grantKeys their open grants, those of termKeys their terms. It remembers
+// the allowances of their plans.
+func (more *loading) attach(
+	books map[ledger.BalanceKey]*ledger.Book, grantKeys, termKeys []ledger.BalanceKey, learned *learnedCache,
+) {
 	for _, k := range grantKeys {
 		grants := more.grants[k]
 		for _, g := range more.named[k] {

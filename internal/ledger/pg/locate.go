@@ -9,14 +9,14 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// locate looks up what the plan's operations refer to, unless an earlier attempt has done so, and adds the balances that earlier
-// debits of the same balances have needed.
+// locate looks up what the plan's operations refer to, unless an earlier attempt has done so, and adds the balances
+// that earlier debits of the same balances have needed.
 func (t *tx) locate(ctx context.Context, p *plan) error {
 	if p.located != nil {
 		return nil
 	}
 	found := &ledger.Located{}
-	if !p.plain {
+	if !p.targets.None() {
 		var err error
 		if found, err = t.ledger.find(ctx, t.conn, &p.targets); err != nil {
 			return err
@@ -27,7 +27,8 @@ func (t *tx) locate(ctx context.Context, p *plan) error {
 	return nil
 }
 
-// find runs before the locks. Nothing of what it reads ever changes, and what does not exist yet does not exist for this batch.
+// find runs before the locks. Nothing of what it reads ever changes, and what does not exist yet does not exist for
+// this batch.
 func (l *Ledger) find(ctx context.Context, conn *pgx.Conn, targets *ledger.Targets) (*ledger.Located, error) {
 	found := &ledger.Located{}
 	sharing := map[ledger.OperationID][]ledger.Entry{} // entries of all operations with the ids of those to be refunded
@@ -65,7 +66,8 @@ func (l *Ledger) find(ctx context.Context, conn *pgx.Conn, targets *ledger.Targe
 	return found, nil
 }
 
-// queueTargets queues the reads of the state that targets are in. newGrants are the grant ids of which to find out which exist.
+// queueTargets queues the reads of the state that targets are in. newGrants are the grant ids of which to find out
+// which exist.
 func (l *Ledger) queueTargets(out *pgx.Batch, b *ledger.Batch, targets *ledger.Targets, newGrants []ledger.GrantKey) {
 	b.Targets = ledger.NewTargetState()
 	if len(newGrants) > 0 {

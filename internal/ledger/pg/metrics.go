@@ -15,7 +15,7 @@ type metrics struct {
 	rolledUntil    prometheus.Gauge
 	setAside       prometheus.Gauge
 	refused        *prometheus.CounterVec
-	shelved        prometheus.Counter
+	parked         prometheus.Counter
 }
 
 func newMetrics(reg prometheus.Registerer) *metrics {
@@ -50,7 +50,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		Name: "quotasvc_ledger_refusals_total",
 		Help: "Operations that were not decided, by reason. away: PostgreSQL is known to be away, nothing was tried. locked: another transaction kept the balance locked. late: no turn in time.",
 	}, []string{"reason"})
-	m.shelved = prometheus.NewCounter(prometheus.CounterOpts{
+	m.parked = prometheus.NewCounter(prometheus.CounterOpts{
 		Name: "quotasvc_ledger_set_aside_operations_total",
 		Help: "Operations that were set aside because another transaction had locked their balances.",
 	})
@@ -63,7 +63,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		m.decided.WithLabelValues(string(kind), string(ledger.CodeOutcomeUnknown))
 	}
 	m.failedAttempts.WithLabelValues(string(verdictUnknown))
-	reg.MustRegister(m.failedAttempts, m.isolated, m.decided, m.monthsAhead, m.rolledUntil, m.setAside, m.refused, m.shelved)
+	reg.MustRegister(m.failedAttempts, m.isolated, m.decided, m.monthsAhead, m.rolledUntil, m.setAside, m.refused, m.parked)
 	return m
 }
 
@@ -95,7 +95,7 @@ func (m *metrics) watch(reg prometheus.Registerer, l *Ledger) {
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "quotasvc_ledger_locked_balances",
 			Help: "Balances that another transaction has locked and for which operations wait.",
-		}, func() float64 { return float64(l.shelf.lockedBalances()) }),
+		}, func() float64 { return float64(l.lockWait.lockedBalances()) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "quotasvc_ledger_clock_skew_seconds",
 			Help: "PostgreSQL's clock minus this instance's, as far as the newest reading proves it. Read at least every 5 s.",

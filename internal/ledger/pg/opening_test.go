@@ -80,7 +80,7 @@ func TestOpening_RowOfAStranger_DelaysNobodyElse(t *testing.T) {
 	for _, tenant := range []string{"t0", "t1", "t3", "t4"} { // while the stranger's transaction is open
 		b.mustDebit(debitOf(tenant, "k", 1))
 	}
-	testenv.Eventually(t, func() bool { return b.shelfCalls() > 0 })
+	testenv.Eventually(t, func() bool { return b.parkedCalls() > 0 })
 	stranger.exec("COMMIT")
 	if err := <-waited; err != nil {
 		t.Errorf("the debit of the stranger's balance: %v", err)

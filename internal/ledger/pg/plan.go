@@ -8,13 +8,12 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// plan is what has to be locked or read to decide calls. It grows when a decision turns out to need more.
+// plan is what has to be locked or read to decide the calls of a batch, and the state that the batch is in. It grows
+// when a decision turns out to need more.
 type plan struct {
 	calls    []*ledger.Call
 	ids      []ledger.OperationID // of the calls, each once
 	targets  ledger.Targets
-	plain    bool              // the calls have no targets
-	audited  bool              // calls of administrators are among them
 	named    []ledger.GrantKey // grants to which refunds may return units
 	reissued []ledger.GrantKey // grants that refunds may issue under ids made from their keys
 	located  *ledger.Located   // what was found of the targets; nil: not looked up yet
@@ -23,28 +22,48 @@ type plan struct {
 	keys   []ledger.BalanceKey                  // all balances, sorted, each once
 	demand map[ledger.BalanceKey]int64          // what may be drawn from each at most
 	absent map[ledger.BalanceKey]ledger.Absence // balances that cannot exist
-	all    bool                                 // read grants and terms of every balance
 
-	bearing   bool // the last attempt was to make rows of balances
-	rowsFirst bool // missing rows are made in a transaction of their own, because another transaction was making them too
+	state  state
+	reads  reads
+	search search
 
-	firstMonth, lastMonth ledger.Month // in which keys are looked up
-	everyMonth            bool         // look keys up in every month: an entry with one of them was found where none was expected
+	firstMonth, lastMonth ledger.Month // of the latest search in recent months
 
-	retries int                                  // transient failures in a row that it survives
-	unknown bool                                 // an attempt's COMMIT was not answered, so that its calls may have been carried out
-	locking locking                              // how its balances are locked
-	extra   map[*ledger.Call][]ledger.BalanceKey // balances that a call's decision asked for beyond its demand
-	held    []heldCall                           // calls that were taken out of calls
+	retries     int  // transient failures in a row that it survives
+	mayBeStored bool // an attempt's COMMIT was not answered, so that its calls may have been carried out
+
+	extra  map[*ledger.Call][]ledger.BalanceKey // balances that a call's decision asked for beyond its demand
+	parked []parkedCall                         // calls that were taken out of calls
 }
 
-// locking says how the plan's balances are locked.
-type locking int
+// state says how the next attempt locks balances and creates missing rows. The table in doc.go has what changes it.
+type state int
 
 const (
-	lockBriefly   locking = iota // wait up to lockTimeout: the usual case
-	lockFree                     // wait for none: calls on balances that another transaction has locked are held
-	lockPatiently                // wait up to lockPatience; a call waits for its balances on the ledger's shelf
+	// stateUsual waits up to lockTimeout for locks, and creates missing rows in the transaction that uses them.
+	stateUsual state = iota
+	// stateRowsFirst waits up to lockTimeout, and creates missing rows in a transaction before. So do the states below.
+	stateRowsFirst
+	// stateSkipLocked waits for no row. Calls on balances that another transaction has locked are parked.
+	stateSkipLocked
+	// stateWaitLong waits up to lockPatience. It is for calls that were parked.
+	stateWaitLong
+)
+
+// reads says of which balances an attempt reads grants and terms.
+type reads int
+
+const (
+	readNeeded reads = iota // of those whose rows show that the decision needs them
+	readAll                 // of all: a decision needed more than their rows show
+)
+
+// search says where an attempt looks for the entries that are stored under the calls' keys.
+type search int
+
+const (
+	searchRecent     search = iota // in the months in which a remembered key can be
+	searchEveryMonth               // in all: an entry was found where none was expected
 )
 
 // keySet is a set of balances.
@@ -68,11 +87,11 @@ func (s keySet) among(keys []ledger.BalanceKey) []ledger.BalanceKey {
 	return slices.DeleteFunc(keys, func(k ledger.BalanceKey) bool { return !s.has(k) })
 }
 
-// heldCall is a call that was not decided because another transaction has locked balances that it needs.
-type heldCall struct {
-	call    *ledger.Call
-	keys    []ledger.BalanceKey // the locked ones
-	unknown bool                // an attempt may have been carried out
+// parkedCall is a call that was not decided because another transaction has locked balances that it needs.
+type parkedCall struct {
+	call        *ledger.Call
+	keys        []ledger.BalanceKey // the locked balances
+	mayBeStored bool                // an attempt may have carried it out
 }
 
 func newPlan(calls []*ledger.Call) *plan {
@@ -80,13 +99,11 @@ func newPlan(calls []*ledger.Call) *plan {
 	seen := make(map[ledger.OperationID]struct{}, len(calls))
 	for _, c := range calls {
 		c.Op.Targets(&p.targets)
-		p.audited = p.audited || c.Origin != nil
 		if _, dup := seen[c.ID]; !dup {
 			seen[c.ID] = struct{}{}
 			p.ids = append(p.ids, c.ID)
 		}
 	}
-	p.plain = p.targets.None()
 	return p
 }
 
@@ -118,24 +135,24 @@ func (p *plan) keysOf(c *ledger.Call, learned *learnedCache) []ledger.BalanceKey
 	return append(keys, p.extra[c]...)
 }
 
-// hold takes the calls that need locked balances out of the plan.
-func (p *plan) hold(locked keySet, learned *learnedCache) {
-	kept := make([]*ledger.Call, 0, len(p.calls))
+// park takes the calls that need locked balances out of the plan.
+func (p *plan) park(locked keySet, learned *learnedCache) {
+	runnable := make([]*ledger.Call, 0, len(p.calls))
 	for _, c := range p.calls {
 		waitsFor := locked.among(p.keysOf(c, learned))
 		if len(waitsFor) == 0 {
-			kept = append(kept, c)
+			runnable = append(runnable, c)
 			continue
 		}
-		p.held = append(p.held, heldCall{call: c, keys: waitsFor})
+		p.parked = append(p.parked, parkedCall{call: c, keys: waitsFor, mayBeStored: p.mayBeStored})
 	}
-	p.calls = kept
+	p.calls = runnable
 }
 
-// holdAll takes all calls out of the plan. They wait for the balances they waited for before.
-func (p *plan) holdAll() {
+// parkAll takes all calls out of the plan. They wait for the balances that they waited for before.
+func (p *plan) parkAll() {
 	for _, c := range p.calls {
-		p.held = append(p.held, heldCall{call: c})
+		p.parked = append(p.parked, parkedCall{call: c, mayBeStored: p.mayBeStored})
 	}
 	p.calls = nil
 }
@@ -146,7 +163,8 @@ var errNotEnough = errors.New("ledger: a decision lacks grants or terms that wer
 // errNoEnd is the error of decisions that ask for further balances without an end.
 var errNoEnd = errors.New("ledger: a decision asks for further balances without an end")
 
-// repeat calls round until it needs nothing more, at most limit times, and widens the plan by what each round lacked.
+// repeat calls round until its decisions need nothing more, at most limit times, and widens the plan by what each round
+// lacked.
 func (p *plan) repeat(limit int, round func() (ledger.Next, error)) error {
 	for range limit {
 		next, err := round()
@@ -155,10 +173,13 @@ func (p *plan) repeat(limit int, round func() (ledger.Next, error)) error {
 			return err
 		case next.Done():
 			return nil
-		case next.All && p.all:
+		case next.All && p.reads == readAll:
 			return errNotEnough
 		}
-		p.more, p.all = append(p.more, next.More...), p.all || next.All
+		p.more = append(p.more, next.More...)
+		if next.All {
+			p.reads = readAll
+		}
 		if next.By != nil && len(next.More) > 0 {
 			if p.extra == nil {
 				p.extra = map[*ledger.Call][]ledger.BalanceKey{}

@@ -20,7 +20,7 @@ import (
 const (
 	statementTimeout = 4 * time.Second
 	// lockTimeout bounds what a batch waits for a row that another transaction has locked. A batch of another instance holds a row for some
-	// milliseconds. Who holds it longer delays the calls on that row only: they are set aside (shelf.go).
+	// milliseconds. Who holds it longer delays the calls on that row only: they are parked (lockwait.go).
 	lockTimeout = 100 * time.Millisecond
 	// lockPatience is lockTimeout for calls that were set aside. They wait on a connection of their own, and delay nobody. Several locked
 	// balances take turns of this length.

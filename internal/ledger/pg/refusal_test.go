@@ -115,9 +115,9 @@ func TestBatch_UnknownThenDataError_StaysUnknown(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), testenv.Patience)
 	defer cancel()
 	p := newPlan([]*ledger.Call{first})
-	p.unknown = true
-	if b.runBatch(ctx, p); len(p.held) > 0 {
-		t.Fatalf("%d calls are held", len(p.held))
+	p.mayBeStored = true
+	if b.runBatch(ctx, p); len(p.parked) > 0 {
+		t.Fatalf("%d calls are parked", len(p.parked))
 	}
 	wantCode(t, first.Err, ledger.CodeOutcomeUnknown)
 	again := ledger.NewCall(debitOf("acme", "k", 1))

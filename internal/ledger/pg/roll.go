@@ -18,15 +18,15 @@ import (
 )
 
 const (
-	// rollSaveEvery is the time between two records of a roll's progress, and between two of its turn.
+	// rollSaveEvery is the time between two records of a roll's progress, and between two renewals of its slot.
 	rollSaveEvery = time.Second
 	// sweepWhole is how often a sweep begins with all that is due. Otherwise it begins where the last one ended: before that is only what was locked
 	// then, or has come due long before its entry was written.
 	sweepWhole = time.Minute
 	// sweepOverlap is how long before the end of the last sweep the next one begins: longer than a transaction, which may make a balance due while it waits.
 	sweepOverlap = 10 * time.Second
-	// rollTurn is how long a turn lasts that is not kept: its process has ended or stands still.
-	rollTurn = 10 * time.Second
+	// rollSlot is how long the slot lasts without being kept: its process has ended or stands still.
+	rollSlot = 10 * time.Second
 	// rollEvents bounds the events that one transaction of a roll works off: some 6,000 rows, well below attemptTimeout on a slow disk.
 	rollEvents = 2000
 	// rollsMax bounds the rolls that one process runs at once. More of them would slow live requests down.
@@ -101,26 +101,27 @@ func (l *Ledger) RunRoll(ctx context.Context, asOf *time.Time, progress func(Rol
 }
 
 // Sweep is a small roll without a record, made again and again: it works off what has come due on balances that nobody uses. Each instance has one.
-// What is more than one transaction waits for its turn, so at a month's end one process works, not as many as there are instances.
+// More than one transaction needs a slot, of which there is one: at a month's end one process works, not as many as there
+// are instances.
 type Sweep struct {
 	ledger *Ledger
-	holder string              // its name for the turn
+	holder string              // its name for the slot
 	aside  []ledger.BalanceKey // what it could not write; tried again by rolls
-	start  place               // everything due before was worked off
+	start  duePosition         // everything due before was worked off
 	whole  time.Time           // when it last began with all that is due
 }
 
 // NewSweep returns a sweep. Its methods are for one goroutine.
 func (l *Ledger) NewSweep() *Sweep { return &Sweep{ledger: l, holder: "sweep-" + rand.Text()} }
 
-// Run works off what is due now. It rests between transactions as a roll does. It leaves the rest to the roll or sweep whose turn it is.
+// Run works off what is due now. It rests between transactions as a roll does. It leaves the rest to the roll or sweep that has the slot.
 func (s *Sweep) Run(ctx context.Context) error {
 	now, err := s.ledger.askTime(ctx, s.ledger.readers)
 	if err != nil {
 		return unavailable("ask PostgreSQL for the time", err)
 	}
 	if time.Since(s.whole) >= sweepWhole {
-		s.start, s.whole = place{}, time.Now()
+		s.start, s.whole = duePosition{}, time.Now()
 	}
 	r := &roller{Roll: &Roll{ID: "sweep", AsOf: now}, ledger: s.ledger, chunk: chunkMin, start: s.start, from: s.start, aside: s.aside}
 	defer func() { s.aside = r.aside }()
@@ -133,11 +134,11 @@ func (s *Sweep) Run(ctx context.Context) error {
 			return err
 		}
 		if done {
-			s.start = place{due: now.Add(-sweepOverlap)}
+			s.start = duePosition{due: now.Add(-sweepOverlap)}
 			return nil
 		}
 		if time.Since(kept) >= rollSaveEvery {
-			if mine, err := s.ledger.takeTurn(ctx, s.holder, false); !mine || err != nil {
+			if mine, err := s.ledger.takeSlot(ctx, s.holder, false); !mine || err != nil {
 				return err
 			}
 			kept = time.Now()
@@ -147,12 +148,12 @@ func (s *Sweep) Run(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// takeTurn takes the turn of working off what is due, or keeps it, and reports whether holder has it. A roll takes it from whoever has it: somebody
-// waits for it. Sweeps then end within rollSaveEvery; two rolls take turns, which harms neither.
-func (l *Ledger) takeTurn(ctx context.Context, holder string, isRoll bool) (mine bool, err error) {
+// takeSlot takes the only slot for working off what is due, or keeps it, and reports whether holder has it. A roll takes it from whoever has it: somebody
+// waits for it. Sweeps then end within rollSaveEvery; two rolls take the slot from each other, which harms neither.
+func (l *Ledger) takeSlot(ctx context.Context, holder string, isRoll bool) (mine bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
-	err = l.readers.QueryRow(ctx, l.sql["TakeRollTurn"], holder, isRoll, rollTurn).Scan(&mine)
+	err = l.readers.QueryRow(ctx, l.sql["TakeRollSlot"], holder, isRoll, rollSlot).Scan(&mine)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return false, nil
 	}
@@ -218,9 +219,9 @@ type roller struct {
 	*Roll
 
 	ledger *Ledger
-	chunk  int   // balances of the next transaction
-	start  place // everything due before is done
-	from   place // what is due before it was worked off, or is locked
+	chunk  int         // balances of the next transaction
+	start  duePosition // everything due before is done
+	from   duePosition // what is due before it was worked off, or is locked
 	// aside are the balances that this roll could not write. It leaves them out from then on; the next roll tries them again.
 	aside    []ledger.BalanceKey
 	failures int  // attempts that failed in a row
@@ -341,9 +342,9 @@ func faultOf(err error) fault {
 	return faultAway
 }
 
-// keepRoll records the progress of a roll and keeps its turn.
+// keepRoll records the progress of a roll and keeps its slot.
 func (l *Ledger) keepRoll(ctx context.Context, roll *Roll) error {
-	_, err := l.takeTurn(ctx, roll.ID, true)
+	_, err := l.takeSlot(ctx, roll.ID, true)
 	return errors.Join(err, l.saveRoll(ctx, roll))
 }
 
@@ -358,24 +359,24 @@ func (l *Ledger) saveRoll(ctx context.Context, roll *Roll) error {
 
 // rolled is what one transaction of a roll has done.
 type rolled struct {
-	taken    []ledger.BalanceKey // locked; none were due from the place on when it is empty
-	next     place               // where the next transaction goes on, if any were
+	taken    []ledger.BalanceKey // locked; none were due from the position on when it is empty
+	next     duePosition         // where the next transaction goes on, if any were
 	finished int                 // of these, how many have nothing due any more
 	broken   map[ledger.BalanceKey]error
 }
 
-// place is where a roll has arrived among what is due, in the order of balances_by_due. Several balances may be at one place.
-type place struct {
+// duePosition is where a roll has arrived among what is due, in the order of balances_by_due. Several balances may be at one position.
+type duePosition struct {
 	due    time.Time
 	tenant string
 }
 
-func (p place) before(q place) bool {
+func (p duePosition) before(q duePosition) bool {
 	return p.due.Before(q.due) || p.due.Equal(q.due) && p.tenant < q.tenant
 }
 
-// rollOnce advances up to chunk due balances to asOf, from a place on and without those set aside, and at most about rollEvents events.
-func (l *Ledger) rollOnce(ctx context.Context, asOf time.Time, chunk int, from place, aside []ledger.BalanceKey) (out rolled, err error) {
+// rollOnce advances up to chunk due balances to asOf, from a position on and without those set aside, and at most about rollEvents events.
+func (l *Ledger) rollOnce(ctx context.Context, asOf time.Time, chunk int, from duePosition, aside []ledger.BalanceKey) (out rolled, err error) {
 	tenants, meters, subjects := columnsOf(aside)
 	args := []any{asOf, chunk, tenants, meters, subjects, toDB(from.due), from.tenant}
 	if l.cluster == nil {
@@ -404,7 +405,7 @@ func (l *Ledger) rollDue(ctx context.Context, asOf time.Time, lock string, args 
 				err = fmt.Errorf("%w: %v\n%s", errPanicked, p, debug.Stack())
 			}
 		}()
-		out.next = place{}
+		out.next = duePosition{}
 		first := &pgx.Batch{}
 		t.began = l.clock.Begin()
 		first.Queue("BEGIN ISOLATION LEVEL READ COMMITTED")
@@ -415,11 +416,11 @@ func (l *Ledger) rollDue(ctx context.Context, asOf time.Time, lock string, args 
 		}
 		out.taken = slices.Collect(maps.Keys(t.batch.Books))
 		for _, b := range t.batch.Books {
-			if at := (place{b.RollAt, b.Tenant}); out.next.before(at) {
+			if at := (duePosition{b.RollAt, b.Tenant}); out.next.before(at) {
 				out.next = at
 			}
 		}
-		if err := t.readMore(ctx, &plan{all: true}); err != nil {
+		if err := t.readMore(ctx, &plan{reads: readAll}); err != nil {
 			return err
 		}
 		out.finished, out.broken = t.batch.RollTo(asOf, rollEvents)
@@ -430,7 +431,7 @@ func (l *Ledger) rollDue(ctx context.Context, asOf time.Time, lock string, args 
 }
 
 // firstDue returns the key of the balance that a chunk of one takes.
-func (l *Ledger) firstDue(ctx context.Context, asOf time.Time, from place, aside []ledger.BalanceKey) ([]ledger.BalanceKey, error) {
+func (l *Ledger) firstDue(ctx context.Context, asOf time.Time, from duePosition, aside []ledger.BalanceKey) ([]ledger.BalanceKey, error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	tenants, meters, subjects := columnsOf(aside)

@@ -145,21 +145,21 @@ func TestSweep_MoreThanOneTransaction_WaitsForItsTurn(t *testing.T) {
 		}
 	}
 	mine, other := b.NewSweep(), b.NewSweep()
-	if ok, err := b.takeTurn(t.Context(), other.holder, false); !ok || err != nil {
+	if ok, err := b.takeSlot(t.Context(), other.holder, false); !ok || err != nil {
 		t.Fatal(ok, err)
 	}
 	sweep(mine, false, "another instance sweeps")
-	if _, err := b.takeTurn(t.Context(), "roll-1", true); err != nil {
+	if _, err := b.takeSlot(t.Context(), "roll-1", true); err != nil {
 		t.Fatal(err)
 	}
 	sweep(other, false, "a roll has taken the turn")
 	b.exec("UPDATE roll_turn SET until = clock_timestamp() + interval '1 hour'") // PostgreSQL's clock was an hour ahead
 	sweep(mine, true, "the turn was given by a wrong clock")
-	if ok, err := b.takeTurn(t.Context(), other.holder, false); ok || err != nil {
+	if ok, err := b.takeSlot(t.Context(), other.holder, false); ok || err != nil {
 		t.Errorf("two sweeps have the turn (%v)", err)
 	}
 	b.exec("UPDATE roll_turn SET until = clock_timestamp() - interval '1 second'") // its process was killed
-	if ok, err := b.takeTurn(t.Context(), other.holder, false); !ok || err != nil {
+	if ok, err := b.takeSlot(t.Context(), other.holder, false); !ok || err != nil {
 		t.Errorf("a turn that has ended is not free (%v)", err)
 	}
 	roll, err := b.RunRoll(t.Context(), nil, func(Roll) {})
@@ -200,7 +200,7 @@ func TestRoll_BesideOpenSnapshot_ReadsNoDeadEntriesAgain(t *testing.T) {
 	if b.cluster != nil {
 		lock, on = b.sql["DueBalances"], b.readers
 	}
-	pages := func(from place) (pages int) {
+	pages := func(from duePosition) (pages int) {
 		var plan []struct {
 			Plan struct {
 				Hit  int `json:"Shared Hit Blocks"`
@@ -217,10 +217,10 @@ func TestRoll_BesideOpenSnapshot_ReadsNoDeadEntriesAgain(t *testing.T) {
 		}
 		return plan[0].Plan.Hit + plan[0].Plan.Read
 	}
-	whole, rest := pages(place{}), pages(r.from)
+	whole, rest := pages(duePosition{}), pages(r.from)
 	t.Logf("the next %d of %d balances take %d pages, from the beginning %d", chunkMin, balances, rest, whole)
 	if b.cluster == nil && (whole < balances/32 || rest > 3*chunkMin) {
-		t.Errorf("the next %d balances take %d pages from the place of the roll on, want at most %d; from the beginning they take %d", chunkMin, rest, 3*chunkMin, whole)
+		t.Errorf("the next %d balances take %d pages from the position of the roll on, want at most %d; from the beginning they take %d", chunkMin, rest, 3*chunkMin, whole)
 	}
 	if _, err := b.RunRoll(t.Context(), nil, func(Roll) {}); err != nil {
 		t.Error(err)

@@ -112,7 +112,7 @@ func TestDo_Administrator_OneLineInTheAuditLog(t *testing.T) {
 	do(admin, b, void) // a replay
 	_, err := Do(admin, b.Ledger, &ledger.GrantChange{Action: ledger.VoidGrant, Tenant: "acme", Key: "v2", GrantID: "order-17", Reason: "again"})
 	wantCode(t, err, ledger.CodeConflict)
-	if _, err := DryRun(admin, b.Ledger, topupOf("acme", "dry", "credits", 5)); err != nil {
+	if _, err := Do(admin, b.Ledger, topupOf("acme", "dry", "credits", 5), DryRun(true)); err != nil {
 		t.Fatal(err)
 	}
 	do(admin, b, debitOf("acme", "d2", 1))
@@ -182,7 +182,7 @@ func TestDo_LineRefused_NoChangeAndNeighboursServed(t *testing.T) {
 			}
 		})
 	}
-	testenv.Eventually(t, func() bool { return b.shelfCalls() == 6 }, "all on the shelf")
+	testenv.Eventually(t, func() bool { return b.parkedCalls() == 6 }, "all are parked")
 	unlock()
 	wg.Wait()
 	wantEqual(t, "grants", b.texts("SELECT operation_id FROM grants WHERE source = 'topup' ORDER BY 1"), []string{"g0", "g1", "g2", "g4", "g5"})

@@ -132,9 +132,9 @@ func (e *noPartitionError) Error() string {
 
 func (e *noPartitionError) Unwrap() error { return e.cause }
 
-// makeMissing makes the partition whose absence is the reason of err, and returns err, which is worth a retry then. conn is of a pool, and must not be
+// createPartition creates the partition whose absence is the reason of err, and returns err, which is worth a retry then. conn is of a pool, and must not be
 // in a transaction. On Citus the coordinator makes partitions, on all nodes.
-func (l *Ledger) makeMissing(ctx context.Context, conn *pgxpool.Conn, of *pgxpool.Pool, err error) error {
+func (l *Ledger) createPartition(ctx context.Context, conn *pgxpool.Conn, of *pgxpool.Pool, err error) error {
 	month, missing := journal.MissingMonth(err)
 	if !missing {
 		return err

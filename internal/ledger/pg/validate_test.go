@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quotasvc/quotasvc/internal/kit/bound"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
@@ -12,7 +13,7 @@ func TestValidate_BadRequests_RefusedByField(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
 	b.simple("acme", 10)
-	long := strings.Repeat("x", ledger.KeyMax+1)
+	long := strings.Repeat("x", bound.MaxKey+1)
 	bad := func(name, field string, err error) {
 		t.Helper()
 		e := wantCode(t, err, ledger.CodeInvalidArgument)

@@ -11,8 +11,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// queueChanges queues the statements that write c. The balances unborn have no row yet.
-func queueChanges(q map[string]string, out *pgx.Batch, c *ledger.Changes, unborn keySet) {
+// queueChanges queues the statements that write c. newBalances have no row yet.
+func queueChanges(q map[string]string, out *pgx.Batch, c *ledger.Changes, newBalances keySet) {
 	if len(c.Holds)+len(c.NewHoldLines)+len(c.HoldLines) > 0 {
 		queueHolds(q, out, c)
 	}
@@ -20,9 +20,9 @@ func queueChanges(q map[string]string, out *pgx.Batch, c *ledger.Changes, unborn
 		queueRefunds(q, out, c.Refunds)
 	}
 	changed := c.Books
-	if len(unborn) > 0 {
-		// Before the entries: who makes the same rows at the same time is noticed here.
-		changed = queueNewBalances(q, out, changed, unborn)
+	if len(newBalances) > 0 {
+		// Before the entries: a transaction that creates the same rows at the same time is noticed here.
+		changed = queueNewBalances(q, out, changed, newBalances)
 	}
 	queueEntries(q, out, c.Entries)
 	queueChangedBalances(q, out, changed)
@@ -127,20 +127,20 @@ func queueOtherEntries(q map[string]string, out *pgx.Batch, e []*ledger.Entry) {
 	)
 }
 
-// queueNewBalances makes the rows of the changed balances that are unborn, and returns the others. In key order, batches that make the same
-// rows cannot deadlock.
-func queueNewBalances(q map[string]string, out *pgx.Batch, changed []*ledger.Book, unborn keySet) (others []*ledger.Book) {
-	var born []*ledger.Book
+// queueNewBalances creates the rows of those of the changed balances that are new, and returns the others. In key order,
+// batches that create the same rows cannot deadlock.
+func queueNewBalances(q map[string]string, out *pgx.Batch, changed []*ledger.Book, newBalances keySet) (others []*ledger.Book) {
+	var created []*ledger.Book
 	for _, b := range changed {
-		if unborn.has(b.BalanceKey) {
-			born = append(born, b)
+		if newBalances.has(b.BalanceKey) {
+			created = append(created, b)
 		} else {
 			others = append(others, b)
 		}
 	}
-	if len(born) > 0 {
-		slices.SortFunc(born, func(a, b *ledger.Book) int { return ledger.CompareKeys(a.BalanceKey, b.BalanceKey) })
-		out.Queue(q["InsertBalances"], balanceColumns(born)...)
+	if len(created) > 0 {
+		slices.SortFunc(created, func(a, b *ledger.Book) int { return ledger.CompareKeys(a.BalanceKey, b.BalanceKey) })
+		out.Queue(q["InsertBalances"], balanceColumns(created)...)
 	}
 	return others
 }
@@ -150,7 +150,7 @@ func queueChangedBalances(q map[string]string, out *pgx.Batch, changed []*ledger
 	drawn := make([]*ledger.Book, 0, len(changed))
 	var others []*ledger.Book
 	for _, b := range changed {
-		if b.Drawn() {
+		if b.HeadOnly() {
 			drawn = append(drawn, b)
 		} else {
 			others = append(others, b)

@@ -103,7 +103,7 @@ func TestList_ShortStepsAndPages_EachTenantOnce(t *testing.T) {
 				amount = 5
 			}
 			for _, subject := range []string{"ann", "bob"} {
-				_, err := pg.DoOrDryRun(t.Context(), b.ledger, &ledger.Debit{Tenant: id, Key: m + subject, Subject: subject, Items: []ledger.Item{{Meter: m, Amount: amount}}}, false)
+				_, err := pg.Do(t.Context(), b.ledger, &ledger.Debit{Tenant: id, Key: m + subject, Subject: subject, Items: []ledger.Item{{Meter: m, Amount: amount}}})
 				b.check(err)
 			}
 		}
@@ -168,7 +168,7 @@ func TestList_ByRemaining_WalkAgreesWithLookingUp(t *testing.T) {
 		b.check(err)
 		for j, m := range meters {
 			used := int64((i*7+j*5)%20 + 1)
-			_, err := pg.DoOrDryRun(t.Context(), b.ledger, &ledger.Debit{Tenant: r.id, Key: m, Items: []ledger.Item{{Meter: m, Amount: used}}}, false)
+			_, err := pg.Do(t.Context(), b.ledger, &ledger.Debit{Tenant: r.id, Key: m, Items: []ledger.Item{{Meter: m, Amount: used}}})
 			b.check(err)
 			r.left[m] = 20 - used
 		}

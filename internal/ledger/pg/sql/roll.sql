@@ -39,9 +39,9 @@ SET status = $2, processed = $3, error = $4, set_aside = $5, heartbeat_at = cloc
     finished_at = CASE WHEN $2 = 'running' THEN NULL ELSE clock_timestamp() END
 WHERE roll_id = $1;
 
--- name: TakeRollTurn
--- Takes or keeps the turn for $1 until $3 from now, and reports whether it has it: a roll ($2) always, others if it is free. A turn that ends later than any that
--- was given now is from a clock that was set back.
+-- name: TakeRollSlot
+-- Takes or keeps the slot for $1 until $3 from now, and reports whether it has it: a roll ($2) always, others if it is
+-- free. A slot that ends later than any that is taken now is from a clock that was set back.
 UPDATE roll_turn
 SET holder = $1, until = clock_timestamp() + $3::interval
 WHERE holder = $1 OR $2::boolean OR until NOT BETWEEN clock_timestamp() AND clock_timestamp() + $3::interval

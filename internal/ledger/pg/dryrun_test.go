@@ -8,8 +8,9 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// What is foreseen is what comes: the same debit at that instant, when it has come, has the same answer. Nothing is written for it.
-func TestForesee_AnswersAsTheDebitWillBe(t *testing.T) {
+// What a dry run says of an instant is what comes: the same debit at that instant, when it has come, has the same
+// answer. Nothing is written for it.
+func TestDryRunAt_AnswersAsTheDebitWillBe(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
 	b.hourly("acme", 10)
@@ -17,7 +18,7 @@ func TestForesee_AnswersAsTheDebitWillBe(t *testing.T) {
 		t.Fatal(err)
 	}
 	at := time.Now().Add(90 * time.Minute)
-	foreseen, err := Foresee(t.Context(), b.Ledger, debitOf("acme", "k2", 4), at)
+	simulated, err := Do(t.Context(), b.Ledger, debitOf("acme", "k2", 4), DryRunAt(at))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -26,13 +27,13 @@ func TestForesee_AnswersAsTheDebitWillBe(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	wantEqual(t, "remaining", foreseen.Items[0].Remaining, came.Items[0].Remaining)
-	wantEqual(t, "charged", foreseen.Items[0].Charged, came.Items[0].Charged)
+	wantEqual(t, "remaining", simulated.Items[0].Remaining, came.Items[0].Remaining)
+	wantEqual(t, "charged", simulated.Items[0].Charged, came.Items[0].Charged)
 	b.mustVerify()
 }
 
-// Nearly 10,000 hourly periods lie ahead: who asks about a year must not keep a processor busy.
-func TestForesee_YearOfHourlyPeriods_IsQuick(t *testing.T) {
+// Nearly 10,000 hourly periods lie ahead: a question about a year must not keep a processor busy.
+func TestDryRunAt_YearOfHourlyPeriods_IsQuick(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
 	b.hourly("acme", 10)
@@ -42,12 +43,12 @@ func TestForesee_YearOfHourlyPeriods_IsQuick(t *testing.T) {
 	began := time.Now()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second) // a machine that does nothing else needs some 50 ms
 	defer cancel()
-	got, err := Foresee(ctx, b.Ledger, debitOf("acme", "k2", 10), began.Add(foreseenMax-time.Minute))
+	got, err := Do(ctx, b.Ledger, debitOf("acme", "k2", 10), DryRunAt(began.Add(simulatedMax-time.Minute)))
 	if err != nil || got.Items[0].Remaining != 0 {
 		t.Errorf("%+v, %v", got, err)
 	}
-	_, err = Foresee(t.Context(), b.Ledger, debitOf("acme", "k2", 10), began.Add(foreseenMax+time.Hour))
+	_, err = Do(t.Context(), b.Ledger, debitOf("acme", "k2", 10), DryRunAt(began.Add(simulatedMax+time.Hour)))
 	wantCode(t, err, ledger.CodeInvalidArgument)
-	_, err = Foresee(t.Context(), b.Ledger, debitOf("acme", "k2", 10), began.Add(-time.Second))
+	_, err = Do(t.Context(), b.Ledger, debitOf("acme", "k2", 10), DryRunAt(began.Add(-time.Second)))
 	wantCode(t, err, ledger.CodeInvalidArgument)
 }

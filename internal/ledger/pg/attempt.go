@@ -1,0 +1,286 @@
+package pg
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/ledger/notice"
+	"github.com/quotasvc/quotasvc/internal/outbox/auditlog"
+	"github.com/quotasvc/quotasvc/internal/outbox/events"
+)
+
+// progress is how far an attempt came before it ended.
+type progress struct {
+	creating   bool // it was to create rows of balances together with the batch
+	committing bool // COMMIT was sent, with something to write
+}
+
+// attempt runs the batch through one transaction: at most one round trip for what the operations refer to, one to lock
+// and read, one for grants and terms if lock has not read them, one to write and commit. A plain debit needs the second
+// and the last. next is what the decisions lack: then nothing was written.
+func (l *Ledger) attempt(ctx context.Context, p *plan) (next ledger.Next, reached progress, err error) {
+	err = l.inTx(ctx, p, func(ctx context.Context, t *tx) error {
+		// Find out which balances to lock: those that the calls name, and those of what they refer to.
+		if err := t.locate(ctx, p); err != nil {
+			return err
+		}
+		p.arrange()
+		// Lock and read them. In stateSkipLocked the calls that need locked ones are parked, and the others go on.
+		if err := t.lock(ctx, p); err != nil {
+			return err
+		}
+		if len(t.locked) > 0 {
+			if p.park(t.locked, l.learned); len(p.calls) == 0 {
+				t.rollBack(ctx)
+				return nil
+			}
+		}
+		// Balances without a row get one with the batch, or in a transaction of their own before the next attempt.
+		if missing := t.missing(p); len(missing) > 0 {
+			added, err := t.addNewBalances(ctx, missing, p)
+			if err != nil {
+				return err
+			}
+			if !added {
+				t.rollBack(ctx)
+				next.CatchUp = true // the next attempt finds the rows, or why there are none
+				return t.createMissing(ctx, missing, p)
+			}
+			reached.creating = true
+		}
+		if err := t.readMore(ctx, p); err != nil {
+			return err
+		}
+		// Decide. If that takes balances that are not locked, the next attempt locks them.
+		next = t.batch.Decide(p.calls)
+		if next.All || len(next.More) > 0 {
+			l.learned.addKeys(next.More, p.calls)
+			t.rollBack(ctx)
+			return nil
+		}
+		// Write and commit.
+		changes := t.batch.Changes()
+		out := &pgx.Batch{}
+		if !next.CatchUp { // else no call was decided
+			if lines := linesOf(p.calls); len(lines) > 0 {
+				if err := auditlog.Queue(out, lines); err != nil {
+					return err
+				}
+			}
+		}
+		reached.committing = len(changes.Books) > 0
+		return t.commit(ctx, out, &changes)
+	})
+	return next, reached, err
+}
+
+// lock is the first round trip: it locks the balances, then reads the clock and what is stored under the batch's keys.
+func (t *tx) lock(ctx context.Context, p *plan) error {
+	t.batch.Absent = p.absent
+	t.batch.Located = *p.located
+	tenants, meters, subjects := columnsOf(p.keys)
+	out := &pgx.Batch{}
+	t.began = t.ledger.clock.Begin()
+	out.Queue("BEGIN ISOLATION LEVEL READ COMMITTED")
+	existing := t.queueLocks(out, p, tenants, meters, subjects)
+	of := slices.Compact(slices.Clone(tenants))
+	if len(of) == 0 {
+		of = append(of, p.ids[0].Tenant) // the clock of the node that knows the batch's keys
+	}
+	out.Queue(t.ledger.sql["Clock"], of).QueryRow(t.scanClock)
+	t.queueKeys(out, p)
+	if !p.targets.None() {
+		newGrants := slices.Concat(p.targets.NewGrants, p.targets.KeyGrants, p.reissued)
+		t.ledger.queueTargets(out, t.batch, &p.targets, newGrants)
+	}
+	if len(p.named) == 0 && t.ledger.need.Load() >= needLikely {
+		t.ahead = t.load(out, p.keys, p.keys, nil)
+	}
+	if err := send(ctx, t.conn, out); err != nil {
+		return err
+	}
+	if p.state == stateSkipLocked {
+		wasFree := func(k ledger.BalanceKey) bool { return t.batch.Books[k] != nil }
+		t.locked = setOf(slices.DeleteFunc(*existing, wasFree))
+	}
+	return t.remember(ctx, p)
+}
+
+// queueLocks queues the statements that lock the plan's balances as its state says. In stateSkipLocked, existing
+// receives those that have a row.
+func (t *tx) queueLocks(out *pgx.Batch, p *plan, tenants, meters, subjects []string) (existing *[]ledger.BalanceKey) {
+	existing = new([]ledger.BalanceKey)
+	statement := "LockBalances"
+	switch p.state {
+	case stateUsual, stateRowsFirst:
+		// lockTimeout is the connection's setting. On Citus the node's connection needs it as well.
+		if t.ledger.cluster != nil {
+			out.Queue("SET LOCAL lock_timeout = " + milliseconds(lockTimeout))
+		}
+	case stateWaitLong:
+		out.Queue("SET LOCAL lock_timeout = " + milliseconds(lockPatience))
+	case stateSkipLocked:
+		// No row is waited for. What is left to wait for is DDL, and nobody can be served before it ends.
+		out.Queue("SET LOCAL lock_timeout = " + milliseconds(tableLockTimeout))
+		statement = "LockFreeBalances"
+	}
+	if len(p.keys) > 0 || t.ledger.cluster == nil { // Citus does not know on which node to lock nothing
+		out.Queue(t.ledger.sql[statement], tenants, meters, subjects).Query(scanBalances(t.batch.Books))
+	}
+	if p.state == stateSkipLocked {
+		out.Queue(t.ledger.sql["ExistingBalances"], tenants, meters, subjects).Query(scanKeys(existing))
+	}
+	return existing
+}
+
+// scanClock takes what the Clock statement returns. The batch's instant is the one on which PostgreSQL's clock and the
+// instance's agree.
+func (t *tx) scanClock(row pgx.Row) error {
+	var now, tenants, plans, newest time.Time
+	var immediate []string
+	var since []time.Time
+	if err := row.Scan(&now, &tenants, &plans, &newest, &immediate, &since); err != nil {
+		return err
+	}
+	if len(immediate) > 0 {
+		t.changedNow = make(map[string]time.Time, len(immediate))
+		for i, tenant := range immediate {
+			t.changedNow[tenant] = since[i]
+		}
+	}
+	t.newestMonth = ledger.MonthOf(newest)
+	t.batch.Now = t.ledger.clock.Agree(t.began, now)
+	if t.termsChanged = tenants; plans.After(tenants) {
+		t.termsChanged = plans
+	}
+	return nil
+}
+
+// readMore reads grants and terms of the balances that need them. In the normal case none does, and nothing is read.
+func (t *tx) readMore(ctx context.Context, p *plan) error {
+	var grants, terms []ledger.BalanceKey
+	for k, book := range t.batch.Books {
+		needsGrants, needsTerms := t.lacks(book, p.demand[k])
+		if needsTerms || p.reads == readAll {
+			terms = append(terms, k)
+		}
+		if (needsGrants || p.reads == readAll) && !t.newBalances.has(k) {
+			grants = append(grants, k)
+		}
+	}
+	if len(p.keys) > 0 { // a roll knows its balances too late
+		t.noteNeed(2*max(len(grants), len(terms)) > len(t.batch.Books))
+	}
+	if len(grants)+len(terms)+len(p.named) == 0 {
+		return nil
+	}
+	more := t.ahead
+	if more == nil {
+		out := &pgx.Batch{}
+		more = t.load(out, grants, terms, p.named)
+		if err := send(ctx, t.conn, out); err != nil {
+			return err
+		}
+	}
+	more.attach(t.batch.Books, grants, terms, t.ledger.learned)
+	if len(t.changedNow) > 0 {
+		t.markUncut(terms)
+	}
+	return nil
+}
+
+// A batch adds one to the ledger's need if most of its balances needed grants or terms, and subtracts needLost if not.
+// So the need grows while more than two of three batches are such, as after a month's end. A large batch of which few
+// balances need them does not count: what it reads in vain costs more than a round trip.
+const (
+	needLikely = 4
+	needMax    = 8
+	needLost   = 2
+)
+
+// noteNeed notes whether most balances of this batch needed grants or terms. Of batches that end at the same moment one
+// may be forgotten.
+func (t *tx) noteNeed(needed bool) {
+	now := t.ledger.need.Load()
+	next := max(now-needLost, 0)
+	if needed {
+		next = min(now+1, needMax)
+	}
+	if next != now {
+		t.ledger.need.CompareAndSwap(now, next)
+	}
+}
+
+// load queues the reads of grants and terms. Where terms are read, a period most likely opens.
+func (t *tx) load(out *pgx.Batch, grants, terms []ledger.BalanceKey, named []ledger.GrantKey) *loading {
+	if len(terms) > 0 {
+		t.subscribers.Queue(out)
+	}
+	return t.ledger.queueLoad(out, grants, terms, named)
+}
+
+// lacks gives the book what is known of its plan, and reports whether a decision that draws up to most needs its grants
+// or its terms as well.
+func (t *tx) lacks(book *ledger.Book, most int64) (grants, terms bool) {
+	if book.Plan != "" {
+		book.Terms = t.ledger.learned.allowance(book.BalanceKey, book.Plan, book.PlanVersion)
+	}
+	grants, terms = book.Lacks(t.batch.Now, t.termsChanged.Add(termsCommitMargin), most)
+	cut := len(t.changedNow) > 0 && t.mayBeCut(book)
+	return grants || cut, terms || cut
+}
+
+// markUncut keeps which of the balances, whose terms were read, have an open period that the newest terms of its tenant
+// do not end early.
+func (t *tx) markUncut(keys []ledger.BalanceKey) {
+	for _, k := range keys {
+		book := t.batch.Books[k]
+		if at, ok := t.changedNow[k.Tenant]; ok && book.Uncut() {
+			t.ledger.learned.markUncut(k, uncutPeriod{start: book.Start, terms: at})
+		}
+	}
+}
+
+// mayBeCut reports whether terms of its tenant that apply at once may end the open period of the book early. It returns
+// false if it is known that they do not.
+func (t *tx) mayBeCut(book *ledger.Book) bool {
+	at, ok := t.changedNow[book.Tenant]
+	if !ok || t.ledger.learned.isUncut(book.BalanceKey, uncutPeriod{start: book.Start, terms: at}) {
+		return false
+	}
+	return book.MayBeCut(at.Add(termsCommitMargin))
+}
+
+// commit is the last round trip: it runs what out has already, writes the changes and commits. Then it passes the
+// changed balances to the cache.
+func (t *tx) commit(ctx context.Context, out *pgx.Batch, changes *ledger.Changes) error {
+	months := t.ledger.unlisted(changes.Entries)
+	if len(months) > 0 {
+		out.Queue(t.ledger.sql["InsertMonths"], monthColumn(months))
+	}
+	if len(changes.Books) > 0 {
+		queueChanges(t.ledger.sql, out, changes, t.newBalances)
+		if emitted := notice.Of(changes); !emitted.Empty() {
+			if err := events.Emit(ctx, t.conn, out, emitted, &t.subscribers); err != nil {
+				return err
+			}
+		}
+	}
+	queueCommit(out)
+	if err := send(ctx, t.conn, out); err != nil || len(changes.Books) == 0 {
+		return err
+	}
+	for _, m := range months {
+		t.ledger.listedMonths.Store(m, true)
+	}
+	copies := make([]ledger.BalanceCopy, len(changes.Books))
+	for i, book := range changes.Books {
+		copies[i] = book.Copy(t.batch.Now)
+	}
+	t.ledger.cfg.OnCommit(copies)
+	return nil
+}

@@ -1,0 +1,54 @@
+package pg
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// What the end of an attempt means depends on the state, on the error, and on how far the attempt came: the table of
+// doc.go.
+func TestPlan_VerdictOf_FollowsTheTable(t *testing.T) {
+	t.Parallel()
+	answered := func(code, table string) error {
+		return fmt.Errorf("pipelined batch: %w", &pgconn.PgError{Code: code, TableName: table})
+	}
+	lockTimeout := answered("55P03", "")
+	rowExists := answered("23505", "balances")
+	keyExists := answered("23505", "entries_2026_11")
+	writing := progress{committing: true}
+	creating := progress{creating: true, committing: true}
+	for _, tc := range []struct {
+		what    string
+		state   state
+		err     error
+		reached progress
+		want    verdict
+	}{
+		{"committed", stateUsual, nil, writing, verdictDone},
+		{"no end of decisions", stateUsual, errNoEnd, progress{}, verdictBug},
+		{"a decision lacks what was read", stateWaitLong, errNotEnough, progress{}, verdictBug},
+		{"another transaction has created the row", stateUsual, rowExists, creating, verdictRowTaken},
+		{"another transaction is creating the row", stateUsual, lockTimeout, creating, verdictRowTaken},
+		{"a balance is locked", stateUsual, lockTimeout, progress{}, verdictLocked},
+		{"a balance is locked, rows first", stateRowsFirst, lockTimeout, progress{}, verdictLocked},
+		{"a balance is locked for long", stateWaitLong, lockTimeout, progress{}, verdictLocked},
+		{"a table is locked", stateSkipLocked, lockTimeout, progress{}, verdictRetry},
+		{"a lock was waited for by what is written", stateUsual, lockTimeout, writing, verdictRetry},
+		{"the key is stored", stateUsual, keyExists, writing, verdictRetry},
+		{"deadlock", stateUsual, answered("40P01", ""), writing, verdictRetry},
+		{"connection lost before COMMIT", stateUsual, errors.New("unexpected EOF"), progress{}, verdictRetry},
+		{"connection lost after COMMIT", stateUsual, errors.New("unexpected EOF"), writing, verdictUnknown},
+		{"no answer to COMMIT", stateSkipLocked, context.DeadlineExceeded, writing, verdictUnknown},
+		{"COMMIT was answered with ROLLBACK", stateUsual, errRolledBack, writing, verdictRetry},
+		{"a constraint", stateUsual, answered("23514", "balances"), creating, verdictData},
+	} {
+		p := &plan{state: tc.state}
+		if got := p.verdictOf(tc.err, tc.reached); got != tc.want {
+			t.Errorf("%s: %s, want %s", tc.what, got, tc.want)
+		}
+	}
+}

@@ -1,0 +1,86 @@
+package pg
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/quotasvc/quotasvc/internal/ledger"
+)
+
+// missing lists the plan's balances that have no row and are not known to be absent.
+func (t *tx) missing(p *plan) []ledger.BalanceKey {
+	var out []ledger.BalanceKey
+	for _, k := range p.keys {
+		if _, ok := t.batch.Books[k]; ok || t.locked.has(k) {
+			continue
+		}
+		if _, ok := p.absent[k]; !ok {
+			out = append(out, k)
+		}
+	}
+	return out
+}
+
+// addNewBalances gives missing balances empty books, so that the batch creates their rows. It returns false if the rows
+// have to be created before: another transaction creates them at the same time, or some cannot be created.
+func (t *tx) addNewBalances(ctx context.Context, keys []ledger.BalanceKey, p *plan) (added bool, err error) {
+	if p.state != stateUsual {
+		return false, nil
+	}
+	tenants, meters := distinct(keys)
+	var homes int
+	if err := t.conn.QueryRow(ctx, t.ledger.sql["KeepHomes"], tenants, meters).Scan(&homes); err != nil {
+		return false, fmt.Errorf("look up the homes of balances: %w", err)
+	}
+	if homes < len(tenants)+len(meters) {
+		return false, nil
+	}
+	t.newBalances = setOf(keys)
+	for _, k := range keys {
+		t.batch.Books[k] = ledger.NewBook(ledger.BalanceRow{BalanceKey: k})
+		t.batch.Books[k].LoadGrants(nil, nil) // grants and holds are created with a balance that has a row
+	}
+	return true, nil
+}
+
+// createMissing creates missing rows in a transaction of its own, and notes in p why others cannot be created.
+func (t *tx) createMissing(ctx context.Context, keys []ledger.BalanceKey, p *plan) error {
+	tenants, meters, subjects := columnsOf(keys)
+	err := t.insertMissing(ctx, tenants, meters, subjects)
+	if isLockTimeout(err) && (p.state == stateSkipLocked || p.state == stateWaitLong) {
+		p.park(setOf(keys), t.ledger.learned) // the tenant or the meter is locked
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("create balances: %w", err)
+	}
+	rows, err := t.conn.Query(ctx, t.ledger.sql["WhyAbsent"], tenants, meters)
+	if err != nil {
+		return fmt.Errorf("look up missing balances: %w", err)
+	}
+	if p.absent == nil {
+		p.absent = map[ledger.BalanceKey]ledger.Absence{}
+	}
+	return scanAbsent(keys, p.absent)(rows)
+}
+
+// insertMissing runs CreateBalances. On Citus the node learns how long to wait for a lock within a transaction only.
+func (t *tx) insertMissing(ctx context.Context, tenants, meters, subjects []string) error {
+	if t.ledger.cluster == nil {
+		_, err := t.conn.Exec(ctx, t.ledger.sql["CreateBalances"], tenants, meters, subjects)
+		return err
+	}
+	out := &pgx.Batch{}
+	out.Queue("BEGIN ISOLATION LEVEL READ COMMITTED")
+	out.Queue("SET LOCAL lock_timeout = " + milliseconds(lockTimeout))
+	out.Queue(t.ledger.sql["CreateBalances"], tenants, meters, subjects)
+	queueCommit(out)
+	err := send(ctx, t.conn, out)
+	if err != nil {
+		t.ledger.restoreCode(err)
+		t.rollBack(ctx)
+	}
+	return err
+}
