@@ -85,7 +85,7 @@ func (c *verifyCmd) Run(ctx context.Context, log *slog.Logger) error {
 		if err != nil {
 			return err
 		}
-		if err := v.TellDrift(ctx, c.Tenant, report); err != nil { // the answer is the output, also on a database that cannot be written
+		if err := v.EmitDrift(ctx, c.Tenant, report); err != nil { // the answer is the output, also on a database that cannot be written
 			log.Warn("the differences were not told as events", "error", err)
 		}
 		if c.JSON {

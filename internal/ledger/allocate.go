@@ -111,7 +111,7 @@ func (s *sources) allocate(amount int64) allocation {
 	a.own = min(amount, s.own.Remaining())
 	rest := amount - a.own
 	if s.overflow != nil {
-		a.overflow = min(rest, s.price.Reach(s.overflow.Remaining()))
+		a.overflow = min(rest, s.price.MaxUnits(s.overflow.Remaining()))
 		a.cost = s.price.Cost(a.overflow)
 		rest -= a.overflow
 	}

@@ -95,7 +95,7 @@ type change struct {
 // wouldSucceedAt returns the first known instant up to the end of the period at which amount could be drawn if nothing else
 // happened: a grant takes effect, a hold ends, or the period renews. Zero when there is none.
 func (b *Book) wouldSucceedAt(amount int64) time.Time {
-	sum, changes := b.foreseen()
+	sum, changes := b.futureChanges()
 	// What an instant takes is sorted before what it brings.
 	slices.SortFunc(changes, func(a, b change) int { return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.by, b.by)) })
 	for _, c := range changes {
@@ -110,9 +110,9 @@ func (b *Book) wouldSucceedAt(amount int64) time.Time {
 	return time.Time{}
 }
 
-// foreseen returns what can be drawn now, and how that is going to change, in no order. When a grant ends, it takes with it what holds
+// futureChanges returns what can be drawn now, and how that is going to change, in no order. When a grant ends, it takes with it what holds
 // have given back to it before. It gets nothing of what they give back later.
-func (b *Book) foreseen() (sum int64, changes []change) {
+func (b *Book) futureChanges() (sum int64, changes []change) {
 	active := make(map[string]*OpenGrant, len(b.Grants))
 	changes = make([]change, 0, 2*(len(b.Grants)+len(b.Holds))+1)
 	comes := func(from, until time.Time, n int64) {

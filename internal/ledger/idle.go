@@ -113,7 +113,7 @@ func (b *Book) skipIdle(o *opening, n int, end, now time.Time, j *[]Entry) (*ope
 	b.Start, b.End = at, end
 	b.Plan, b.PlanVersion, b.Terms = t.plan, t.version, &t.Allowance
 	r := runEntries{book: b, j: j, id: systemID("idle", b.BalanceKey, instantID(at)), now: now}
-	r.settle(s.owing, paid, after.owing, at, end)
+	r.payOverage(s.owing, paid, after.owing, at, end)
 	next := &opening{terms: t, period: p, owing: after.owing}
 	if next.rollover = r.rollOver(o.rollover, after, at, p); next.rollover != nil {
 		b.addGrant(next.rollover)
@@ -151,9 +151,9 @@ func (r *runEntries) enter(kind EntryKind, g *OpenGrant, source Source, amount i
 	r.book.enter(r.j, r.now, e)
 }
 
-// settle enters what the run began to owe, what its allowances and rollovers have paid of it, and what was forgiven. The grants that paid came
+// payOverage enters what the run began to owe, what its allowances and rollovers have paid of it, and what was forgiven. The grants that paid came
 // and went within the run, so no row has them.
-func (r *runEntries) settle(owing, paid, left int64, at, end time.Time) {
+func (r *runEntries) payOverage(owing, paid, left int64, at, end time.Time) {
 	r.enter(EntryOwe, nil, SourceOverage, owing, at)
 	r.enter(EntryGrant, nil, SourceAllowance, paid, end)
 	r.enter(EntryPayOwed, nil, SourceAllowance, paid, end)

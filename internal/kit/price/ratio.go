@@ -27,8 +27,8 @@ func (r Ratio) Cost(n int64) int64 {
 	return quotient(hi+carry, lo, r.Per)
 }
 
-// Reach returns how many units n units of the payer pay for.
-func (r Ratio) Reach(n int64) int64 {
+// MaxUnits returns the most units that n units of the payer pay for.
+func (r Ratio) MaxUnits(n int64) int64 {
 	hi, lo := bits.Mul64(uint64(n), uint64(r.Per)) //nolint:gosec // neither is negative
 	return quotient(hi, lo, r.Units)
 }

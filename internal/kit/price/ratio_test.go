@@ -38,10 +38,10 @@ func TestRatio_IsExactUpToTheLargestAmounts(t *testing.T) {
 		if got, want := r.Cost(n), exact(n, r.Units, r.Per, true); got != want {
 			t.Fatalf("%v of %d costs %d, not %d", r, n, got, want)
 		}
-		if got, want := r.Reach(n), exact(n, r.Per, r.Units, false); got != want {
+		if got, want := r.MaxUnits(n), exact(n, r.Per, r.Units, false); got != want {
 			t.Fatalf("%v: %d reaches %d, not %d", r, n, got, want)
 		}
-		if reach := r.Reach(n); reach < bound.MaxAmount && (r.Cost(reach) > n || r.Cost(reach+1) <= n) {
+		if reach := r.MaxUnits(n); reach < bound.MaxAmount && (r.Cost(reach) > n || r.Cost(reach+1) <= n) {
 			t.Fatalf("%v: %d pays for %d, which costs %d; one more costs %d", r, n, reach, r.Cost(reach), r.Cost(reach+1))
 		}
 		if part := rapid.Int64Range(0, n).Draw(t, "part"); r.Cost(n) < math.MaxInt64 && (r.Cost(part) > r.Cost(n) || r.Cost(part)+r.Cost(n-part) < r.Cost(n)) {

@@ -45,7 +45,7 @@ type EntryPage struct {
 	ArchivedBefore time.Time
 }
 
-// position is the place of an entry in the order of a list.
+// position is the position of an entry in the order of a list.
 type position struct {
 	meter, subject string
 	seq            int64

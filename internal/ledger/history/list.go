@@ -62,14 +62,14 @@ func (r *Reader) Statements(ctx context.Context, ask StatementQuery) (StatementP
 	})
 }
 
-// place is the place of a statement in the list.
-type place struct {
+// statementPosition is the position of a statement in the list.
+type statementPosition struct {
 	start time.Time
 	meter string
 }
 
 // follows reports whether a statement comes after p.
-func (p place) follows(s *Statement) bool {
+func (p statementPosition) follows(s *Statement) bool {
 	return s.Start.Before(p.start) || s.Start.Equal(p.start) && s.Meter > p.meter
 }
 
@@ -77,9 +77,9 @@ func inList(a, b Statement) int {
 	return cmp.Or(b.Start.Compare(a.Start), cmp.Compare(a.Meter, b.Meter))
 }
 
-// start returns the place after which the page begins.
-func (ask *StatementQuery) start() (place, error) {
-	first := place{start: period.Forever}
+// start returns the position after which the page begins.
+func (ask *StatementQuery) start() (statementPosition, error) {
+	first := statementPosition{start: period.Forever}
 	if ask.Meter != "" {
 		if e := ledger.ValidateID("meter", ask.Meter); e != nil {
 			return first, e
@@ -99,7 +99,7 @@ func (ask *StatementQuery) start() (place, error) {
 	if ask.Meter != "" && parts[0] != ask.Meter || parts[1] != ask.Subject {
 		return first, ledger.Errorf(ledger.CodeInvalidArgument, "cursor", "belongs to another list, not to this one")
 	}
-	return place{start: at, meter: parts[0]}, nil
+	return statementPosition{start: at, meter: parts[0]}, nil
 }
 
 // books returns the views of the balances asked for.
@@ -117,9 +117,9 @@ func (q *report) books(ctx context.Context, ask *StatementQuery) ([]*ledger.Book
 	return []*ledger.Book{b}, now, nil
 }
 
-// periodsOf returns up to n periods of one balance that follow a place, the newest first: the open one, those that were closed in memory only,
+// periodsOf returns up to n periods of one balance that follow a position, the newest first: the open one, those that were closed in memory only,
 // and the stored ones.
-func (q *report) periodsOf(ctx context.Context, b *ledger.Book, now time.Time, from place, n int) ([]Statement, error) {
+func (q *report) periodsOf(ctx context.Context, b *ledger.Book, now time.Time, from statementPosition, n int) ([]Statement, error) {
 	if err := q.follow(ctx, b.BalanceKey, b.Seq-int64(len(b.Unwritten))); err != nil {
 		return nil, err
 	}
@@ -155,8 +155,8 @@ func (q *report) periodsOf(ctx context.Context, b *ledger.Book, now time.Time, f
 	return out, nil
 }
 
-// eachPeriod visits the periods that a row stands for, the newest first: up to most of them, and one that does not follow the list's place.
-func eachPeriod(b *ledger.Book, row *ledger.PeriodRow, from place, most int, visit func(*Statement)) error {
+// eachPeriod visits the periods that a row stands for, the newest first: up to most of them, and one that does not follow the list's position.
+func eachPeriod(b *ledger.Book, row *ledger.PeriodRow, from statementPosition, most int, visit func(*Statement)) error {
 	if most <= 0 {
 		return nil
 	}
@@ -183,7 +183,7 @@ func eachPeriod(b *ledger.Book, row *ledger.PeriodRow, from place, most int, vis
 	return nil
 }
 
-// storedPeriods returns up to n rows that start at or before an instant, the newest first. The first of them may follow the list's place, and
+// storedPeriods returns up to n rows that start at or before an instant, the newest first. The first of them may follow the list's position, and
 // so may not: one more is read.
 func (q *report) storedPeriods(ctx context.Context, k ledger.BalanceKey, until time.Time, n int) ([]ledger.PeriodRow, error) {
 	rows, err := q.pool.Query(ctx, q.sql["PeriodsUntil"], k.Tenant, k.Meter, k.Subject, until, n+1)

@@ -12,18 +12,18 @@ import (
 
 // queue lets a few reports run at once, and a bounded number wait. The rest is refused at once.
 type queue struct {
-	places   chan struct{}
+	slots    chan struct{}
 	waiting  atomic.Int64
 	waits    prometheus.GaugeFunc
 	finished *prometheus.CounterVec
 	took     prometheus.Histogram
 }
 
-func newQueue(places int, reg prometheus.Registerer) *queue {
-	q := &queue{places: make(chan struct{}, places)}
+func newQueue(slots int, reg prometheus.Registerer) *queue {
+	q := &queue{slots: make(chan struct{}, slots)}
 	q.waits = prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "quotasvc_history_reports_waiting",
-		Help: "Reports (statements, use, entries, balances of the past) that wait for their turn.",
+		Help: "Reports (statements, use, entries, balances of the past) that wait in the queue.",
 	}, func() float64 { return float64(q.waiting.Load()) })
 	q.finished = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "quotasvc_history_reports_total",
@@ -31,7 +31,7 @@ func newQueue(places int, reg prometheus.Registerer) *queue {
 	}, []string{"outcome"})
 	q.took = prometheus.NewHistogram(prometheus.HistogramOpts{
 		Name:    "quotasvc_history_report_seconds",
-		Help:    "Duration of reports from their turn on.",
+		Help:    "Run time of reports, without the time in the queue.",
 		Buckets: []float64{0.005, 0.02, 0.1, 0.5, 1, 2.5},
 	})
 	for _, code := range []ledger.Code{ledger.CodeQueueFull, ledger.CodeReportTooSlow} {
@@ -41,10 +41,10 @@ func newQueue(places int, reg prometheus.Registerer) *queue {
 	return q
 }
 
-// enter waits for a place. The caller gives it back with leave, and the report's error.
+// enter waits for a slot. The caller gives it back with leave, and the report's error.
 func (q *queue) enter(ctx context.Context) (leave func(error), err error) {
 	select {
-	case q.places <- struct{}{}:
+	case q.slots <- struct{}{}:
 	default:
 		if err := q.wait(ctx); err != nil {
 			q.finished.WithLabelValues(string(ledger.CodeQueueFull)).Inc()
@@ -53,7 +53,7 @@ func (q *queue) enter(ctx context.Context) (leave func(error), err error) {
 	}
 	began := time.Now()
 	return func(err error) {
-		<-q.places
+		<-q.slots
 		outcome := "ok"
 		if err != nil {
 			outcome = string(ledger.CodeOf(err))
@@ -73,7 +73,7 @@ func (q *queue) wait(ctx context.Context) error {
 	timer := time.NewTimer(queueWait)
 	defer timer.Stop()
 	select {
-	case q.places <- struct{}{}:
+	case q.slots <- struct{}{}:
 		return nil
 	case <-timer.C:
 		return full

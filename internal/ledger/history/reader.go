@@ -27,7 +27,7 @@ const (
 	// queueMax bounds the reports that wait, and queueWait how long each of them does.
 	queueMax  = 64
 	queueWait = 2 * time.Second
-	// reportTimeout bounds a report from its turn on. With queueWait it is less than the 5 s in which every caller is answered.
+	// reportTimeout bounds the run time of a report. With queueWait it is less than the 5 s in which every caller is answered.
 	reportTimeout = 2500 * time.Millisecond
 	// readTimeout bounds a look-up, which is no report.
 	readTimeout = 3 * time.Second
@@ -113,14 +113,14 @@ func (r *Reader) Stop(context.Context) error {
 	return nil
 }
 
-// report is one question in its turn.
+// report is one question that has a slot.
 type report struct {
 	*Reader
 
 	pool *pgxpool.Pool
 }
 
-// reported waits for the turn of a report, and runs it within the time limit of reports.
+// reported waits for a slot for a report, and runs it within the time limit of reports.
 func reported[V any](ctx context.Context, r *Reader, ask func(context.Context, *report) (V, error)) (answer V, err error) {
 	leave, err := r.queue.enter(ctx)
 	if err != nil {

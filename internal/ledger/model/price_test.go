@@ -74,7 +74,7 @@ func TestPrice_PartsOfRefundsComeToTheWhole(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		s := openTill(t)
-		reach := min(s.price.Reach(s.credit), ledger.MaxAmount)
+		reach := min(s.price.MaxUnits(s.credit), ledger.MaxAmount)
 		if reach == 0 {
 			return
 		}
@@ -111,7 +111,7 @@ func TestPrice_CapturesCostTheirUnitsOnce(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		s := openTill(t)
-		reach := min(s.price.Reach(s.credit), ledger.MaxAmount)
+		reach := min(s.price.MaxUnits(s.credit), ledger.MaxAmount)
 		if reach == 0 {
 			return
 		}

@@ -58,9 +58,9 @@ func clip(text string) string {
 	return strings.ToValidUTF8(text[:driftTextMax], "") + "..."
 }
 
-// TellDrift tells the differences of a verification of a tenant, or of all (""), that nobody has asked the API for: the watch repeats it every hour, and on each instance. A balance is told once
+// EmitDrift tells the differences of a verification of a tenant, or of all (""), that nobody has asked the API for: the watch repeats it every hour, and on each instance. A balance is told once
 // on a day (UTC), by whoever finds it first.
-func (v *Verifier) TellDrift(ctx context.Context, tenant string, r *audit.Report) error {
+func (v *Verifier) EmitDrift(ctx context.Context, tenant string, r *audit.Report) error {
 	if len(r.Differences) == 0 {
 		return nil
 	}

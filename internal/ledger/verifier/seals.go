@@ -11,9 +11,6 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger/audit/seal"
 )
 
-// SealsMax bounds the seals of one list.
-const SealsMax = 1000
-
 // Seal seals a day: see audit.Auditor.Seal.
 func (v *Verifier) Seal(ctx context.Context, o audit.SealOptions) (*seal.Seal, error) {
 	s, err := v.auditor.Seal(ctx, o)

@@ -91,7 +91,7 @@ func (w *watch) pass(ctx context.Context) (err error) {
 	for _, d := range report.Differences {
 		v.log.Error("journal and state differ", "difference", d.String())
 	}
-	return v.TellDrift(ctx, "", report)
+	return v.EmitDrift(ctx, "", report)
 }
 
 // noteSeals sets the metric of the newest sealed day.
