@@ -19,7 +19,7 @@ type localBan struct {
 	of rule.Ban
 }
 
-// say sets what the script says beside a code.
+// say reads the value that the script returns beside a code.
 func (r *bucketResult) say(o rule.Op, more int64) {
 	switch o {
 	case rule.Late:
@@ -31,7 +31,7 @@ func (r *bucketResult) say(o rule.Op, more int64) {
 	}
 }
 
-// judge puts the ban of c's bucket into r, and counts a denial, as the script does. It needs the lock.
+// judge stores in r the ban of c's bucket, and counts a denial, as the script does. The caller holds the lock.
 func (l *localState) judge(o rule.Op, c *charge, now int64, r *bucketResult) {
 	if o != rule.Consume && o != rule.Peek || r.code > rule.Denied {
 		return
@@ -43,7 +43,7 @@ func (l *localState) judge(o rule.Op, c *charge, now int64, r *bucketResult) {
 	if counts {
 		r.banned = known.Deny(ban, now)
 	}
-	if counts || r.banned == ban.For.Microseconds() { // then it may have been cut
+	if counts || r.banned == ban.For.Microseconds() { // if counts || r.banned == ban.For.Microseconds() { // the list may have been shortened then
 		known.of = ban
 		shard.putBan(c.key, known, now)
 	}
@@ -59,7 +59,7 @@ func (s *stripe) observeBan(key string, of *rule.Rule, r *bucketResult, now int6
 	}
 }
 
-// putBan needs the lock.
+// putBan stores a ban. The caller holds the lock.
 func (s *stripe) putBan(key string, b localBan, now int64) {
 	if s.bans == nil {
 		s.bans = make(map[string]localBan)
@@ -70,7 +70,7 @@ func (s *stripe) putBan(key string, b localBan, now int64) {
 	s.bans[key] = b
 }
 
-// dropBans drops what is over, or if nothing is, one bucket: if possible one that is not banned.
+// dropBans drops bans that are over. If there are none, it drops one bucket, if possible one that is not banned.
 func (s *stripe) dropBans(now int64) {
 	least, room := "", false
 	for key, b := range s.bans {
@@ -101,7 +101,7 @@ func (v *vector) appendBans(args []any) []any {
 	return args
 }
 
-// withBans returns keys and those of the bans.
+// withBans returns keys, followed by the keys of the bans.
 func (v *vector) withBans(keys []string) []string {
 	keys = append(make([]string, 0, len(keys)+len(v.banning)), keys...)
 	for _, at := range v.banning {

@@ -45,7 +45,7 @@ func (l *Limiter) degraded(q *query) (Decision, error) {
 	return d, nil
 }
 
-// decision turns an answer into a Decision. replicas are those among which the rules were divided, nil for none.
+// decision turns an answer into a Decision. replicas are those that share the rules, or nil if Redis decided.
 func decision(q *query, a answer, replicas *replica.Set, mode Mode) Decision {
 	d := Decision{Allowed: a.allowed, Mode: mode, Verdicts: make([]Verdict, len(q.charges))}
 	for i := range q.charges {

@@ -33,7 +33,7 @@ const (
 // A denial by a rule with a ban is remembered while the bucket is banned: before, each denial must reach Redis, because it counts.
 type denials struct {
 	seed    maphash.Seed
-	live    atomic.Int64 // entries; the normal case, none, takes no lock
+	live    atomic.Int64 // entries; if there are none, as is normal, no lock is taken
 	stripes [denialStripes]denialStripe
 }
 
@@ -84,7 +84,8 @@ func (d *denials) of(c *charge, now int64) (denial, bool) {
 	}
 }
 
-// holdsFor reports whether the denial also denies c and gives its RetryAfter. For a log only Redis can compute the time of another cost.
+// holdsFor reports whether the denial also denies c, and sets its RetryAfter. For a log only Redis can compute the time
+// of another cost.
 func (e *denial) holdsFor(c *charge) bool {
 	sameRule := e.limit == c.rule.Limit() && e.zone == c.zone
 	return sameRule && (c.cost == e.cost || c.cost > e.cost && c.rule.Kind != rule.KindSlidingLog)
@@ -131,7 +132,7 @@ func (d *denials) forget(key string) {
 	d.drop(s, key)
 }
 
-// drop needs the lock.
+// drop removes the denial of a key. The caller holds the lock.
 func (d *denials) drop(s *denialStripe, key string) {
 	if _, known := s.all[key]; known {
 		delete(s.all, key)
@@ -139,7 +140,7 @@ func (d *denials) drop(s *denialStripe, key string) {
 	}
 }
 
-// sweep needs the lock. A range over a map starts anywhere.
+// sweep removes expired denials of a sample: a range over a map starts at a random element. The caller holds the lock.
 func (d *denials) sweep(s *denialStripe, now int64) {
 	looked := 0
 	for key, e := range s.all {
@@ -152,8 +153,8 @@ func (d *denials) sweep(s *denialStripe, now int64) {
 	}
 }
 
-// remembers reports whether denials of a kind hold until their RetryAfter, whatever other requests take. That is so for every kind
-// that the limits script decides.
+// remembers reports whether denials of a kind hold until their RetryAfter, whatever other requests take. They do for
+// every kind that the limits script decides.
 func remembers(k rule.Kind) bool { return k >= rule.KindTokenBucket && k <= rule.KindSlidingLog }
 
 // recall denies q from memory if Redis has just denied one of its charges. The other verdicts come from the local copies of levels. If
@@ -182,8 +183,8 @@ func (l *Limiter) recall(q *query) (d Decision, denied bool) {
 	return l.denyFromMemory(q, back[:len(q.charges)], now)
 }
 
-// denyFromMemory denies q. back says when what a charge asks for comes back, 0 for charges that Redis has not denied. It returns false if
-// the local copies would deny one of those.
+// denyFromMemory denies q. back has for each charge the time at which its cost passes, 0 for charges that Redis has not
+// denied. It returns false if the local copies would deny one of these.
 func (l *Limiter) denyFromMemory(q *query, back []int64, now int64) (d Decision, denied bool) {
 	guess := *q
 	guess.op = rule.Peek

@@ -11,7 +11,7 @@
 //   - denial: a denial by Redis that this process remembers.
 //   - debt: what a charge after the fact may take beyond what is left. A bucket that owes passes nothing.
 //   - ban: the time for which a bucket that has denied too often denies everything.
-//   - life: a number that is lost together with the data in Redis, by which a process notices the loss.
+//   - epoch: a number that is lost together with the data in Redis, by which a process notices the loss.
 //   - lease: one of the Burst places of a concurrency rule. Its holder renews it while it works and releases it. A lease whose holder
 //     died ends by itself.
 //

@@ -128,7 +128,7 @@ type knownLease struct {
 	left int64 // us
 }
 
-// lost returns the leases of a bucket that are from before data of this life.
+// lost returns the leases of a bucket that belong to data before this epoch.
 func (t *leaseTable) lost(key string, epoch, now int64) (all []knownLease) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -144,7 +144,7 @@ func (t *leaseTable) lost(key string, epoch, now int64) (all []knownLease) {
 	return all
 }
 
-// restored notes that data of this life has these leases of a bucket.
+// restored notes that the data of this epoch has these leases of a bucket.
 func (t *leaseTable) restored(key string, names []string, epoch int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -46,11 +46,11 @@ type leaseCode int64
 
 const (
 	leaseDone    leaseCode = 0
-	leaseHeld    leaseCode = 1 // acquire: it was held already
+	leaseHeld    leaseCode = 1 // acquire: this process held it already
 	leaseFull    leaseCode = 2
 	leaseNotHeld leaseCode = 3
-	leaseLost    leaseCode = 4 // the data in Redis is another one: nothing was decided
-	leaseNoRoom  leaseCode = 5 // not the script: this process may not hold more
+	leaseLost    leaseCode = 4 // the data in Redis is of another epoch: nothing was decided
+	leaseNoRoom  leaseCode = 5 // not from the script: this process may not hold more leases
 )
 
 // leaseCall is an operation on one lease. rule and ttl are zero for a release.
@@ -101,8 +101,8 @@ func (l *Limiter) askLease(ctx context.Context, c leaseCall) (leaseReply, error)
 	return r, nil
 }
 
-// sendLeases sends a batch as one pipeline with a script call each. What finds that Redis has lost its data is sent once more, after what
-// this process knows of its bucket.
+// sendLeases sends a batch as one pipeline with a script call each. A call that finds that Redis has lost its data is
+// sent a second time, after calls that restore what this process knows of its bucket.
 func (l *Limiter) sendLeases(b *redisstore.Batch, batch []leaseCall) []redisstore.Result[leaseReply] {
 	results := make([]redisstore.Result[leaseReply], len(batch))
 	all := make([]int, len(batch))
@@ -115,7 +115,8 @@ func (l *Limiter) sendLeases(b *redisstore.Batch, batch []leaseCall) []redisstor
 	return results
 }
 
-// pipelineLeases sends those of the batch that are open once. It returns the ones for which the data is another one than this process knew.
+// pipelineLeases sends the calls of batch whose indices are in open, once. It returns those that found data of another
+// epoch.
 func (l *Limiter) pipelineLeases(b *redisstore.Batch, batch []leaseCall, open []int, results []redisstore.Result[leaseReply]) (lost []int) {
 	if len(open) == 0 {
 		return nil
@@ -123,7 +124,7 @@ func (l *Limiter) pipelineLeases(b *redisstore.Batch, batch []leaseCall, open []
 	epochs := l.local.epochs
 	restores := l.lostLeases(batch, open)
 	n := len(restores)
-	calls := make([]redisstore.Call, 0, n+len(open)) // those for one slot run in this order
+	calls := make([]redisstore.Call, 0, n+len(open)) // calls for one slot run in this order
 	for _, r := range restores {
 		calls = append(calls, r.call)
 	}
@@ -139,7 +140,7 @@ func (l *Limiter) pipelineLeases(b *redisstore.Batch, batch []leaseCall, open []
 	}
 	for at, i := range open {
 		c, reply := &batch[i], replies[n+at]
-		if errors.Is(reply.Err, redisstore.ErrMoving) { // the key of the life may be on the other node
+		if errors.Is(reply.Err, redisstore.ErrMoving) { // the key of the epoch may be on the other node
 			reply = b.Run(l.leases.script, []redisstore.Call{c.call(l.cfg.redisNow(), nil)})[0]
 		}
 		r, rebased, err := readLease(reply)
@@ -175,7 +176,8 @@ type lostCall struct {
 // maxRestored bounds the leases in one call of the script.
 const maxRestored = 500
 
-// lostLeases returns the calls that restore what this process knows of the open ones' buckets from data that is lost.
+// lostLeases returns the calls that restore the leases which this process knows of the buckets in open, if their data
+// was lost.
 func (l *Limiter) lostLeases(batch []leaseCall, open []int) (all []lostCall) {
 	epochs := l.local.epochs
 	if !epochs.lost.Load() {
@@ -204,7 +206,8 @@ func (l *Limiter) lostLeases(batch []leaseCall, open []int) (all []lostCall) {
 	return all
 }
 
-// call returns the script call. now is the time to use in µs; 0 is the server's. Without lives the script does not ask for the life.
+// call returns the script call. now is the time to use in µs; 0 means the server's. Without epochs the script does not
+// compare the epoch.
 func (c *leaseCall) call(now int64, known *epochs) redisstore.Call {
 	capacity, ttl := int64(0), c.ttl.Microseconds()
 	if c.rule != nil {

@@ -15,8 +15,9 @@ import (
 )
 
 const (
-	// DefaultLanes is the pipelines that a process has in Redis at a time: while one is there the other is encoded or
-	// decoded. More lanes make the batches smaller, and batching is what saves the fixed cost of a script call.
+	// DefaultLanes is the number of pipelines that a process has in Redis at a time. While one is there the other is
+	// encoded or decoded. More lanes would make the batches smaller, and large batches save the fixed cost of a script
+	// call.
 	DefaultLanes = 2
 
 	// maxBatchCharges bounds the charges, and keys read with them, in one pipeline. Its time is then a few ms, far below the
@@ -43,13 +44,13 @@ type Config struct {
 	// Now is the clock of local decisions; nil is time.Now. Decisions in Redis use Redis's clock.
 	Now func() time.Time
 
-	// redisNow, in tests, is the time in µs that scripts use instead of Redis's own. Denials are not remembered then, unless
-	// Now is given: the process has another clock.
+	// redisNow is used in tests: the time in µs for scripts in place of Redis's own. Denials are then not remembered
+	// unless Now is given, because the process has another clock.
 	redisNow  func() int64
 	forgetful bool
 }
 
-// Limiter decides requests. Make it with New; it is safe for concurrent use.
+// Limiter decides requests. New creates it. It is safe for concurrent use.
 type Limiter struct {
 	cfg     Config
 	store   *redisstore.Store // nil: local mode
@@ -67,8 +68,8 @@ type Limiter struct {
 	corruptLog atomic.Int64 // µs of the last line about an unreadable bucket
 }
 
-// New makes a limiter on store, or in local mode if store is nil: one process, with the same semantics. It must come before the
-// store's first request.
+// New creates a limiter on store, or in local mode if store is nil: one process, with the same semantics. It must be
+// called before the store's first request.
 func New(store *redisstore.Store, cfg Config) *Limiter {
 	cfg = cfg.withDefaults()
 	l := &Limiter{
@@ -209,7 +210,7 @@ func (l *Limiter) ask(ctx context.Context, deadline time.Time, q *query) (answer
 	return a, l.checkCorrupt(q, a)
 }
 
-// storeError translates the store's errors that callers know under another name.
+// storeError translates errors of the store that callers know under another name.
 func storeError(err error) error {
 	switch {
 	case errors.Is(err, redisstore.ErrStopped):
@@ -221,7 +222,7 @@ func storeError(err error) error {
 	}
 }
 
-// newSender returns what one lane does with its batches.
+// newSender returns the function with which one lane sends its batches.
 func (l *Limiter) newSender() func(*redisstore.Batch, []query) []redisstore.Result[answer] {
 	bench := newWorkbench(l.store.IsCluster())
 	return func(b *redisstore.Batch, queries []query) []redisstore.Result[answer] {
@@ -229,9 +230,9 @@ func (l *Limiter) newSender() func(*redisstore.Batch, []query) []redisstore.Resu
 	}
 }
 
-// send decides a batch with as few script calls as hold it, in one pipeline. Queries for which Redis's clock was in another
-// calendar window are sent once more, with that window, and queries for which it had lost its data, after that was raised: nothing of them
-// was decided.
+// send decides a batch with as few script calls as possible, in one pipeline. Two kinds of queries come back undecided
+// and are sent once more: those for which Redis's clock was in another calendar window, with that window, and those for
+// which Redis had lost its data, after that data was raised.
 func (l *Limiter) send(b *redisstore.Batch, bench *workbench, queries []query) []redisstore.Result[answer] {
 	results := l.pipeline(b, bench, queries, b.Now())
 	var again []query
@@ -248,7 +249,7 @@ func (l *Limiter) send(b *redisstore.Batch, bench *workbench, queries []query) [
 	return results
 }
 
-// sendAgain sends queries with the windows of now, and puts their results where at says.
+// sendAgain sends queries with the calendar windows of now, and stores each result at its index in at.
 func (l *Limiter) sendAgain(b *redisstore.Batch, bench *workbench, queries []query, at []int, now int64, results []redisstore.Result[answer]) {
 	for _, i := range at {
 		if results[i].Answer.stale {
@@ -309,7 +310,8 @@ func (l *Limiter) pipeline(b *redisstore.Batch, bench *workbench, queries []quer
 	return results
 }
 
-// sendMoving sends the vectors whose slot is moving once more, without the key of the life: it may be on the other node.
+// sendMoving sends the vectors whose slot is moving once more, without the key of the epoch, which may be on the other
+// node.
 func (l *Limiter) sendMoving(b *redisstore.Batch, vectors []*vector, replies []redisstore.Reply) {
 	for n, v := range vectors {
 		if errors.Is(replies[n].Err, redisstore.ErrMoving) {
@@ -322,7 +324,7 @@ func (l *Limiter) sendMoving(b *redisstore.Batch, vectors []*vector, replies []r
 // Replicas returns the replicas that share the rules while Redis is away.
 func (l *Limiter) Replicas() *replica.Set { return l.cfg.Replicas() }
 
-// replicasOf returns the replicas that share a rule where it is decided: nil unless that is this process instead of Redis.
+// replicasOf returns the replicas that share a rule if this process decides it, and nil if Redis does.
 func (l *Limiter) replicasOf(m Mode) *replica.Set {
 	if l.store == nil || m != ModeLocal {
 		return nil

@@ -30,8 +30,8 @@ type localState struct {
 	seed    maphash.Seed
 	max     int // per stripe
 	metrics *Metrics
-	dropped func(key string) // is called with the bucket of a level that is dropped although it says something; nil: nobody asks
-	epochs  *epochs          // of the data in Redis; nil: local mode
+	dropped func(key string) // called with the bucket of a level that is dropped although it is not full; may be nil
+	epochs  *epochs          // of the data in Redis; nil in local mode
 	stripes [localStripes]stripe
 }
 
@@ -39,7 +39,7 @@ type stripe struct {
 	mu   sync.Mutex
 	all  map[string]localLevel
 	bans map[string]localBan // nil: none yet
-	logs int                 // further places that logs take; see extra
+	logs int                 // room that logs take beyond one level each; see extra
 }
 
 type localLevel struct {
@@ -49,9 +49,9 @@ type localLevel struct {
 	// of is the limit with which Redis decided, and nil if this process decided.
 	of rule.Limit
 
-	epoch int64         // of the data in Redis that the level is of; 0: none
+	epoch int64         // of the data in Redis to which the level belongs; 0: none
 	ahead int64         // µs by which Redis's clock was ahead of this process's, if of is set
-	whole *withoutRedis // if of is nil; nil: Redis was never asked
+	whole *withoutRedis // nil if of is set, or if Redis never answered
 }
 
 // logPlace is the number of log entries that take as much memory as a level: a log of 1,000 takes 41 places.
@@ -159,8 +159,8 @@ func (l *localState) keepOwn(o rule.Op, c *charge, now int64, b rule.Limit, st r
 	l.keep(shard, c.key, now, b, next, st)
 }
 
-// known returns the level of a charge's bucket. A level of Redis that was decided by another version of the rule is settled first. It
-// needs the lock.
+// known returns the level of a charge's bucket. A level that Redis decided under another version of the rule is first
+// converted to the present one. The caller holds the lock.
 func (l *localState) known(c *charge, now int64) localLevel {
 	shard, full := l.stripe(c.tag), c.rule.Limit()
 	e := shard.at(c.key, now)
@@ -216,8 +216,8 @@ func (l *localState) keep(shard *stripe, key string, now int64, b rule.Limit, e 
 	l.put(shard, key, now, e)
 }
 
-// at returns the level of a key, and the zero level once the bucket is full: whether the level was dropped by then must not matter, even
-// to a rule whose rate has changed since.
+// at returns the level of a key. Once the bucket is full it returns the zero level, whether or not the level was
+// dropped by then: otherwise a rule whose rate has changed since would give different results.
 func (s *stripe) at(key string, now int64) localLevel {
 	if e := s.all[key]; e.fullAt > now {
 		return e
@@ -233,7 +233,7 @@ func (e localLevel) in(b rule.Limit) rule.State {
 	return b.Scale(e.State, e.of)
 }
 
-// put needs the lock.
+// put stores a level. The caller holds the lock.
 func (l *localState) put(shard *stripe, key string, now int64, e localLevel) {
 	old, known := shard.all[key]
 	if known {

@@ -9,11 +9,12 @@ import (
 	"github.com/quotasvc/quotasvc/internal/store/redisstore"
 )
 
-// The life of the data in Redis is a number beside it, see lua/limits.lua. Every call says the life that this process knows. If Redis was
-// emptied, by a restart without persistence for example, it has another one. The call then decides nothing, and is sent again after a
-// call that raises the buckets to the levels that this process has seen there, plus what it charged while Redis was away.
+// The epoch of the data in Redis is a number that is stored beside it, under the key "life" (lua/limits.lua). Every
+// call sends the epoch that this process knows. If Redis was emptied, for example by a restart without persistence, its
+// data has another epoch. The call then decides nothing. It is sent again after a call that raises the buckets to the
+// levels that this process has seen there, plus what it charged while Redis was away.
 
-// unknownEpoch is the life that a call says if this process knows none. No data has it.
+// unknownEpoch is the epoch that a call sends if this process knows none. No data has it.
 const unknownEpoch = 1
 
 // raised is a level that this process knows of a bucket in data that is lost.
@@ -30,7 +31,7 @@ type withoutRedis struct {
 	own int64 // tokens that were charged here, part of the State
 }
 
-// lives are the lives that this process knows: one, or on a cluster one per hash tag.
+// epochs are the epochs that this process knows: one, or on a cluster one per hash tag.
 type epochs struct {
 	cluster bool
 	maxTags int
@@ -40,7 +41,7 @@ type epochs struct {
 	all map[string]int64 // by tag; "" if this is no cluster
 }
 
-// key returns the key of the life of the data with a tag.
+// key returns the key of the epoch of the data with a tag.
 func (l *epochs) key(tag string) string {
 	if l.cluster {
 		return "rl:{" + tag + "}life"
@@ -48,7 +49,7 @@ func (l *epochs) key(tag string) string {
 	return "rl:life"
 }
 
-// of returns the life of the data with a tag, 0 if it is not known.
+// of returns the epoch of the data with a tag, 0 if it is not known.
 func (l *epochs) of(tag string) int64 {
 	if !l.cluster {
 		tag = ""
@@ -58,7 +59,7 @@ func (l *epochs) of(tag string) int64 {
 	return l.all[tag]
 }
 
-// set notes the life of the data with a tag.
+// set stores the epoch of the data with a tag.
 func (l *epochs) set(tag string, epoch int64) {
 	if !l.cluster {
 		tag = ""
@@ -70,13 +71,13 @@ func (l *epochs) set(tag string, epoch int64) {
 		l.lost.Store(true)
 	}
 	if !known && len(l.all) >= l.maxTags {
-		clear(l.all) // the next calls say that none is known
+		clear(l.all) // the next calls send unknownEpoch
 	}
 	l.all[tag] = epoch
 }
 
-// sendEpochs puts the lives that this process knows into the calls of vectors. If data was lost, it brings to Redis what this process knows
-// of their buckets.
+// sendEpochs adds the known epochs to the calls of vectors. If data was lost, it also sends what this process knows of
+// their buckets.
 func (l *Limiter) sendEpochs(b *redisstore.Batch, vectors []*vector, queries []query) {
 	known := l.local.epochs
 	for _, v := range vectors {
@@ -88,7 +89,7 @@ func (l *Limiter) sendEpochs(b *redisstore.Batch, vectors []*vector, queries []q
 	}
 }
 
-// onEpoch notes the life that the reply to v's call had, if it was asked for.
+// onEpoch stores the epoch in the reply to v's call, if the call asked for it.
 func (l *Limiter) onEpoch(v *vector, epoch int64) {
 	if v.epoch != 0 {
 		l.local.epochs.set(v.tags[0], epoch)
@@ -96,7 +97,7 @@ func (l *Limiter) onEpoch(v *vector, epoch int64) {
 	}
 }
 
-// raise brings to Redis what this process knows of the vectors' buckets from data that is lost.
+// raise sends to Redis what this process knows of the vectors' buckets from data that is lost.
 func (l *Limiter) raise(b *redisstore.Batch, vectors []*vector, queries []query) {
 	var calls []redisstore.Call
 	now := l.micros()
@@ -140,8 +141,8 @@ func (v *vector) raiseCall(all []raised, now int64) redisstore.Call {
 	return redisstore.Call{Keys: append(keys, v.sent[len(v.keys)]), Args: args, Packed: true}
 }
 
-// owed returns what this process knows of c's bucket from data of another life, and notes that Redis is told: a raise is sent once. ahead
-// is how far Redis's clock is ahead of this process's.
+// owed returns what this process knows of c's bucket from data of another epoch, and marks it as sent: a raise is sent
+// once. ahead is how far Redis's clock is ahead of this process's.
 func (l *localState) owed(c *charge, epoch, now, ahead int64) (raised, bool) {
 	shard := l.stripe(c.tag)
 	shard.mu.Lock()

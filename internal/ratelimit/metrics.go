@@ -196,7 +196,7 @@ func (p *passCounters) forget(id string) {
 // degradedRules are the rules whose last decision was made without Redis, although Redis is configured.
 type degradedRules struct {
 	gauge *prometheus.GaugeVec
-	some  atomic.Bool // there are any; the normal path takes no lock
+	some  atomic.Bool // whether there are any; the normal path takes no lock
 
 	mu  sync.Mutex
 	all map[string]bool
@@ -212,7 +212,7 @@ func newDegradedRules() *degradedRules {
 	}
 }
 
-// note notes where a rule was decided. A remembered denial tells nothing about Redis.
+// note records where a rule was decided. A remembered denial says nothing about Redis, and changes nothing.
 func (r *degradedRules) note(rule string, degraded bool, mode Mode) {
 	switch {
 	case degraded && mode == ModeLocal:
@@ -239,7 +239,7 @@ func (r *degradedRules) recovered() {
 	}
 }
 
-// over needs the lock.
+// over removes a rule. The caller holds the lock.
 func (r *degradedRules) over(rule string) {
 	r.gauge.WithLabelValues(rule).Set(0)
 	delete(r.all, rule)

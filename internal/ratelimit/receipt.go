@@ -8,7 +8,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 )
 
-// Receipt says what a request charged, as Decision.Charged does, in a form that can leave the process.
+// Receipt lists what a request charged, as Decision.Charged does, in a form that can leave the process.
 type Receipt struct {
 	Tenant  string
 	Charges []ReceiptCharge
@@ -35,7 +35,7 @@ func (req Request) Receipt() Receipt {
 	return r
 }
 
-// Request returns what to pass to Refund: the charges of which find knows the rule, with the calendar of its windows.
+// Request returns the argument for Refund: the charges whose rule find still knows, with the calendar of its windows.
 func (r *Receipt) Request(find func(id string) (*rule.Rule, *time.Location)) Request {
 	req := Request{Tenant: r.Tenant}
 	for i, c := range r.Charges {
@@ -68,7 +68,7 @@ func (r *Receipt) Append(b []byte) []byte {
 	return b
 }
 
-// ParseReceipt reads what Append wrote. It must not be given what others can write.
+// ParseReceipt reads what Append wrote. b must come from a trusted place: it is not checked.
 func ParseReceipt(b []byte) (Receipt, error) {
 	var r Receipt
 	bad := false

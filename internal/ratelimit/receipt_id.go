@@ -11,7 +11,7 @@ import (
 
 const (
 	receiptVersion  = 1
-	receiptNonceLen = 8 // two charges of one millisecond are two
+	receiptNonceLen = 8 // makes two charges of one millisecond differ
 	receiptMacLen   = 16
 )
 
@@ -30,7 +30,7 @@ func (x *ReceiptIDs) Text(r Receipt) string {
 	b := append(make([]byte, 0, 256), receiptVersion)
 	b = binary.BigEndian.AppendUint64(b, uint64(time.Now().UnixMilli()))
 	var nonce [receiptNonceLen]byte
-	_, _ = rand.Read(nonce[:]) // it never fails
+	_, _ = rand.Read(nonce[:]) // rand.Read never fails
 	b = r.Append(append(b, nonce[:]...))
 	return base64.RawURLEncoding.EncodeToString(append(b, x.sign(b)...))
 }

@@ -74,7 +74,7 @@ type Verdict struct {
 	Reset time.Duration
 	// Delay is how long an admitted request must wait in a leaky bucket; 0 for other kinds.
 	Delay time.Duration
-	// Shadow is the rule's.
+	// Shadow is true for a shadow rule.
 	Shadow bool
 	// Mode is where this rule was decided.
 	Mode Mode
@@ -116,7 +116,7 @@ type Decision struct {
 	// was charged.
 	Allowed  bool
 	Verdicts []Verdict
-	// Mode is ModeLocal if any of its rules was decided there; see the verdicts' own.
+	// Mode is ModeLocal if any of its rules was decided there. Each verdict has its own Mode.
 	Mode Mode
 	// Degraded means that Redis did not decide, and the rules' OnBackendError did.
 	Degraded bool
@@ -142,7 +142,7 @@ func (d Decision) Charged(req Request) Request {
 	return taken
 }
 
-// Only returns the charges of req whose rules is accepts, to be refunded without the others.
+// Only returns req with only those charges whose rules is accepts, to refund them alone.
 func (req Request) Only(is func(*rule.Rule) bool) Request {
 	part := Request{Tenant: req.Tenant, With: req.With}
 	for i, c := range req.Charges {

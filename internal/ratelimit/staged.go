@@ -124,7 +124,7 @@ func (l *Limiter) refundAndPeek(ctx context.Context, deadline time.Time, q *quer
 	within, cancel := context.WithDeadline(ctx, deadline.Add(l.store.Budget()/2))
 	defer cancel()
 	done := l.background.run(func() {
-		// The caller may leave; its charges are given back in any case.
+		// The caller may return early. Its charges are given back in any case.
 		ctx := context.WithoutCancel(ctx)
 		deadline := l.store.QueueDeadline(ctx)
 		var each sync.WaitGroup
@@ -168,7 +168,7 @@ func (l *Limiter) takeBack(ctx context.Context, deadline time.Time, p *partResul
 	}
 }
 
-// place copies a part's verdicts to their places in the whole decision.
+// place copies a part's verdicts to their positions in the whole decision.
 func (p *partResult) place(d *Decision) {
 	if !p.asked || p.err != nil {
 		return

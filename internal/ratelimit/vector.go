@@ -42,7 +42,7 @@ type answer struct {
 // differ only in their buckets share a form, which is sent once.
 type vector struct {
 	now      int64 // µs; decides which calendar windows are sent
-	epoch    int64 // of the data that this process knows; 0: do not ask
+	epoch    int64 // of the data that this process knows; 0: do not compare
 	keys     []string
 	tags     []string       // of keys
 	ruleOf   []int          // by key: index in rules
@@ -58,9 +58,9 @@ type vector struct {
 	charges  []formCharge // of the forms, one form after the other
 	peeks    bool         // there are peeks among the queries
 
-	// The rest is space for sending the call and reading its reply.
+	// The fields below are space for sending the call and reading its reply.
 
-	sent   []string // keys, and the key of the life
+	sent   []string // keys, followed by the key of the epoch
 	args   []any
 	ahead  []int64         // by key: µs by which the bucket's time is ahead of Redis's clock
 	latest []*bucketResult // by key: the result of the last query that touched it
@@ -87,16 +87,16 @@ type form struct {
 type formCharge struct {
 	rule, bucket int // numbers of the script, from 1
 	cost         int64
-	more         int64 // of a refund: when it was taken; of a charge after the fact: the debt
+	more         int64 // of a refund: the time of the charge; of a charge after the fact: the debt
 }
 
 const (
 	unplaced = -1
 
-	// codes is by what the script multiplies what it says beside a code.
+	// codes is the factor of the value that the script returns together with a code.
 	codes = 8
 
-	// nearest is the first bucket number of the script that does not count from the first bucket of the request.
+	// nearest is the first number of a bucket that the script does not count from the first bucket of the request.
 	nearest = MaxCharges
 )
 
@@ -104,7 +104,7 @@ func newVector() *vector {
 	return &vector{index: make(map[string]int), ruleAt: make(map[ruleKey]int)}
 }
 
-// clear empties v and keeps its space. A field that is not named here loses its space.
+// clear empties v and keeps its space. A slice that is not listed here loses its space.
 func (v *vector) clear() {
 	clear(v.index)
 	clear(v.ruleAt)
@@ -117,7 +117,7 @@ func (v *vector) clear() {
 	}
 }
 
-// emptied is s' space with nothing in it: what was there is no longer kept alive.
+// emptied returns s with length 0. Its old elements are cleared, so that they are not kept alive.
 func emptied[T any](s []T) []T {
 	clear(s)
 	return s[:0]
@@ -251,12 +251,12 @@ func (v *vector) call(now int64) redisstore.Call {
 	return redisstore.Call{Keys: keys, Args: args, Packed: true, Watch: v.peeks}
 }
 
-// replyHead is the part of a reply that is about no single query.
+// replyHead is the part of a reply that belongs to no single query.
 type replyHead struct {
 	now     int64 // µs; Redis's clock
 	rebased int64 // buckets moved back after the clock was set back
 	epoch   int64 // of the data; 0: unknown
-	lost    bool  // it is not the one that the call said: nothing was decided
+	lost    bool  // the epoch is not the one that the call sent: nothing was decided
 }
 
 // read reads the reply to call into the results of the batch. It returns the reply's error, or one that matches
@@ -284,7 +284,7 @@ func (v *vector) read(batch []query, reply redisstore.Reply, results []redisstor
 	if len(rest) != want {
 		return replyHead{}, fmt.Errorf("%w: a reply of %d integers about %d requests, want %d", redisstore.ErrScript, len(rest), len(v.queries), want)
 	}
-	// The results go to the requests, so their space is not reused.
+	// The results are returned to the requests, so their space cannot be reused.
 	rows, places := make([]bucketResult, len(v.places)), v.places
 	for _, i := range v.queries {
 		charges := batch[i].charges

@@ -5,16 +5,17 @@ import (
 	"net/netip"
 )
 
-// The lengths of prefixes that name buckets, unless a rule has its own. A customer has at least a /64 of IPv6.
+// The prefix lengths of networks that share a bucket, unless a rule has its own. One customer has at least a /64 of
+// IPv6.
 const bitsV4, bitsV6 = 32, 64
 
-// The bounds of lengths.
+// The largest lengths of prefixes.
 const (
 	MaxV4 = 32
 	MaxV6 = 128
 )
 
-// Prefix is how many bits of an address name a bucket. The zero value is 32 and 64.
+// Prefix is the number of leading bits of an address that identify a network. The zero value means 32 and 64.
 type Prefix struct {
 	V4 int `json:"v4,omitzero"` // 1..MaxV4; 0: 32
 	V6 int `json:"v6,omitzero"` // 1..MaxV6; 0: 64
@@ -35,7 +36,7 @@ func Embedded(ip netip.Addr) netip.Addr {
 	switch [12]byte(b[:12]) {
 	case [12]byte{0, 0x64, 0xff, 0x9b}:
 	case [12]byte{}:
-		if b[12] == 0 { // ::, ::1 and what no public IPv4 address can be
+		if b[12] == 0 { // ::, ::1 and addresses that contain no public IPv4 address
 			return ip
 		}
 	default:
@@ -48,10 +49,10 @@ func Embedded(ip netip.Addr) netip.Addr {
 func Network(ip netip.Addr, p Prefix) string {
 	prefix, bits, usual := prefixOf(ip, p)
 	if !prefix.IsValid() {
-		return Embedded(ip).String() // a rule that was written by hand, with more bits than an address has
+		return Embedded(ip).String() // a hand-written rule with more bits than an address has
 	}
 	name := prefix.Addr().AsSlice()[:(bits+7)/8]
-	if bits != usual { // another prefix is another bucket
+	if bits != usual { // another prefix length is another bucket
 		name = append(name, byte(bits))
 	}
 	return string(name)

@@ -13,10 +13,10 @@ import (
 	"sync"
 )
 
-// sandbox is the policy of a picture that somebody opens by itself.
+// sandbox is the policy of a picture that a user opens directly.
 const sandbox = "default-src 'none'; sandbox"
 
-// Set is some assets.
+// Set is a set of assets.
 type Set struct {
 	prefix string
 	byName map[string]*asset // by the name in a path
@@ -29,7 +29,7 @@ type asset struct {
 	zipped    func() []byte
 }
 
-// New returns the files of a directory, to be served below prefix.
+// New returns a set of the files of a directory, to be served below prefix.
 func New(prefix string, files fs.FS, dir string) (*Set, error) {
 	s := &Set{prefix: prefix, byName: map[string]*asset{}, paths: map[string]string{}}
 	entries, err := fs.ReadDir(files, dir)
@@ -58,8 +58,8 @@ func (s *Set) Add(file, mediaType string, text []byte) {
 // zip compresses text.
 func zip(text []byte) []byte {
 	var out bytes.Buffer
-	w, _ := gzip.NewWriterLevel(&out, gzip.BestCompression) // the level exists
-	_, _ = w.Write(text)                                    // memory takes it
+	w, _ := gzip.NewWriterLevel(&out, gzip.BestCompression) // this level is valid
+	_, _ = w.Write(text)                                    // a write to memory does not fail
 	_ = w.Close()
 	return out.Bytes()
 }

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// Document is a JSON object that is being read. Readers such as ReadObject, ID and Amount consume one value each. A value at
-// fault is noted under its path, and reading goes on.
+// Document is a JSON object that is being read. Readers such as ReadObject, ID and Amount consume one value each. A
+// value at fault is recorded under its path, and reading continues.
 //
 // A Document is reused. Strings that it returns are copies; byte slices are not.
 type Document struct {
@@ -58,7 +58,7 @@ func (d *Document) begin(text []byte) error {
 	return nil
 }
 
-// end notes a fault if anything follows the object.
+// end records a fault if anything follows the object.
 func (d *Document) end() {
 	if d.broken {
 		return
@@ -106,7 +106,7 @@ func memberIndex[T any](members []Member[T], name []byte) int {
 	return -1
 }
 
-// refuseField notes that the field whose name was read last is not one of the object's, and skips its value.
+// refuseField records that the object has no field with the name that was read last, and skips its value.
 func (d *Document) refuseField() {
 	d.fault("is an unknown field")
 	d.skip()
@@ -221,10 +221,10 @@ func (d *Document) breakOff(err error) {
 	}
 }
 
-// Fault notes what is wrong with the value that was read last.
+// fault records what is wrong with the value that was read last.
 func (d *Document) fault(must string) { d.FaultIn("", must) }
 
-// FaultIn notes what is wrong with a part of the value that was read last.
+// FaultIn records what is wrong with a part of the value that was read last.
 func (d *Document) FaultIn(part, must string) {
 	if !d.broken {
 		d.faults.Add(d.path()+part, must)
@@ -234,7 +234,7 @@ func (d *Document) FaultIn(part, must string) {
 // root is the path of the document itself.
 const root = "body"
 
-// Path returns where the value that was read last is in the document.
+// path returns the path of the value that was read last.
 func (d *Document) path() string { return d.pathOf(d.dec.StackPointer()) }
 
 func (d *Document) pathOf(pointer jsontext.Pointer) string {

@@ -63,7 +63,7 @@ func Refuse(field, format string, args ...any) *Error {
 	return &Error{Faults: []Fault{{Field: field, Message: fmt.Sprintf(format, args...)}}}
 }
 
-// Clip returns a name of the client's at a length that fits an answer, as UTF-8.
+// Clip shortens a name that a client sent to a length that fits an answer, as valid UTF-8.
 func Clip(name string) string {
 	if len(name) <= pathMax {
 		return strings.ToValidUTF8(name, "")

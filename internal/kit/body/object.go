@@ -35,11 +35,11 @@ func (g Given) In(part string) Given { return Given{g.paths, g.at + part + "."} 
 
 // Options say how JSON reads a document.
 type Options struct {
-	// Without names the fields of the struct that are not fields of the document: its path has them, or they do not apply.
+	// Without names fields of the struct that a document does not have: they are part of its path, or do not apply.
 	Without []string
 
-	// File says that the document comes from a catalogue file. null then stands for an absent field, lists are not required,
-	// and a value that must be text may have been written without the quotes that make it one.
+	// File says that the document comes from a catalogue file. null then means an absent field, lists are not required,
+	// and text may be written without quotes.
 	File bool
 }
 
@@ -66,7 +66,7 @@ type Field struct {
 	index int
 }
 
-// Fields returns the fields that JSON reads into a struct of type t, but for those in without.
+// Fields returns the fields that JSON reads into a struct of type t, except for those in without.
 func Fields(t reflect.Type, without []string) []Field {
 	var fields []Field
 	for i := range t.NumField() {
@@ -89,8 +89,8 @@ type objectReader struct {
 	Options
 
 	given map[string]bool   // paths of the fields that the document has
-	vague map[string]bool   // paths at fault, of which Check has a better sentence: it knows the bounds
-	hints map[string]string // by path: what is added to the sentence
+	vague map[string]bool   // paths at fault for which Check has a better sentence, because it knows the bounds
+	hints map[string]string // by path: text to append to the sentence
 }
 
 // object reads an object into the struct v. It returns false for another value.
@@ -134,7 +134,7 @@ func namesOf(fields []Field) []string {
 	return names
 }
 
-// absent skips a null that stands for an absent field. Raw JSON has nulls of its own.
+// absent skips a null that means an absent field. Raw JSON may contain nulls.
 func (r *objectReader) absent(v reflect.Value) bool {
 	if !r.File || r.dec.PeekKind() != 'n' || isRaw(v) {
 		return false
@@ -164,7 +164,7 @@ func (r *objectReader) read(v reflect.Value) {
 	case v.Kind() == reflect.Struct:
 		r.object(v, nil)
 	case v.Kind() == reflect.Slice:
-		v.Set(reflect.MakeSlice(v.Type(), 0, 0)) // an empty list is given
+		v.Set(reflect.MakeSlice(v.Type(), 0, 0)) // an empty list counts as given
 		r.list(listMax, func() {
 			v.Set(reflect.Append(v, reflect.Zero(v.Type().Elem())))
 			r.read(v.Index(v.Len() - 1))
@@ -186,7 +186,7 @@ func (r *objectReader) read(v reflect.Value) {
 	}
 }
 
-// own reads a value of a type that knows its forms. Its error is the sentence for another value.
+// own reads a value of a type that decodes itself. Its error is the sentence for any other value.
 func (r *objectReader) own(v json.Unmarshaler) {
 	raw, ok := r.value()
 	if !ok {
@@ -197,7 +197,7 @@ func (r *objectReader) own(v json.Unmarshaler) {
 	}
 }
 
-// integer reads an integer into v. What is none gets a sentence about how to write one; the bounds are Check's.
+// integer reads an integer into v. For other values the fault says how to write an integer; Check reports the bounds.
 func (r *objectReader) integer(v reflect.Value) {
 	raw, ok := r.value()
 	if !ok {
@@ -212,7 +212,7 @@ func (r *objectReader) integer(v reflect.Value) {
 	r.vague[path], r.hints[path] = true, integerHint(raw)
 }
 
-// integerHint says how to write what raw may mean; empty: nothing is known.
+// integerHint says how to write the number that raw may mean; empty if that is unknown.
 func integerHint(raw jsontext.Value) string {
 	text := strings.ToLower(strings.Trim(string(raw), `"`)) // YAML reads 1e6 as text
 	if slices.Contains([]string{"unlimited", "infinite", "infinity", "inf", ".inf", "none", "no limit"}, text) {
@@ -230,7 +230,7 @@ func integerHint(raw jsontext.Value) string {
 	}
 }
 
-// refuseText notes that the value that was read last is not a string.
+// refuseText records that the value that was read last is not a string.
 func (r *objectReader) refuseText() {
 	if r.File {
 		r.fault("must be text; quote it if it looks like a number")
@@ -240,8 +240,8 @@ func (r *objectReader) refuseText() {
 	r.vague[r.path()] = true
 }
 
-// canonical returns JSON without blanks and with its fields in order, as Metadata does. What cannot be formatted stays as it
-// is, for Check to refuse.
+// canonical returns JSON without blanks and with its fields in order, as Metadata does. Text that cannot be formatted
+// is returned as it is; Check refuses it.
 func canonical(raw jsontext.Value) []byte {
 	value := raw.Clone()
 	if value.Format(jsontext.ReorderRawObjects(true)) != nil {
@@ -284,8 +284,8 @@ func (r *objectReader) amounts(v reflect.Value) {
 	r.leave()
 }
 
-// merge adds the faults that Check found to those of the document. Of two sentences about one path Check's wins if the
-// document's is vague, and the document's otherwise.
+// merge adds the faults that Check found to those of the document. If both have a sentence for one path, the document's
+// sentence is used, unless it is marked as vague.
 func (r *objectReader) merge(checked []Fault) {
 	read := len(r.faults)
 	for _, f := range checked {

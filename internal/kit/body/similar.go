@@ -1,6 +1,7 @@
 package body
 
-// Similar returns the sentence part that names the word that name may stand for, and the empty string if none is close.
+// Similar returns a part of a sentence with the word that name is probably a misspelling of, or the empty string if
+// none is close.
 func Similar(name string, words []string) string {
 	best, closest := "", max(len(name)/3, 1)+1
 	for _, w := range words {
@@ -17,7 +18,8 @@ func Similar(name string, words []string) string {
 // maxCompared bounds the length of names that are compared: those of fields are shorter.
 const maxCompared = 32
 
-// distance returns how many letters have to be inserted, deleted, replaced or swapped with their neighbour to make b of a.
+// distance returns how many letters must be inserted, deleted, replaced or swapped with their neighbour to turn a into
+// b.
 func distance(a, b string) int {
 	if len(a) > maxCompared || len(b) > maxCompared {
 		return maxCompared

@@ -118,7 +118,7 @@ func (d *Document) Duration(low, high time.Duration) time.Duration {
 	return 0
 }
 
-// day is the day of ParseDuration, which knows no calendar.
+// day is the length of a day for ParseDuration, which knows no calendar.
 const day = 24 * time.Hour
 
 // ParseDuration reads a duration as time.ParseDuration does, after an optional number of days of 24 hours: 31d, 1d12h.
@@ -285,8 +285,8 @@ func ParseAddress(text string) (address netip.Addr, ok bool) {
 	return address.Unmap(), true
 }
 
-// Metadata reads the client's own object. It returns the object without blanks and with its fields in order, so that the same
-// metadata is the same bytes however a retry writes it.
+// Metadata reads an object of the client's own. It returns the object without blanks and with its fields in order, so
+// that a retry that writes the same metadata differently gives the same bytes.
 func (d *Document) Metadata() []byte {
 	raw, ok := d.value()
 	if !ok {

@@ -11,13 +11,13 @@ const SkewMaxDefault = 30 * time.Second
 
 // Config configures a Clock. Zero values mean the defaults.
 type Config struct {
-	// SkewMax is the greatest difference between clocks that agree, SkewMaxDefault if it is 0. A very long one leaves all to PostgreSQL's
-	// clock.
+	// SkewMax is the greatest difference between clocks that agree, SkewMaxDefault if it is 0. With a very large one
+	// PostgreSQL's clock always decides.
 	SkewMax time.Duration
 	Wall    func() time.Time // the instance's clock; nil: the system's
 	// Ahead is how far decisions are ahead of the clocks; below 0: behind. Only a test clock has one (package testclock).
 	Ahead time.Duration
-	// Changed is called when the clocks begin or cease to agree, with the skew. It must not block. nil: nobody is told.
+	// Changed is called with the skew when the clocks start or stop agreeing. It must not block. nil: it is not called.
 	Changed func(agree bool, skew time.Duration)
 }
 
@@ -33,7 +33,7 @@ type Clock struct {
 	disagree bool
 }
 
-// New returns a clock that takes PostgreSQL's to be the instance's until the first reading.
+// New returns a clock that assumes that PostgreSQL's clock equals the instance's until the first reading.
 func New(cfg Config) *Clock {
 	if cfg.SkewMax == 0 {
 		cfg.SkewMax = SkewMaxDefault
@@ -41,7 +41,8 @@ func New(cfg Config) *Clock {
 	return &Clock{cfg: cfg, ahead: cfg.Ahead}
 }
 
-// Begin returns the instance's clock, for Agree: call it before PostgreSQL is asked. It is without the monotonic reading, which hides steps.
+// Begin returns the instance's clock, for Agree. Call it before PostgreSQL is queried. The result has no monotonic
+// reading, because that would hide steps of the clock.
 func (c *Clock) Begin() time.Time {
 	if c.cfg.Wall == nil {
 		return time.Now().Round(0)
@@ -49,8 +50,8 @@ func (c *Clock) Begin() time.Time {
 	return c.cfg.Wall().Round(0)
 }
 
-// Agree takes what PostgreSQL's clock said to a question that was asked at began, and returns the decision, in UTC. Call it when the
-// answer has arrived.
+// Agree takes PostgreSQL's clock from a query that was sent at began, and returns the decision, in UTC. Call it when
+// the answer has arrived.
 func (c *Clock) Agree(began, database time.Time) time.Time {
 	ended := c.Begin()
 	skew := Skew(database, began, ended)
@@ -70,8 +71,9 @@ func (c *Clock) Agree(began, database time.Time) time.Time {
 	return decision
 }
 
-// Skew returns how far PostgreSQL's clock was ahead of the instance's, which said began before PostgreSQL was asked and ended after it had
-// answered. It returns 0 if PostgreSQL's clock lies between the two, else the distance to the nearer one.
+// Skew returns how far PostgreSQL's clock was ahead of the instance's. began and ended are the instance's clock before
+// the query was sent and after the answer arrived. It returns 0 if PostgreSQL's clock lies between the two, else the
+// distance to the nearer one.
 func Skew(database, began, ended time.Time) time.Duration {
 	if ended.Before(began) { // the instance's clock was set back meanwhile
 		began, ended = ended, began
@@ -88,8 +90,8 @@ func Skew(database, began, ended time.Time) time.Duration {
 // Within reports whether clocks with this skew agree.
 func Within(skew, most time.Duration) bool { return skew <= most && skew >= -most }
 
-// Now returns the decision as far as it is known without asking PostgreSQL, in UTC: the newest one, and the time that went by since. Before the
-// first reading it is the instance's clock.
+// Now returns the decision as far as it is known without a query to PostgreSQL, in UTC: the newest one plus the time
+// that has passed since. Before the first reading it is the instance's clock.
 func (c *Clock) Now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -99,7 +101,7 @@ func (c *Clock) Now() time.Time {
 	return c.decision.Add(time.Since(c.read))
 }
 
-// Advance moves all decisions from now on ahead. Only a clock that nobody has read yet may be moved back.
+// Advance moves all later decisions ahead. Only a clock that has not been read yet may be moved back.
 func (c *Clock) Advance(by time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -5,18 +5,19 @@ import (
 	"slices"
 )
 
-// yieldEvery is the number of steps of a long computation after which others run: some tens of microseconds.
+// yieldEvery is the number of steps of a long computation, some tens of microseconds, after which other goroutines may
+// run.
 const yieldEvery = 256
 
-// Yield is called in step i of a computation about everything. Without it, Go would let the computation have a processor for 10 ms at a time, while
-// requests wait.
+// Yield lets other goroutines run in every yieldEvery-th step i of a long computation. Without it, Go would let the
+// computation use a processor for 10 ms at a time, while requests wait.
 func Yield(i int) {
 	if i%yieldEvery == yieldEvery-1 {
 		runtime.Gosched()
 	}
 }
 
-// Merged returns the elements of two lists, which are in order, in order. It compares few of those in many.
+// Merged merges two sorted lists into one. The number of comparisons depends on few, and only by its logarithm on many.
 func Merged[T any](many, few []T, compare func(a, b T) int) []T {
 	if len(few) == 0 {
 		return many
@@ -30,7 +31,8 @@ func Merged[T any](many, few []T, compare func(a, b T) int) []T {
 	return append(all, many...)
 }
 
-// Added returns the elements of now that before lacks. Both are in order. It compares only those that are not in both.
+// Added returns the elements of now that before lacks. Both are sorted. It calls compare only for elements that are not
+// in both.
 func Added[T comparable](now, before []T, compare func(a, b T) int) (added []T) {
 	for i, v := range now {
 		Yield(i)

@@ -8,20 +8,21 @@ import (
 )
 
 const (
-	// fullPart is the average number of entries of a part above which there are more parts: copying such a part takes some microseconds.
+	// fullPart is the average number of entries of a part above which the number of parts grows. Copying a part of this
+	// size takes some microseconds.
 	fullPart = 128
 
 	// growth is the factor by which the number of parts grows. It is a power of two.
 	growth = 4
 )
 
-// seed is that of all maps: a key has the same hash in each.
+// seed is used by all maps: a key has the same hash in each.
 var seed = maphash.MakeSeed()
 
 // Map is one version of a map. The zero value is empty.
 type Map[V any] struct {
 	parts []map[string]V
-	mine  []bool // the parts that no other version has; nil: all
+	mine  []bool // the parts that no other version shares; nil: all
 	size  int
 }
 
@@ -33,7 +34,7 @@ func (m *Map[V]) Fork() Map[V] {
 // Len returns the number of entries.
 func (m *Map[V]) Len() int { return m.size }
 
-// Get returns the value of key; the zero value if there is none.
+// Get returns the value of key, or the zero value if there is none.
 func (m *Map[V]) Get(key string) V {
 	if m.size == 0 {
 		var none V
@@ -85,15 +86,15 @@ func (m *Map[V]) Delete(key string) {
 	m.size--
 }
 
-// place returns the part of key. There is at least one part.
+// place returns the index of key's part. There is at least one part.
 func (m *Map[V]) place(key string) int {
 	if len(m.parts) == 1 {
 		return 0
 	}
-	return int(maphash.String(seed, key) & uint64(len(m.parts)-1)) //nolint:gosec // fewer than the parts
+	return int(maphash.String(seed, key) & uint64(len(m.parts)-1)) //nolint:gosec // less than the number of parts
 }
 
-// change returns a part that may be changed.
+// change returns a part that may be changed: a copy, if another version shares it.
 func (m *Map[V]) change(place int) map[string]V {
 	if m.mine != nil && !m.mine[place] {
 		m.parts[place], m.mine[place] = maps.Clone(m.parts[place]), true
@@ -101,7 +102,7 @@ func (m *Map[V]) change(place int) map[string]V {
 	return m.parts[place]
 }
 
-// grow spreads the entries over more parts.
+// grow distributes the entries over more parts.
 func (m *Map[V]) grow() {
 	more := Map[V]{parts: make([]map[string]V, max(1, growth*len(m.parts)))}
 	for i := range more.parts {

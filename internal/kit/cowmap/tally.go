@@ -2,10 +2,10 @@ package cowmap
 
 import "slices"
 
-// Tally counts by keys, and knows the largest count. It is a version, as a Map is. The zero value is empty.
+// Tally counts by keys, and knows the largest count. It has versions, as a Map has. The zero value is empty.
 type Tally struct {
 	by Map[int]
-	of []int // the number of keys that have a count, by the count
+	of []int // the number of keys with a count, by that count
 }
 
 // Fork returns a version that may be changed and begins as a copy of t. t must not be changed from then on.

@@ -128,8 +128,9 @@ func (l *Lane[Q, A]) Do(ctx context.Context, q Q) (A, error) {
 	return l.collect(t)
 }
 
-// DoBy does the same as Do with a deadline for the queue. If q's batch has not started by until, DoBy drops q and returns
-// ErrLate. It is cheaper than Do with a context that has this deadline. The end of ctx does not matter: it only has the span.
+// DoBy does the same as Do with a deadline for the time in the queue. If q's batch has not started by until, DoBy drops
+// q and returns ErrLate. It is cheaper than Do with a context that has this deadline. The end of ctx is ignored; ctx
+// only carries the span.
 func (l *Lane[Q, A]) DoBy(ctx context.Context, until time.Time, q Q) (A, error) {
 	spanOnly := context.Background()
 	if l.cfg.Tracer != nil {
@@ -184,11 +185,12 @@ func (t *ticket[Q, A]) startTimer(wait time.Duration) {
 // How a caller's wait ended.
 const (
 	decided = iota // the ticket has an answer
-	gone           // the caller went away
+	gone           // the caller gave up
 	late           // the batch did not start in time
 )
 
-// await waits for t's answer. If the caller goes away, or the time is over, before t's batch has started, the lane owns t from then on.
+// await waits for t's answer. If the caller gives up, or the time is over, before t's batch has started, the lane owns
+// t from then on.
 func await[Q, A any](t *ticket[Q, A], away <-chan struct{}, over <-chan time.Time) (end int) {
 	select {
 	case <-t.done:
@@ -282,7 +284,7 @@ func (l *Lane[Q, A]) recycle(t *ticket[Q, A]) {
 		noItem   Q
 		noAnswer A
 	)
-	t.item, t.answer, t.err = noItem, noAnswer, nil // the pool must not keep a request alive
+	t.item, t.answer, t.err = noItem, noAnswer, nil // the pool must not keep a request in memory
 	l.pool.Put(t)
 }
 

@@ -57,8 +57,8 @@ func (s Schedule) Nth(from time.Time, n int) (Period, error) {
 	}
 }
 
-// shift returns an instant about n periods after the boundary at, and not at another boundary than at when n is 0. It is less than one
-// period away from the boundary it means, except near changes of the zone's clock.
+// shift returns an instant about n periods after the boundary at. It is less than one period away from the boundary it
+// is meant for, except near changes of the zone's clock. If n is 0 it is not at another boundary.
 func (s Schedule) shift(at time.Time, n int) time.Time {
 	loc := s.Location
 	if loc == nil {
@@ -113,8 +113,8 @@ func (s Schedule) index(anchor, t time.Time) int {
 	return n
 }
 
-// skipped returns how many of the boundaries after a, up to b, fall together with the one before them, because a gap of the zone's
-// clock contains a whole period. Only days are that short: the longest gap was a day.
+// skipped returns how many of the boundaries after a, up to b, coincide with the one before them, because a gap of the
+// zone's clock contains a whole period. Only days are short enough: the longest gap was a day.
 func (s Schedule) skipped(anchor, a, b time.Time) int {
 	if s.Every != Day {
 		return 0

@@ -7,13 +7,13 @@ import (
 
 // Payment is what units of one meter cost in units of another one, as the ledger's entries remember it.
 type Payment struct {
-	For   string `json:"for"`   // the meter that was paid for
+	For   string `json:"for"`   // the meter whose use was paid for
 	Units int64  `json:"units"` // of For; 0 on further entries of the same payment
 	Price int64  `json:"price"`
-	Per   int64  `json:"per,omitempty"` // Price is that of so many units; 0: of one
+	Per   int64  `json:"per,omitempty"` // Price is for this many units; 0: for one
 }
 
-// At returns p with a price.
+// At returns p with the price r.
 func (p Payment) At(r Ratio) Payment {
 	p.Price = r.Units
 	if !r.IsWhole() {
@@ -25,10 +25,12 @@ func (p Payment) At(r Ratio) Payment {
 // Ratio returns the price.
 func (p *Payment) Ratio() Ratio { return Ratio{Units: p.Price, Per: max(p.Per, 1)} }
 
-// decimalsMax bounds the decimals of an exact cost; beyond, or without an end, it is a fraction.
+// decimalsMax bounds the decimals of an exact cost. A cost with more or infinitely many decimals is written as a
+// fraction.
 const decimalsMax = 9
 
-// Exact returns what n units cost before the cost is rounded: 2.345, or 2 1/3 where decimals do not end. It allocates; Cost does not.
+// Exact returns the cost of n units before rounding: 2.345, or 2 1/3 where decimals do not end. It allocates; Cost does
+// not.
 func (r Ratio) Exact(n int64) string {
 	cost := new(big.Rat).SetFrac(new(big.Int).Mul(big.NewInt(n), big.NewInt(r.Units)), big.NewInt(r.Per))
 	if decimals, ends := cost.FloatPrec(); ends && decimals <= decimalsMax {

@@ -17,7 +17,7 @@ type Ratio struct{ Units, Per int64 }
 // Whole returns the price of units for each one.
 func Whole(units int64) Ratio { return Ratio{units, 1} }
 
-// IsWhole reports whether each unit costs a whole number: then nothing is ever rounded.
+// IsWhole reports whether one unit costs a whole number, so that nothing is ever rounded.
 func (r Ratio) IsWhole() bool { return r.Per == 1 }
 
 // Cost returns what n units cost, rounded up.
@@ -39,7 +39,7 @@ func quotient(hi, lo uint64, by int64) int64 {
 		return math.MaxInt64
 	}
 	q, _ := bits.Div64(hi, lo, uint64(by)) //nolint:gosec // by is positive
-	return int64(min(q, math.MaxInt64))    //nolint:gosec // bounded
+	return int64(min(q, math.MaxInt64))    //nolint:gosec // at most math.MaxInt64
 }
 
 // String returns the price for people: 3, or 1 per 1000.
@@ -58,13 +58,13 @@ func (r Ratio) MarshalJSON() ([]byte, error) {
 	return fmt.Appendf(nil, `{"units":%d,"per":%d}`, r.Units, r.Per), nil
 }
 
-// MustBe is the sentence for a value that is no price.
+// MustBe is the sentence for a value that is not a price.
 var MustBe = fmt.Sprintf(`must be an integer from 1 to %d, or {"units": n, "per": m} of two such integers, as in {"units": 1, "per": 1000}`,
 	bound.MaxAmount)
 
 var errNoPrice = errors.New(MustBe)
 
-// UnmarshalJSON reads what MarshalJSON writes, and a per of 1.
+// UnmarshalJSON reads what MarshalJSON writes, and also accepts a per of 1.
 func (r *Ratio) UnmarshalJSON(text []byte) error {
 	read := Ratio{Per: 1}
 	if bytes.HasPrefix(text, []byte("{")) {

@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// The forms in which clients spell one route. A router behind the service may treat the spellings of a form as one.
+// The forms in which clients write one route differently. A router behind the service may treat all spellings of a form
+// as the same route.
 const (
 	FormCase          = "case"           // upper and lower case
 	FormTrailingSlash = "trailing_slash" // slashes, blanks and control characters at the end
@@ -42,10 +43,11 @@ func FormsOf(forms []string) Forms {
 	return set
 }
 
-// Normalize returns the one spelling of a route that stands for all spellings of these forms. It allocates nothing if that is the route
-// itself.
+// Normalize returns the one spelling that stands for all spellings of a route in these forms. It allocates nothing if
+// the route already has that spelling.
 //
-// Without parameters or encoded slashes a route may have new segments . and .., which are resolved: /..;/search becomes /search.
+// When parameters or encoded slashes are removed, new segments . and .. may appear. They are resolved: /..;/search
+// becomes /search.
 func Normalize(route string, forms Forms) string {
 	if forms == 0 || isNormal(route) {
 		return route
@@ -126,8 +128,8 @@ func isBlank(high, low int) bool {
 	return high >= 0 && low >= 0 && (c <= ' ' || c == 0x7f)
 }
 
-// In returns the patterns that match the normalized spellings of the routes that p matches. A rest begins behind a slash, which a
-// normalized route may lack: for /v1/** there is a second pattern, /v1.
+// In returns the patterns that match the normalized spellings of the routes that p matches. A final ** begins after a
+// slash, which a normalized route may lack: for /v1/** there is a second pattern, /v1.
 func (p Pattern) In(forms Forms) []Pattern {
 	keep := forms
 	if p.rest {
@@ -138,7 +140,7 @@ func (p Pattern) In(forms Forms) []Pattern {
 		text += "**"
 	}
 	normal, err := Parse(text)
-	if err != nil { // nothing is left of it
+	if err != nil { // nothing of the pattern is left
 		return []Pattern{p}
 	}
 	patterns := []Pattern{normal}
@@ -150,13 +152,14 @@ func (p Pattern) In(forms Forms) []Pattern {
 	return patterns
 }
 
-// Spellings remembers a route in its one spelling of some forms. Few sets of forms are in use, so two are remembered. The zero value has none.
+// Spellings caches a route in its spelling for some forms. Few sets of forms are in use, so two are cached. The zero
+// value is empty.
 type Spellings [2]struct {
 	forms Forms // none: unused
 	text  string
 }
 
-// In returns the route text in the one spelling of some forms. text is the same in all calls.
+// In returns the route text in its spelling for some forms. text must be the same in all calls.
 func (s *Spellings) In(text string, forms Forms) string {
 	if forms == 0 {
 		return text

@@ -7,29 +7,29 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/cowmap"
 )
 
-// Index finds the patterns that match a route, in a time that does not grow with the number of patterns that begin alike. It is a tree of
-// segments, the texts between slashes. T is what a pattern stands for. The zero value is empty. An Index may be read and forked by many
-// goroutines once nothing is added or removed any more.
+// Index finds the patterns that match a route. The time does not grow with the number of patterns that begin alike. It
+// is a tree of segments, the texts between slashes. T is the value of a pattern. The zero value is empty. Once it no
+// longer changes, many goroutines may read and fork an Index.
 type Index[T comparable] struct {
 	exact  cowmap.Map[[]T] // patterns without a wildcard
 	root   segment[T]
-	any    []T    // of the pattern that matches everything
-	forked *owner // of the nodes that no other index has; nil: all
+	any    []T    // values of the pattern that matches everything
+	forked *owner // owner of the nodes that no other index shares; nil: all nodes
 }
 
-// owner is an index, for its nodes.
+// owner identifies the index to which a node belongs.
 type owner struct{ _ byte }
 
 // segment is a node: all patterns that begin alike, up to a slash.
 type segment[T comparable] struct {
 	owner   *owner
 	literal *cowmap.Map[*segment[T]] // the next segment has no star; nil: there is none
-	star    *segment[T]              // it is a star
-	partial []partial[T]             // it has a star and other text
+	star    *segment[T]              // the next segment is a star alone
+	partial []partial[T]             // the next segment has a star and other text
 
-	ends []T       // the pattern ends here
-	rest []T       // it ends here with **
-	tail []tail[T] // it ends in the middle of the next segment, with **
+	ends []T       // values of patterns that end here
+	rest []T       // values of patterns that end here with **
+	tail []tail[T] // values of patterns that end within the next segment, with **
 }
 
 // partial is a segment as in v*-beta.
@@ -63,7 +63,7 @@ func (n *segment[T]) fork(by *owner) *segment[T] {
 	return other
 }
 
-// Add adds what p stands for.
+// Add adds a value for pattern p.
 func (x *Index[T]) Add(p Pattern, value T) {
 	switch {
 	case p.isAny():
@@ -75,7 +75,7 @@ func (x *Index[T]) Add(p Pattern, value T) {
 	}
 }
 
-// Remove removes what was added.
+// Remove removes a value that was added for p.
 func (x *Index[T]) Remove(p Pattern, value T) {
 	switch {
 	case p.isAny():
@@ -96,7 +96,7 @@ func without[T comparable](list []T, value T) []T {
 	return slices.DeleteFunc(slices.Clone(list), func(v T) bool { return v == value })
 }
 
-// add adds a value behind n, which may be changed. left and rest are the rest of its pattern.
+// add adds a value below n, which may be changed. left and rest describe the rest of its pattern.
 func (n *segment[T]) add(by *owner, left string, rest bool, value T) {
 	text, after, more := strings.Cut(left, "/")
 	switch {
@@ -112,7 +112,7 @@ func (n *segment[T]) add(by *owner, left string, rest bool, value T) {
 	}
 }
 
-// remove removes a value behind n, which may be changed.
+// remove removes a value below n, which may be changed.
 func (n *segment[T]) remove(by *owner, left string, rest bool, value T) {
 	text, after, more := strings.Cut(left, "/")
 	switch {
@@ -139,7 +139,7 @@ func (n *segment[T]) isEmpty() bool {
 	return (n.literal == nil || n.literal.Len() == 0) && n.star == nil && len(n.partial) == 0 && len(n.ends) == 0 && len(n.rest) == 0 && len(n.tail) == 0
 }
 
-// drop removes the node behind a segment.
+// drop removes the node for a segment.
 func (n *segment[T]) drop(text string) {
 	switch {
 	case text == "*":
@@ -160,7 +160,7 @@ func part(text string, rest bool) Pattern {
 	return p
 }
 
-// child returns the node behind a segment. It may be changed, as n may.
+// child returns the node for a segment. It may be changed, as n may.
 func (n *segment[T]) child(by *owner, text string) *segment[T] {
 	mine := func(next *segment[T]) *segment[T] {
 		switch {
@@ -196,7 +196,8 @@ func (n *segment[T]) child(by *owner, text string) *segment[T] {
 	return next
 }
 
-// Append appends to list what the patterns stand for that match route. An empty route is matched by the zero Pattern alone.
+// Append appends to list the values of the patterns that match route. An empty route is matched by the zero Pattern
+// alone.
 func (x *Index[T]) Append(list []T, route string) []T {
 	list = append(list, x.any...)
 	if route == "" {
@@ -206,7 +207,7 @@ func (x *Index[T]) Append(list []T, route string) []T {
 	return x.root.append(list, route, true)
 }
 
-// append appends what matches the rest of a route. more is false behind its last segment.
+// append appends the values of patterns that match the rest of a route. more is false after its last segment.
 func (n *segment[T]) append(list []T, route string, more bool) []T {
 	if !more {
 		return append(list, n.ends...)

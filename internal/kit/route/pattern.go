@@ -16,7 +16,7 @@ type Pattern struct {
 	text    string
 	literal int  // bytes before the first wildcard
 	tail    int  // index after the last star
-	rest    bool // the pattern ends with **, which text lacks
+	rest    bool // the pattern ends with **, which is not part of text
 }
 
 // Parse parses a pattern. The error says what it must be.
@@ -74,7 +74,7 @@ func (p Pattern) Match(route string) bool {
 			at, in = at+1, in+1
 		case at < len(p.text) && p.text[at] != '*' && in < len(route) && p.text[at] == route[in]:
 			at, in = at+1, in+1
-		case star >= 0 && taken < len(route) && route[taken] != '/': // the last star takes one more character; earlier stars need not
+		case star >= 0 && taken < len(route) && route[taken] != '/': // the last star matches one more character; earlier stars need not
 			taken++
 			at, in = star+1, taken
 		default:

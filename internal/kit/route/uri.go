@@ -55,7 +55,7 @@ func plainPath(path string) string {
 				c, escaped = byte(high<<4|low), true
 				i += 2
 			} else {
-				escaped = true // a % without digits stands for itself
+				escaped = true // a % without two digits is a literal %
 			}
 		}
 		if c <= ' ' || c > '~' || escaped && strings.IndexByte("/?#%", c) >= 0 {

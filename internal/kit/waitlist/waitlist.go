@@ -13,13 +13,13 @@ type Config struct {
 	Share  int // of them, those of one tenant while others wait
 }
 
-// List is what waits.
+// List holds values that wait.
 type List[V any] struct {
 	cfg Config
 
 	mu      sync.Mutex
 	waiting []*Place[V]    // in the order of Add
-	of      map[string]int // by tenant: how many of them
+	of      map[string]int // number of waiting places by tenant
 }
 
 // Place is the place of a value in a list.
@@ -29,13 +29,14 @@ type Place[V any] struct {
 	list   *List[V]
 	tenant string
 	group  int
-	left   bool // it is in a batch, or was removed; under the list's mu
+	left   bool // it is in a batch or was removed; guarded by the list's mu
 }
 
 // New returns an empty list.
 func New[V any](cfg Config) *List[V] { return &List[V]{cfg: cfg, of: map[string]int{}} }
 
-// Add adds a value of a tenant, whose batches are those of group. It returns nil if there is no room for it. crowded: a whole batch waits.
+// Add adds a value of a tenant. Values in one batch have the same group. It returns nil if there is no room. crowded
+// reports that a whole batch is waiting.
 func (l *List[V]) Add(v V, tenant string, group int) (p *Place[V], crowded bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -71,7 +72,7 @@ func (l *List[V]) Take() []*Place[V] {
 	return batch
 }
 
-// pick appends to batch what waits longest, while it has room, and at most share places of a tenant.
+// pick appends the places that have waited longest to batch while it has room, with at most share places of one tenant.
 func (l *List[V]) pick(batch []*Place[V], share int) []*Place[V] {
 	group, taken := l.waiting[0].group, map[string]int{}
 	for _, p := range l.waiting {
@@ -88,7 +89,7 @@ func (l *List[V]) pick(batch []*Place[V], share int) []*Place[V] {
 	return batch
 }
 
-// leave counts a place that no longer waits.
+// leave updates the counts for a place that no longer waits.
 func (l *List[V]) leave(p *Place[V]) {
 	p.left = true
 	if l.of[p.tenant]--; l.of[p.tenant] == 0 {
@@ -96,7 +97,7 @@ func (l *List[V]) leave(p *Place[V]) {
 	}
 }
 
-// Waits reports whether the place is still in no batch.
+// Waits reports whether the place is not in a batch yet.
 func (p *Place[V]) Waits() bool {
 	p.list.mu.Lock()
 	defer p.list.mu.Unlock()

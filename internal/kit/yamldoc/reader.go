@@ -90,10 +90,10 @@ func (r *Reader) Parse(data []byte) ast.Node {
 	return root
 }
 
-// unmatched matches what the parser says about a bracket that another one closes.
+// unmatched matches the parser's message about a bracket that is closed by another kind of bracket.
 var unmatched = regexp.MustCompile(`could not find '.' character corresponding to '(.)'`)
 
-// explain returns the parser's message about a line, in better words where it misleads.
+// explain returns the parser's message about a line, or a better one where the parser's is misleading.
 func explain(message string, data []byte, line int) string {
 	lines := bytes.Split(data, []byte("\n"))
 	text := lines[min(max(line, 1), len(lines))-1]

@@ -47,7 +47,7 @@ func namesIn(f *file) (names []string) {
 	return names
 }
 
-// switches returns the variables that only tests read or the Makefile sets, each with the target that sets it; empty: none.
+// switches returns the variables that only tests read or the Makefile sets, with the target that sets each, if any.
 func switches(t *testing.T) map[string]string {
 	t.Helper()
 	all := map[string]string{}

@@ -34,8 +34,8 @@ var oddWords = map[string]string{
 	"world":   "empty ledger",
 }
 
-// oddWordsKept are the packages that have such names still. Rows only leave this list, but for those of the client: there
-// "settle" means one thing, to capture or release what a request held.
+// oddWordsKept are the packages that have such names still. Rows only leave this list, except for those of the client:
+// there "settle" means one thing, to capture or release what a request held.
 var oddWordsKept = map[string][]string{
 	"client":           {"settle", "settled"},
 	"client/quotahttp": {"settle"},
@@ -45,12 +45,11 @@ var oddWordsKept = map[string][]string{
 	"internal/gate/admission":  {"desk"},
 	"internal/gate/balances":   {"settle", "shelf"},
 	"internal/gate/newcomer":   {"desk", "world"},
-	"internal/ledger":          {"lives", "settle", "settled"},
+	"internal/ledger":          {"lives", "settle"},
 	"internal/ledger/audit":    {"settle", "settled", "trail"},
-	"internal/ledger/hints":    {"settle", "settled"},
 	"internal/ledger/model":    {"settled", "told"},
 	"internal/ledger/notice":   {"tell", "told"},
-	"internal/ledger/pg":       {"foresee", "settle", "shelf", "shelved", "sift", "told", "unborn", "wishes"},
+	"internal/ledger/pg":       {"foresee", "shelf", "shelved", "sift", "told", "unborn", "wishes"},
 	"internal/ledger/verifier": {"tell", "told"},
 }
 

@@ -13,14 +13,15 @@ const (
 	minBan, maxBan = time.Millisecond, 366 * Day
 )
 
-// Ban says when a bucket that denies again and again denies everything: once it has denied After consumes that are less than Within old, for
-// the time For. The last of them begins the ban. Denials while a bucket is banned do not count. The zero value is no ban.
+// Ban is the rule for buckets that deny again and again. When a bucket has denied After consumes, all of them less than
+// Within ago, it denies everything for the time For. The last of these denials begins the ban. Denials while a bucket
+// is banned do not count. The zero value is no ban.
 type Ban struct {
 	After       int64         // 1..MaxBanAfter; 0: no ban
 	Within, For time.Duration // whole ms, 1 ms to 366 days
 }
 
-// BanSpec is a ban as it is written in the catalogue; the zero value is none.
+// BanSpec is a ban as it is written in the catalogue; the zero value means no ban.
 type BanSpec struct {
 	After  int64
 	Within string // as time.ParseDuration reads it
@@ -55,7 +56,7 @@ func banTime(field, text string) (time.Duration, error) {
 	return d, nil
 }
 
-// BanState is the denials of a bucket, or its ban. The zero value is neither.
+// BanState has the recent denials of a bucket, or its ban. The zero value has neither.
 type BanState struct {
 	ends    int64   // µs; when the ban ends; 0: none yet
 	denials []int64 // µs; ascending
@@ -67,7 +68,8 @@ func (s *BanState) Left(b Ban, now int64) int64 {
 	return max(0, s.ends-now)
 }
 
-// Deny counts a denial of a bucket that is not banned, and returns how long the ban lasts that it begins, in µs; 0: none yet.
+// Deny counts a denial of a bucket that is not banned. If the denial begins a ban it returns the length of the ban in
+// µs, else 0.
 func (s *BanState) Deny(b Ban, now int64) int64 {
 	kept := s.denials[:0]
 	for _, at := range s.denials {
@@ -86,7 +88,7 @@ func (s *BanState) Deny(b Ban, now int64) int64 {
 // BannedFor returns the state of a bucket that is banned for us from now on.
 func BannedFor(us, now int64) BanState { return BanState{ends: now + us} }
 
-// Over reports whether the state says nothing more at now.
+// Over reports whether the state can be dropped at now.
 func (s *BanState) Over(b Ban, now int64) bool {
 	n := len(s.denials)
 	return s.ends <= now && (n == 0 || s.denials[n-1] <= now-b.Within.Microseconds())

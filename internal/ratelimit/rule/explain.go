@@ -7,7 +7,8 @@ import (
 
 // Explanation is what a rule means in practice.
 type Explanation struct {
-	// Num units come back per microsecond, Units are a token. Buckets only: both are 0 for the others.
+	// Num is the units that come back per microsecond, Units the units of one token. Both are 0 for kinds other than
+	// buckets.
 	Num, Units int64
 	// Capacity is in tokens.
 	Capacity int64
@@ -83,8 +84,8 @@ func (r *Rule) Explain(now time.Time, zone *time.Location, dimension bool, holde
 		e.LongestWait = r.Rate.Period
 		value = 7*(1+int(l.tokens+l.debt)) + bytesOf(short(l.length/1000))
 	}
-	// A key lives a second longer than its bucket needs, plus the time by which a bucket's clock may be ahead. That of a fixed window
-	// lives up to an eighth longer.
+	// A key lives a second longer than its bucket needs, plus the time by which a bucket's clock may be ahead. The key
+	// of a fixed window lives up to an eighth longer.
 	e.MaxTTL = e.LongestWait + maxAheadUS*time.Microsecond
 	if r.Kind == KindFixedWindow {
 		e.MaxTTL = Micros(roughly(e.MaxTTL.Microseconds()))

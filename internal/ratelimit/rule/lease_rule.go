@@ -21,8 +21,8 @@ const (
 	MaxLeases = 10_000
 )
 
-// compileConcurrency compiles a rule of kind concurrency: at most Burst leases at a time. Its rate is optional: the count replaces a
-// missing burst, and the period is the default lifetime of a lease.
+// compileConcurrency compiles a rule of kind concurrency: at most Burst leases at a time. A rate is optional. If given,
+// its count is used when no burst is set, and its period is the default lifetime of a lease.
 func compileConcurrency(spec Spec) (Rule, error) {
 	r := Rule{ID: spec.ID, Metric: spec.ID, Kind: KindConcurrency, Burst: spec.Burst, Cost: 1, Shadow: spec.Shadow, Shared: spec.Shared}
 	if spec.Debt != 0 {

@@ -8,8 +8,8 @@ type Moment struct {
 	Zone *time.Location // of calendar windows; nil is UTC
 }
 
-// Limit is the arithmetic of a rule: in Go what its kind is in the script, with the same results. Implementations are comparable values;
-// equal ones decide alike.
+// Limit is the arithmetic of a rule in Go. The script does the same arithmetic, with the same results. Implementations
+// are comparable values; equal ones decide alike.
 //
 // Every decision is made on a Level. A Level comes from a stored State (Advance) or from the script's reply (Read).
 type Limit interface {
@@ -60,7 +60,7 @@ type State struct {
 	Log  []int64 // sliding log: the time of each token, ascending; nil: all were taken at At. Only appended to
 }
 
-// Empty reports whether the state is no state.
+// Empty reports whether there is no state.
 func (s *State) Empty() bool { return s.Used == 0 && s.Prev == 0 }
 
 // Level is a bucket as of now.
@@ -77,8 +77,8 @@ type Level struct {
 	fromScript *logAnswer // sliding log: from a reply of the script; log is nil then
 }
 
-// logAnswer is what only the script can compute, because the log stays in Redis: the µs until the cost fits, until one more token than
-// now fits, and until all fit.
+// logAnswer has the times that only the script can compute, because the log stays in Redis: the µs until the cost fits,
+// until one more token than now fits, and until all fit.
 type logAnswer [3]int64
 
 func (t *logAnswer) retry() time.Duration { return Micros(t[0]) }

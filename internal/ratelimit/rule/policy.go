@@ -8,7 +8,7 @@ import (
 // structuredMax is the largest integer of a structured field (RFC 9651 3.3.1).
 const structuredMax = 999_999_999_999_999
 
-// Refills returns the longest time in which a bucket of the rule is full again; 0 for concurrency.
+// Refills returns the longest time until a bucket of the rule is full again; 0 for concurrency.
 func (r *Rule) Refills() time.Duration {
 	if r.Kind == KindConcurrency {
 		return 0

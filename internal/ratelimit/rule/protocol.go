@@ -13,14 +13,14 @@ const (
 	Consume Op = 0
 	Peek    Op = 1
 	Refund  Op = 2
-	Raise   Op = 3 // make the level at least a known one
+	Raise   Op = 3 // raise the level to at least a known one
 	Late    Op = 4 // charge after the fact: what is left and what may be owed
 )
 
 // Params are the parameters of a key for the script; their meaning depends on the kind.
 type Params [4]int64
 
-// WithBan is what the script's number of a rule has more if the call says the rule's ban.
+// WithBan is added to the script's number of a rule if the call contains the rule's ban.
 const WithBan = 16
 
 // Word returns the script's number for the rule's kind and for whether the rule denies.

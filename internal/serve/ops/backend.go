@@ -10,16 +10,16 @@ import (
 )
 
 const (
-	// askTimeout bounds one question to a backend. One that is well answers in milliseconds.
+	// askTimeout bounds one check of a backend. A healthy backend answers in milliseconds.
 	askTimeout = time.Second
 
-	// askEvery is the pause between two questions. An operator, or a scrape, sees a state that is at most two seconds old.
+	// askEvery is the pause between two checks. An operator, or a scrape, sees a state that is at most two seconds old.
 	askEvery = time.Second
 )
 
 var errNotAsked = errors.New("not asked yet")
 
-// Backend knows whether a server answers: it asks again and again. Make it with NewBackend.
+// Backend knows whether a server answers, by periodic checks. Create it with NewBackend.
 type Backend struct {
 	name   string
 	ask    func(context.Context) error
@@ -28,8 +28,9 @@ type Backend struct {
 	ended  chan struct{}
 }
 
-// NewBackend returns a backend. It asks once before it returns, and then every second until Stop. ask must end with its context. It needs a connection
-// of its own, so that other users of the server do not change the answer. The metric is quotasvc_<name>_up.
+// NewBackend returns a backend. It checks once before it returns, and then every second until Stop. ask must end with
+// its context. It needs a connection of its own, so that other users of the server do not change the answer. The metric
+// is quotasvc_<name>_up.
 func NewBackend(ctx context.Context, name string, ask func(context.Context) error, metrics prometheus.Registerer) *Backend {
 	b := &Backend{name: name, ask: ask, ended: make(chan struct{})}
 	b.found.Store(&errNotAsked)
@@ -43,7 +44,7 @@ func NewBackend(ctx context.Context, name string, ask func(context.Context) erro
 	return b
 }
 
-// Stop ends the questions.
+// Stop ends the checks.
 func (b *Backend) Stop(context.Context) error {
 	b.cancel()
 	<-b.ended // within askTimeout
@@ -64,7 +65,7 @@ func (b *Backend) run(ctx context.Context) {
 	}
 }
 
-// once asks and notes the answer.
+// once runs one check and stores the answer.
 func (b *Backend) once(ctx context.Context) {
 	limited, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
@@ -74,7 +75,7 @@ func (b *Backend) once(ctx context.Context) {
 	}
 }
 
-// state returns nil if the server answered when it was last asked.
+// state returns nil if the server answered the latest check.
 func (b *Backend) state() error { return *b.found.Load() }
 
 func (b *Backend) up() float64 {

@@ -34,7 +34,7 @@ func (e *Endpoints) putLevel(w http.ResponseWriter, r *http.Request) {
 	}
 	before := e.cfg.Level.Level()
 	e.cfg.Level.Set(level)
-	if before != level { // at the new level or above, so that the line is written
+	if before != level { // logged at the new level or above, so that the line is written
 		e.cfg.Log.Log(r.Context(), max(level, slog.LevelInfo), "log level changed", "from", before, "to", level)
 	}
 	e.getLevel(w, r)

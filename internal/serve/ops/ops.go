@@ -28,13 +28,14 @@ type Config struct {
 	Log *slog.Logger
 }
 
-// Service is what a started service shows.
+// Service is the state that a started service shows.
 type Service struct {
 	Metrics    prometheus.Gatherer
 	Conditions []Condition
 	Backends   []*Backend
 
-	// Warnings are for people: what an operator must mend, though the service can serve. They count only in strict readiness.
+	// Warnings are problems that an operator must fix, though the service can serve. They count only in strict
+	// readiness.
 	Warnings []Condition
 
 	// Replicas returns the counts of instances for /readyz. nil without Redis. It must not block.
@@ -49,7 +50,7 @@ type Endpoints struct {
 	cfg     Config
 	mux     *http.ServeMux
 	service atomic.Pointer[Service] // nil: it has not started
-	waiting atomic.Pointer[string]  // what the start waits for
+	waiting atomic.Pointer[string]  // the start waits for this
 	metrics atomic.Pointer[http.Handler]
 }
 
@@ -84,16 +85,16 @@ func New(cfg Config) *Endpoints {
 // ServeHTTP implements http.Handler.
 func (e *Endpoints) ServeHTTP(w http.ResponseWriter, r *http.Request) { e.mux.ServeHTTP(w, r) }
 
-// Waiting says what the start of the service waits for. /readyz shows it.
+// Waiting sets what the start of the service waits for. /readyz shows it.
 func (e *Endpoints) Waiting(reason string) { e.waiting.Store(&reason) }
 
-// Show says that the service has started.
+// Show marks the service as started.
 func (e *Endpoints) Show(s Service) {
 	e.serveMetrics(prometheus.Gatherers{e.cfg.Metrics, s.Metrics})
 	e.service.Store(&s)
 }
 
 func (e *Endpoints) serveMetrics(from prometheus.Gatherer) {
-	h := promhttp.HandlerFor(from, promhttp.HandlerOpts{EnableOpenMetrics: true}) // exemplars are in that format alone
+	h := promhttp.HandlerFor(from, promhttp.HandlerOpts{EnableOpenMetrics: true}) // only that format has exemplars
 	e.metrics.Store(&h)
 }

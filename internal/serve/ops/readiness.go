@@ -29,10 +29,11 @@ type readiness struct {
 	Ready    bool              `json:"ready"`
 	Checks   map[string]string `json:"checks"`             // ok, or the reason
 	Backends map[string]string `json:"backends,omitempty"` // ok, or what is wrong; no condition unless strict
-	Warnings map[string]string `json:"warnings,omitempty"` // what must be mended; no condition unless strict
-	// Replicas is no condition: an instance alone serves as well, and otherwise all instances would become unready together.
+	Warnings map[string]string `json:"warnings,omitempty"` // what an operator must fix; no condition unless strict
+	// Replicas is no condition: one instance alone can serve, and otherwise all instances would become unready
+	// together.
 	Replicas *ReplicaCount `json:"replicas,omitempty"`
-	// ReportLag is no condition: reports that lag are still answers.
+	// ReportLag is no condition: a report from a replica that lags is still an answer.
 	ReportLag *ReportLag `json:"report_lag,omitempty"`
 }
 

@@ -21,10 +21,10 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// scope is the instrumentation scope of our spans.
+// scope is the instrumentation scope of the service's spans.
 const scope = "github.com/quotasvc/quotasvc"
 
-// Tracing makes and exports spans. nil makes none.
+// Tracing creates and exports spans. A nil Tracing creates none.
 type Tracing struct {
 	provider   *sdktrace.TracerProvider
 	propagator propagation.TextMapPropagator
@@ -45,8 +45,9 @@ func Wanted() bool {
 	}
 }
 
-// Start returns what the OTEL_* variables ask for, nil if that is nothing. Exporter, endpoint, protocol, headers, sampler and attributes are those of
-// the OpenTelemetry specification. It fails for an unknown exporter; an endpoint that does not answer is not found out here.
+// Start returns tracing as the OTEL_* variables configure it, nil if they configure none. Exporter, endpoint, protocol,
+// headers, sampler and attributes are those of the OpenTelemetry specification. It fails for an unknown exporter. It
+// does not check whether the endpoint answers.
 func Start(ctx context.Context, version string, log *slog.Logger) (*Tracing, error) {
 	if !Wanted() {
 		return nil, nil
@@ -91,7 +92,7 @@ func New(options ...sdktrace.TracerProviderOption) *Tracing {
 	}
 }
 
-// Stop exports what is left.
+// Stop exports the remaining spans.
 func (t *Tracing) Stop(ctx context.Context) error {
 	if t == nil {
 		return nil
@@ -118,7 +119,7 @@ func (t *Tracing) Provider() trace.TracerProvider {
 	return t.provider
 }
 
-// Handler makes a span of each request to next. Without tracing it returns next.
+// Handler creates a span for each request to next. Without tracing it returns next.
 func (t *Tracing) Handler(next http.Handler) http.Handler {
 	if t == nil {
 		return next
@@ -126,7 +127,7 @@ func (t *Tracing) Handler(next http.Handler) http.Handler {
 	return otelhttp.NewHandler(next, "request", otelhttp.WithTracerProvider(t.provider), otelhttp.WithPropagators(t.propagator))
 }
 
-// quietFor is how long errors of the exporter are not logged after one.
+// quietFor is the time after a logged error of the exporter during which further ones are not logged.
 const quietFor = time.Minute
 
 // quiet logs the exporter's errors, at most one a minute.

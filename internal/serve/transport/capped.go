@@ -54,7 +54,7 @@ func (c *capped) Accept() (net.Conn, error) {
 	for {
 		conn, err := c.Listener.Accept()
 		if err != nil {
-			c.closing.Lock()   // Close is looking for the last
+			c.closing.Lock()   // Close is collecting the last connections
 			c.closing.Unlock() //nolint:staticcheck // nothing is guarded: it waits
 			select {
 			case conn = <-c.last:
@@ -72,9 +72,9 @@ func (c *capped) Accept() (net.Conn, error) {
 	}
 }
 
-// Close implements net.Listener. Connections whose handshake the kernel has made, and that nobody has accepted, are accepted first: closing the
-// socket would reset them, and a load balancer that has sent a request on one does not repeat it elsewhere. Between the last of them and the end of
-// listening are two system calls.
+// Close implements net.Listener. It first accepts the connections that the kernel has established but nobody has
+// accepted: closing the socket would reset them, and a load balancer that has sent a request on one does not repeat it
+// elsewhere. Only two system calls lie between the last of them and the end of listening.
 func (c *capped) Close() error {
 	c.closing.Lock()
 	defer c.closing.Unlock()

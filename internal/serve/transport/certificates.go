@@ -32,7 +32,7 @@ type Certificates struct {
 	current atomic.Pointer[tls.Config]
 
 	mu   sync.Mutex
-	seen [sha256.Size]byte // of the files when they were last read, right or wrong
+	seen [sha256.Size]byte // of the files at the last read, valid or not
 }
 
 // LoadCertificates reads the files. The error names the file at fault.
@@ -44,7 +44,8 @@ func LoadCertificates(files CertificateFiles, log *slog.Logger) (*Certificates, 
 	return c, nil
 }
 
-// Reload reads the files again, and logs one line if they have changed. If they cannot be used the old certificate stays.
+// Reload reads the files again, and logs one line if they have changed. If they are not valid, the old certificate
+// stays in use.
 func (c *Certificates) Reload() {
 	switch changed, err := c.read(); {
 	case err != nil && changed:
@@ -96,7 +97,7 @@ func (c *Certificates) config(protocol string) *tls.Config {
 	}
 }
 
-// read reads the files, and reports whether they differ from those that were read before.
+// read reads the files, and reports whether they differ from those of the last read.
 func (c *Certificates) read() (changed bool, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -34,12 +34,13 @@ const (
 	// opsConnectionsMax bounds the connections of operators: probes, scrapes and profiles. They are in the reserve of file descriptors.
 	opsConnectionsMax = 64
 
-	// bodyGrace is how long a connection that is about to be closed still takes the rest of a request's body. A client that sends all of it before it
-	// reads gets its answer; one that sends slowly does not hold the connection.
+	// bodyGrace is how long a connection that is about to be closed still accepts the rest of a request's body. A
+	// client that sends all of it before it reads gets its answer; one that sends slowly does not hold the connection.
 	bodyGrace = 500 * time.Millisecond
 
-	// drainGap is the time between the end of listening and http.Server.Shutdown. From then on net/http drops a request that it has just read on a new
-	// connection, without an answer. A load balancer sends a request with its connection, or at once after it.
+	// drainGap is the time between the end of listening and http.Server.Shutdown. From Shutdown on net/http drops,
+	// without an answer, a request that it has just read on a new connection. A load balancer sends a request together
+	// with its connection, or at once after it.
 	drainGap = 500 * time.Millisecond
 )
 
@@ -51,7 +52,8 @@ type Config struct {
 	// RequestTimeout is the longest that a handler of the API takes. Answers are cut off some time after it.
 	RequestTimeout time.Duration
 
-	// DrainDelay is how long a server that shuts down goes on accepting connections, so that load balancers notice. Zero: not at all.
+	// DrainDelay is how long a server that shuts down continues to accept connections, so that load balancers notice.
+	// Zero: it stops at once.
 	DrainDelay time.Duration
 
 	// ConnectionsMax bounds the connections of clients. One more is closed before it is served. Required.
@@ -73,7 +75,7 @@ type Part struct {
 	Protocol       string // for ALPN, if there is TLS
 	ConnectionsMax int
 	Serve          func(net.Listener) error    // returns when the listener or the part is closed
-	Drain          func()                      // says to load balancers that the end is near
+	Drain          func()                      // tells load balancers that the server stops soon
 	Stop           func(context.Context) error // finishes requests in progress, and cuts them off when its context ends
 }
 
@@ -120,8 +122,8 @@ func newServer(cfg *Config) *http.Server {
 		ErrorLog:          slog.NewLogLogger(cfg.Log.Handler(), slog.LevelWarn),
 		Protocols:         new(http.Protocols),
 	}
-	// HTTP/1.1 only: the bound on connections, closing after an answer and draining are about connections that carry one request at a time, and load
-	// balancers speak HTTP/1.1 to their servers.
+	// HTTP/1.1 only: the bound on connections, closing after an answer and draining assume connections that carry one
+	// request at a time, and load balancers speak HTTP/1.1 to their servers.
 	server.Protocols.SetHTTP1(true)
 	return server
 }
@@ -179,11 +181,12 @@ func (s *Server) ServePages(name string, h http.Handler, l net.Listener, most in
 	}, l)
 }
 
-// guarded returns h with what all answers of the API share.
+// guarded adds to h what all answers of the API share.
 //
-// A request with Transfer-Encoding closes its connection. If it has a Content-Length as well, RFC 9112 6.3 demands that: what follows may be a request
-// that a proxy in front has not seen. net/http drops that Content-Length without a trace, so every such request closes its connection. Clients send
-// JSON with a Content-Length, so this costs them nothing.
+// A request with Transfer-Encoding closes its connection. If it has a Content-Length as well, RFC 9112 6.3 demands
+// that: the bytes that follow may be a request that a proxy in front has not seen. net/http drops that Content-Length
+// without a trace, so every such request closes its connection. Clients send JSON with a Content-Length, so this costs
+// them nothing.
 func (s *Server) guarded(h http.Handler) http.Handler {
 	noSniff, noStore, closing := []string{"nosniff"}, []string{"no-store"}, []string{"close"} // shared by all answers: no allocation
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -194,7 +197,8 @@ func (s *Server) guarded(h http.Handler) http.Handler {
 		}
 		h.ServeHTTP(w, r)
 		if r.ContentLength != 0 && header.Get("Connection") == "close" {
-			// Whether there is a rest is not known here; the connection ends in any case. net/http would read it for up to readTimeout.
+			// It is not known here whether more bytes follow; the connection ends in any case. net/http would read for
+			// up to readTimeout.
 			_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyGrace))
 		}
 	})

@@ -22,8 +22,8 @@ type Config struct {
 type Breaker struct {
 	cfg    Config
 	cause  atomic.Pointer[error] // nil: closed
-	kick   chan struct{}         // holds a suspicion that no probe has examined
-	served atomic.Int64          // unix nanoseconds of the last report that the server did what it was asked
+	kick   chan struct{}         // holds a suspicion that no probe has checked yet
+	served atomic.Int64          // unix nanoseconds of the last report of success
 	cancel context.CancelFunc
 	ended  chan struct{}
 }
@@ -44,15 +44,15 @@ func (b *Breaker) Cause() error {
 	return nil
 }
 
-// Suspect has the server probed soon. It does not wait.
+// Suspect starts a probe of the server soon. It does not wait.
 func (b *Breaker) Suspect() {
 	select {
 	case b.kick <- struct{}{}:
-	default: // it is going to be probed
+	default: // a probe is due already
 	}
 }
 
-// Served reports that the server has just done what it was asked. A probe that began before it and fails opens nothing.
+// Served reports that the server has just answered a request. A probe that began before and fails opens nothing.
 func (b *Breaker) Served() { b.served.Store(time.Now().UnixNano()) }
 
 // Stop ends the probes. The breaker stays as it is.
@@ -75,7 +75,7 @@ func (b *Breaker) run(ctx context.Context) {
 	}
 }
 
-// examine probes until a probe succeeds. It returns false when ctx ended first.
+// examine probes until a probe succeeds. It returns false if ctx ended first.
 func (b *Breaker) examine(ctx context.Context) bool {
 	var since time.Time
 	for {

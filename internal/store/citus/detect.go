@@ -25,7 +25,7 @@ type Cluster struct {
 	Groups  *Groups
 }
 
-// NotPlacedError reports that the database has the extension, and tables that are not where they belong.
+// NotPlacedError reports that the database has the extension, but some tables are not in their place.
 type NotPlacedError struct {
 	Tables []string
 }
@@ -43,8 +43,8 @@ const selectPlaces = `SELECT t.name, CASE WHEN p.partmethod = 'h' THEN 'distribu
 	JOIN pg_class c ON c.oid = to_regclass(t.name)
 	LEFT JOIN pg_dist_partition p ON p.logicalrelid = c.oid`
 
-// Detect returns the cluster, or nil for a database without Citus: one query then. It fails with *NotPlacedError if a table is not where it
-// belongs.
+// Detect returns the cluster, or nil for a database without Citus, after one query. It fails with *NotPlacedError if a
+// table is not in its place.
 func Detect(ctx context.Context, db Querier) (*Cluster, error) {
 	c := &Cluster{Groups: &Groups{}}
 	switch err := db.QueryRow(ctx, selectExtension).Scan(&c.Version); {

@@ -14,8 +14,8 @@ import (
 // DefaultShards is the number of shard groups of a new database. docs/decisions/citus.md has the reasons.
 const DefaultShards = 32
 
-// Distribute gives every table its place. It can be interrupted and run again. The connection is of the role that owns the tables, to the
-// coordinator, and in no transaction. The rows that tables have already go with them.
+// Distribute gives every table its place. It can be interrupted and run again. conn must belong to the role that owns
+// the tables, lead to the coordinator, and be in no transaction. Rows that tables already have are moved with them.
 func Distribute(ctx context.Context, conn *pgx.Conn, shards int, log *slog.Logger) error {
 	if err := ready(ctx, conn); err != nil {
 		return err
@@ -44,7 +44,7 @@ func Distribute(ctx context.Context, conn *pgx.Conn, shards int, log *slog.Logge
 		log.Info("table placed", "table", t.Table, "place", string(t.Place))
 	}
 	for _, table := range moved {
-		// The rows were copied. Those that are left on the coordinator are invisible.
+		// The rows were copied. The originals on the coordinator are invisible now.
 		if _, err := conn.Exec(ctx, "SELECT truncate_local_data_after_distributing_table($1::regclass)", table); err != nil {
 			log.Warn("the rows that were distributed still take space on the coordinator", "table", table, "error", err)
 		}
@@ -65,7 +65,7 @@ func placeTable(ctx context.Context, conn *pgx.Conn, t TableIn, shards int) erro
 	return err
 }
 
-// ready returns an error that says what is missing for Distribute.
+// ready returns an error that says what Distribute lacks.
 func ready(ctx context.Context, conn *pgx.Conn) error {
 	var version string
 	switch err := conn.QueryRow(ctx, selectExtension).Scan(&version); {

@@ -10,21 +10,21 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Groups tells in which shard group a tenant lies. The zero value knows none, and has all tenants in group 0.
+// Groups knows in which shard group each tenant lies. The zero value knows no shards: all tenants are in group 0.
 type Groups struct {
 	shards atomic.Pointer[[]shard] // in the order of their hashes
 }
 
-// shard is a shard of balances: those of the other tables have the same hashes.
+// shard is a shard of the table balances. Shards of the other tables have the same hashes.
 type shard struct {
 	ID   int64
-	From int32 // its smallest hash; the next shard begins behind its largest one
+	From int32 // its smallest hash; the next shard begins after its largest one
 
-	Host string // of the node that holds it; empty: only the coordinator can be asked
+	Host string // of the node that holds it; empty: only the coordinator can be used
 	Port int32
 }
 
-// selectShards returns a shard of balances in a row, with its node. The coordinator's group is 0.
+// selectShards returns the shards of balances, each with its node. The coordinator's group is 0.
 const selectShards = `SELECT DISTINCT ON (s.shardid) s.shardid, s.shardminvalue::integer,
 		CASE WHEN n.groupid <> 0 AND n.hasmetadata AND n.metadatasynced THEN n.nodename ELSE '' END, n.nodeport
 	FROM pg_dist_shard s
@@ -33,7 +33,7 @@ const selectShards = `SELECT DISTINCT ON (s.shardid) s.shardid, s.shardminvalue:
 	WHERE s.logicalrelid = 'balances'::regclass
 	ORDER BY s.shardid, n.groupid`
 
-// Refresh reads the shards. It is needed after one was split or moved.
+// Refresh reads the shards. It must be called after a shard was split or moved.
 func (g *Groups) Refresh(ctx context.Context, db Querier) error {
 	rows, err := db.Query(ctx, selectShards)
 	if err != nil {
@@ -79,7 +79,7 @@ func (g *Groups) Count() int {
 	return max(len(*shards), 1)
 }
 
-// address returns where the tenant's node listens. It is empty if only the coordinator can be asked.
+// address returns the address of the tenant's node. It is empty if only the coordinator can be used.
 func (g *Groups) address(tenant string) Address {
 	shards := g.shards.Load()
 	if shards == nil || len(*shards) == 0 {
@@ -88,7 +88,7 @@ func (g *Groups) address(tenant string) Address {
 	return (*shards)[g.Of(tenant)].address()
 }
 
-// addresses returns where the nodes listen that can be asked, each once.
+// addresses returns the addresses of the nodes that can be used, each once.
 func (g *Groups) addresses() (all []Address) {
 	shards := g.shards.Load()
 	if shards == nil {

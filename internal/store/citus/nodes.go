@@ -10,10 +10,11 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// reachTimeout bounds how long Reach waits for a node. Nobody waits for it: statements go through the coordinator meanwhile.
+// reachTimeout bounds how long Reach waits for a node. No request waits for it: meanwhile statements go through the
+// coordinator.
 const reachTimeout = time.Second
 
-// Address is where a node listens, as pg_dist_node has it.
+// Address is the address of a node, as pg_dist_node has it.
 type Address struct {
 	Host string
 	Port uint16
@@ -21,8 +22,9 @@ type Address struct {
 
 func (a Address) String() string { return fmt.Sprintf("%s:%d", a.Host, a.Port) }
 
-// Nodes has a pool of connections to each node that holds shards and knows where the others lie. A statement that is sent to its tenants' node is planned
-// and carried out there, without the coordinator. The zero value and nil have no nodes.
+// Nodes has a pool of connections to each node that holds shards and knows where the others lie. A statement that is
+// sent to its tenants' node is planned and executed there, without the coordinator. The zero value and nil have no
+// nodes.
 type Nodes struct {
 	groups *Groups
 	open   func(Address) (*pgxpool.Pool, error)
@@ -34,16 +36,16 @@ type Nodes struct {
 
 type node struct {
 	pool    *pgxpool.Pool
-	reached bool // it answered when it was last asked
+	reached bool // it answered the latest request
 }
 
-// NewNodes returns the nodes of groups. open makes a pool that connects to an address, and connects to nothing by itself.
+// NewNodes returns the nodes of groups. open creates a pool for an address; it must not connect.
 func NewNodes(groups *Groups, log *slog.Logger, open func(Address) (*pgxpool.Pool, error)) *Nodes {
 	return &Nodes{groups: groups, open: open, log: log, nodes: map[Address]*node{}}
 }
 
-// Of returns the pool of the node that holds the tenant, and nil if the coordinator has to be asked: it is the node, or the node was not
-// reached.
+// Of returns the pool of the node that holds the tenant. It returns nil if the coordinator must be used: because it is
+// that node, or because the node was not reached.
 func (n *Nodes) Of(tenant string) *pgxpool.Pool {
 	if n == nil || n.groups == nil {
 		return nil
@@ -56,7 +58,7 @@ func (n *Nodes) Of(tenant string) *pgxpool.Pool {
 	return nil
 }
 
-// Lost notes that a node of this pool cannot be asked: until it is reached again, the coordinator is.
+// Lost records that the node of this pool cannot be used. Until it is reached again, the coordinator is used.
 func (n *Nodes) Lost(pool *pgxpool.Pool, cause error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -68,7 +70,7 @@ func (n *Nodes) Lost(pool *pgxpool.Pool, cause error) {
 	}
 }
 
-// Reach asks each node that holds shards whether it answers, all at the same time.
+// Reach checks whether each node that holds shards answers, all at the same time.
 func (n *Nodes) Reach(ctx context.Context) {
 	if n == nil || n.groups == nil {
 		return
@@ -116,7 +118,7 @@ func (n *Nodes) node(at Address) (*node, error) {
 	return n.nodes[at], nil
 }
 
-// Reached returns the number of nodes that statements go to.
+// Reached returns the number of nodes to which statements are sent.
 func (n *Nodes) Reached() (count int) {
 	if n == nil {
 		return 0

@@ -1,6 +1,6 @@
 package citus
 
-// Place is where a table lies.
+// Place says where a table lies.
 type Place string
 
 // The places.
@@ -16,21 +16,22 @@ type TableIn struct {
 	Place Place
 }
 
-// Tables lists every table, in the order in which they are placed: a table comes after those that it refers to. docs/decisions/citus.md says why
-// each lies where it does.
+// Tables lists every table, in the order in which they are placed: a table comes after those that it refers to.
+// docs/decisions/citus.md gives the reason for each place.
 func Tables() []TableIn {
 	return []TableIn{
-		// The shared catalogue, and what statements of every shard read.
+		// The shared catalogue, and tables that statements on every shard read.
 		{"meters", Reference},
 		{"plans", Reference},
 		{"plan_allowances", Reference},
 		{"journal_months", Reference},
 		{"archives", Reference},
-		// Its lines are written in the transaction of the change: with a copy on every node, Citus commits both or neither.
+		// Its lines are written in the transaction of the change. With a copy on every node, Citus commits both or
+		// neither.
 		{"audit", Reference},
-		// The transaction of an event asks whether a webhook wants it.
+		// The transaction of an event reads whether a webhook subscribes to it.
 		{"webhooks", Reference},
-		// What belongs to a tenant.
+		// Tables whose rows belong to a tenant.
 		{"tenants", Distributed},
 		{"tenant_terms", Distributed},
 		{"limit_overrides", Distributed},
@@ -52,7 +53,7 @@ func Tables() []TableIn {
 		{"grant_reminders", Distributed},
 		{"gauges", Distributed},
 		{"gauge_entries", Distributed},
-		// Small tables that no statement joins with those of tenants.
+		// Small tables that no statement joins with tables of tenants.
 		{"limits", Local},
 		{"blocks", Local},
 		{"keys", Local},

@@ -11,7 +11,7 @@ import (
 // localMax bounds the names in a process: about 10 MB.
 const localMax = 65_536
 
-// Names remembers texts under names. It is safe for concurrent use.
+// Names stores texts under names. It is safe for concurrent use.
 type Names struct {
 	store *redisstore.Store // nil: there is no Redis
 
@@ -24,13 +24,13 @@ type remembered struct {
 	until time.Time
 }
 
-// New returns an empty memory. store may be nil.
+// New returns an empty Names. store may be nil.
 func New(store *redisstore.Store) *Names {
 	return &Names{store: store, local: map[string]remembered{}}
 }
 
-// Claim remembers text under name for ttl and returns true, unless something is remembered there: then it returns that. The name must have a
-// hash tag.
+// Claim stores text under name for ttl and returns true. If the name is taken, it returns the stored text and false.
+// The name must have a hash tag.
 func (n *Names) Claim(ctx context.Context, name, text string, ttl time.Duration) (held string, first bool) {
 	if n.store != nil {
 		if held, first, err := n.store.PutNew(ctx, name, text, ttl); err == nil {
@@ -47,7 +47,7 @@ func (n *Names) Claim(ctx context.Context, name, text string, ttl time.Duration)
 	return "", true
 }
 
-// Put remembers text under a name that was claimed, instead of what is remembered there.
+// Put replaces the text under a name that was claimed.
 func (n *Names) Put(ctx context.Context, name, text string, ttl time.Duration) {
 	if n.store != nil && n.store.Put(ctx, name, text, ttl) == nil {
 		return
@@ -57,17 +57,17 @@ func (n *Names) Put(ctx context.Context, name, text string, ttl time.Duration) {
 	n.put(name, text, time.Now(), ttl)
 }
 
-// Drop forgets a name.
+// Drop removes a name.
 func (n *Names) Drop(ctx context.Context, name string) {
 	if n.store != nil {
-		_, _ = n.store.Delete(ctx, name) // else it ends by itself
+		_, _ = n.store.Delete(ctx, name) // else it expires
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	delete(n.local, name)
 }
 
-// put stores a name. It makes room by dropping what has ended, and otherwise anything. The caller holds mu.
+// put stores a name. If there is no room, it drops names that have expired, and otherwise any. The caller holds mu.
 func (n *Names) put(name, text string, now time.Time, ttl time.Duration) {
 	if len(n.local) >= localMax {
 		for other, r := range n.local {

@@ -1,12 +1,13 @@
-// Package listener follows the notifications of a channel of PostgreSQL on a connection of its own.
+// Package listener receives the notifications of a channel of PostgreSQL on a connection of its own.
 //
 // # Invariants
 //
-// Nothing that was notified is missed unnoticed: if the connection is lost, Listening is false until there is a new one, and Back is called
-// then, because what was notified in the meantime is lost. A connection that has died silently is noticed after two heartbeats.
+// A lost notification never goes unnoticed. If the connection is lost, Listening is false until there is a new one.
+// Then Back is called, because notifications in between are lost. A connection that has died silently is noticed after
+// two heartbeats.
 //
 // # Clock, concurrency, failure
 //
-// Run is for one goroutine; Listening may be asked by any. Connecting is bounded by 5 s. Pauses between attempts double from 50 ms to 2 s, with
-// jitter: after an outage the instances do not all return at the same moment.
+// Run is for one goroutine; Listening may be called from any. Connecting is bounded by 5 s. Pauses between attempts
+// double from 50 ms to 2 s, with jitter, so that after an outage the instances do not all return at the same moment.
 package listener

@@ -22,19 +22,19 @@ const (
 	lastPause  = 2 * time.Second
 )
 
-// Config is what a Listener needs. All fields are required.
+// Config configures a Listener. All fields are required.
 type Config struct {
-	Pool      *pgxpool.Pool // gives the settings of the connection, and is not used itself: its connections may go through a pooler, which drops LISTEN
+	Pool      *pgxpool.Pool // has the settings of the connection. It is not used itself: its connections may go through a pooler, which drops LISTEN
 	Statement string        // LISTEN
 	Heartbeat time.Duration // how often the connection is checked
 	Log       *slog.Logger
 
 	Notified func(payload string)
-	Lost     func() // the connection was lost
-	Back     func() // there is a new one
+	Lost     func() // called when the connection was lost
+	Back     func() // called when there is a new one
 }
 
-// Listener follows notifications.
+// Listener receives notifications.
 type Listener struct {
 	cfg       Config
 	listening atomic.Bool
@@ -67,7 +67,7 @@ func (l *Listener) Connect(ctx context.Context) (*pgx.Conn, error) {
 	return conn, nil
 }
 
-// Begin makes Listening true: what was read since Connect counts as fresh. Run follows it.
+// Begin makes Listening true: data that was read since Connect counts as fresh. Call Run next.
 func (l *Listener) Begin() { l.listening.Store(true) }
 
 // Run handles notifications until ctx ends, on conn first and on new connections after conn is lost.
@@ -118,7 +118,7 @@ func (l *Listener) receive(ctx context.Context, conn *pgx.Conn) error {
 	}
 }
 
-// Close closes a connection whose errors do not matter.
+// Close closes a connection and ignores errors.
 func Close(conn *pgx.Conn) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()

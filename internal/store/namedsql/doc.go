@@ -1,8 +1,9 @@
 // Package namedsql reads SQL statements from embedded .sql files.
 //
-// A statement starts with a line "-- name: X" and ends with a semicolon. The comment lines below the name say what the statement
-// locks, in which order, and what a missing row means. Comments stay in the files: they are for readers.
+// A statement starts with a line "-- name: X" and ends with a semicolon. The comment lines below the name say what the
+// statement locks, in which order, and what a missing row means. Comments are for readers of the files and are not
+// sent.
 //
-// One text serves PostgreSQL and Citus. What only Citus needs stands behind "-- citus: ", mostly a condition that repeats the tenants; what only
-// PostgreSQL understands ends with " -- plain".
+// One text serves PostgreSQL and Citus. A line for Citus only begins with "-- citus: "; mostly it is a condition that
+// repeats the tenants. A line for PostgreSQL only ends with " -- plain".
 package namedsql

@@ -7,7 +7,7 @@ import (
 )
 
 // Load reads the files sql/*.sql of files and returns the SQL of each statement by its name. It fails when a file
-// cannot be read, and when a statement is empty, lacks its semicolon or has the name of another one.
+// cannot be read, when a statement is empty or lacks its semicolon, and when two statements have one name.
 func Load(files fs.FS) (map[string]string, error) { return LoadFor(Plain, files) }
 
 // Target is the kind of database that statements are for.
@@ -19,14 +19,14 @@ const (
 	Citus Target = true  // PostgreSQL with Citus, whose tables are distributed
 )
 
-// A line that begins with citusLine is part of the statement on Citus only, without this beginning. A line that ends with plainLine is part of the
-// statement on PostgreSQL only.
+// On Citus a line that begins with citusLine is part of the statement, without that beginning; otherwise it is left
+// out. A line that ends with plainLine is part of the statement on PostgreSQL only.
 const (
 	citusLine = "-- citus: "
 	plainLine = " -- plain"
 )
 
-// LoadFor is Load for one kind of database.
+// LoadFor does what Load does, for one kind of database.
 func LoadFor(target Target, files fs.FS) (map[string]string, error) {
 	paths, err := fs.Glob(files, "sql/*.sql")
 	if err != nil {
@@ -51,7 +51,7 @@ func LoadFor(target Target, files fs.FS) (map[string]string, error) {
 	return all, nil
 }
 
-// text returns the statement of body without comment lines.
+// text returns the statement in body without comment lines.
 func (target Target) text(body string) string {
 	var sql strings.Builder
 	for row := range strings.SplitSeq(body, "\n") {

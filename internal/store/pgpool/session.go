@@ -14,20 +14,21 @@ import (
 )
 
 const (
-	// settingsTimeout bounds the statement that applies the settings of a new connection. A pooler without a free server lets a client in and has
-	// its first statement wait.
+	// settingsTimeout bounds the statement that applies the settings of a new connection. A pooler without a free
+	// server accepts a client and lets its first statement wait.
 	settingsTimeout = 2 * time.Second
 
 	// sessionTimeout bounds CheckSessions.
 	sessionTimeout = 5 * time.Second
 
-	// sessionTries is how often CheckSessions compares. A pooler in transaction mode mostly gives two clients in turn the same server; with many
-	// idle servers, or one after the other, it may not at once.
+	// sessionTries is how often CheckSessions compares. A pooler in transaction mode mostly gives two alternating
+	// clients the same server; with many idle servers this may need some tries.
 	sessionTries = 5
 )
 
-// Set has every connection of cfg begin with these settings. They are statements: PgBouncer refuses connections that ask for them as parameters.
-// Settings hold for a session, so behind a pooler they need one in session mode; see CheckSessions.
+// Set makes every connection of cfg begin with these settings. They are applied by statements, because PgBouncer
+// refuses connections that pass them as parameters. Settings hold for a session, so behind a pooler they need one in
+// session mode; see CheckSessions.
 func Set(cfg *pgx.ConnConfig, settings map[string]string) {
 	var statements strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(settings)) {
@@ -46,8 +47,9 @@ var ErrSessionsShared = errors.New("PostgreSQL is reached through a pooler in tr
 	"own: for settings such as lock_timeout, for prepared statements, for advisory locks and for LISTEN. Set pool_mode = session for this database, or connect to " +
 	"PostgreSQL directly")
 
-// CheckSessions reports whether each connection to databaseURL has a session of its own. It returns ErrSessionsShared if not, and another error if it
-// could not find out. A direct connection costs one round trip. Behind a pooler it opens a second connection and looks whether both meet in one session.
+// CheckSessions checks that each connection to databaseURL has a session of its own. It returns ErrSessionsShared if
+// not, and another error if it could not find out. A direct connection costs one round trip. Behind a pooler it opens a
+// second connection and compares the two.
 func CheckSessions(ctx context.Context, databaseURL string) error {
 	cfg, err := pgx.ParseConfig(databaseURL)
 	if err != nil {
@@ -63,7 +65,7 @@ func CheckSessions(ctx context.Context, databaseURL string) error {
 	}
 	defer func() { _ = first.Close(ctx) }()
 	pid, err := sessionOf(ctx, first)
-	if err != nil || pid == first.PgConn().PID() { // a pooler has numbers of its own
+	if err != nil || pid == first.PgConn().PID() { // a pooler reports numbers of its own
 		return err
 	}
 	second, err := pgx.ConnectConfig(ctx, cfg)
@@ -79,7 +81,7 @@ func CheckSessions(ctx context.Context, databaseURL string) error {
 	return nil
 }
 
-// compareSessions looks for the session of first, which was pid, before and while second is in a transaction.
+// compareSessions looks for the session pid of first, before and while second is in a transaction.
 func compareSessions(ctx context.Context, first, second *pgx.Conn, pid uint32) error {
 	if _, err := second.Exec(ctx, "BEGIN"); err != nil {
 		if strings.Contains(err.Error(), "statement pooling") {

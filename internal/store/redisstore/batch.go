@@ -9,7 +9,7 @@ import (
 type Batch struct {
 	store *Store
 	shard *shard
-	ctx   context.Context // of the batch at hand
+	ctx   context.Context // of the current batch
 	reads readPlan
 	sent  int64 // µs of this process's clock; when Run began
 	stamp int64 // of the watch, for the values that the last Run read; 0: they are not watched
@@ -19,8 +19,9 @@ func newBatch(s *Store, sh *shard) *Batch {
 	return &Batch{store: s, shard: sh, reads: readPlan{cluster: s.IsCluster()}}
 }
 
-// Run sends calls of script, and the keys to read, as one pipeline. It returns a reply per call, in order. An Err matches ErrAway
-// or, if the script itself replied with an error, ErrScript. It tells the breaker whether the shard answered.
+// Run sends calls of script, and the keys to read, as one pipeline. It returns a reply per call, in order. An Err
+// matches ErrAway or, if the script itself replied with an error, ErrScript. Run reports to the breaker whether the
+// shard answered.
 func (b *Batch) Run(script *Script, calls []Call) []Reply {
 	b.sent = b.store.clock.micros()
 	var replies []Reply
@@ -48,7 +49,7 @@ func (b *Batch) Run(script *Script, calls []Call) []Reply {
 	return replies
 }
 
-// watch notes what a Run will read, if it can be watched.
+// watch records which keys a Run will read, if they can be watched.
 func (b *Batch) watch(calls []Call) (stamp int64) {
 	w := b.store.watch
 	if len(b.reads.places) == 0 && !slices.ContainsFunc(calls, func(c Call) bool { return c.Watch }) {
@@ -70,7 +71,7 @@ func (b *Batch) watch(calls []Call) (stamp int64) {
 	return stamp
 }
 
-// Kept notes that this process now keeps the values of keys as the last Run read them, for a call with Watch.
+// Kept records that this process now keeps the values of keys as the last Run read them, for a call with Watch.
 func (b *Batch) Kept(keys []string) {
 	if b.stamp == 0 {
 		return
@@ -80,16 +81,16 @@ func (b *Batch) Kept(keys []string) {
 	}
 }
 
-// Wrote tells the breaker that a call of this batch has written something.
+// Wrote reports to the breaker that a call of this batch has written something.
 func (b *Batch) Wrote() { b.shard.breaker.wrote() }
 
-// Now returns what the server's clock will show when the batch arrives, in µs, as far as earlier replies tell.
+// Now returns the time in µs that the server's clock will show when the batch arrives, estimated from earlier replies.
 func (b *Batch) Now() int64 { return b.store.clock.micros() + b.shard.ahead.Load() }
 
-// SetNow notes what the server's clock showed during the last Run, in µs.
+// SetNow records the server's clock during the last Run, in µs.
 func (b *Batch) SetNow(now int64) { b.shard.ahead.Store(now - b.sent) }
 
-// clear ends the work on a batch. The batch keeps its buffers and nothing else.
+// clear ends the work on a batch. The batch keeps its buffers only.
 func (b *Batch) clear() {
 	b.ctx = nil
 	b.reads.clear()

@@ -73,7 +73,7 @@ func (b *breaker) admit(now func() time.Time) pass {
 	}
 }
 
-// record counts a call's outcome and may open the breaker. Calls that end while it is open are too late to matter.
+// record counts a call's outcome and may open the breaker. Calls that end while it is open are ignored.
 func (b *breaker) record(now time.Time, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -96,14 +96,15 @@ func (b *breaker) record(now time.Time, err error) {
 	}
 }
 
-// wrote says that a call has written something.
+// wrote records that a call has written something.
 func (b *breaker) wrote() {
 	if b.unwritten.Load() != 0 {
 		b.unwritten.Store(0)
 	}
 }
 
-// isReadOnly reports whether it is open because writes are refused: then only a write shows that the server is well.
+// isReadOnly reports whether the breaker is open because writes are refused. Then only an accepted write proves that
+// the server is well.
 func (b *breaker) isReadOnly() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -125,7 +126,7 @@ func (b *breaker) endProbe(now time.Time, result probe) {
 	}
 }
 
-// reset closes an open breaker without a probe: what it watched is gone.
+// reset closes an open breaker without a probe, because the server it was about is no longer in use.
 func (b *breaker) reset() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -145,7 +146,8 @@ const (
 // isOpen reports whether calls are refused.
 func (b *breaker) isOpen() bool { return b.refusing.Load() }
 
-// refusesAll reports whether not even a probe is under way: what was let through before it opened need not be sent any more.
+// refusesAll reports whether the breaker is open and no probe is in progress. Requests that were let through before
+// need not be sent then.
 func (b *breaker) refusesAll() bool {
 	if !b.refusing.Load() {
 		return false
@@ -162,7 +164,7 @@ func (b *breaker) open(now time.Time, err error) {
 	b.onChange(true, err)
 }
 
-// close forgets what has opened it.
+// close clears the failures that opened it.
 func (b *breaker) close() {
 	b.calls, b.streak, b.readOnly = [breakerWindow]outcome{}, 0, false
 	b.unwritten.Store(0)

@@ -22,8 +22,8 @@ const (
 	dialTimeout = 250 * time.Millisecond // TCP, TLS and AUTH across one region
 	poolTimeout = 50 * time.Millisecond  // a pool that stays busy this long will not help this request
 
-	// poolSize is the connections per node. Each lane uses one, and copies of balances a few. Each carries pipelines of many
-	// requests, so the pool is a reserve for slow replies and does not bound concurrency.
+	// poolSize is the number of connections per node. Each lane uses one, and copies of balances use a few. Each
+	// carries pipelines of many requests, so the pool is a reserve for slow replies and does not bound concurrency.
 	poolSize = 16
 )
 
@@ -112,7 +112,7 @@ func parseURL(rawURL string) (*redis.UniversalOptions, serverKind, error) {
 	return opts, kind, parseQuery(u, kind, opts)
 }
 
-// cutHosts cuts the hosts out of a URL, because net/url does not read a list of hosts.
+// cutHosts separates the hosts from a URL, because net/url does not read a list of hosts.
 func cutHosts(rawURL string) (rest, hosts string) {
 	scheme, rest, ok := strings.Cut(rawURL, "://")
 	if !ok {

@@ -16,8 +16,8 @@ var (
 	// moving, or the queue is full. Whether a script ran may be unknown.
 	ErrAway = errors.New("redis did not answer")
 
-	// ErrScript matches a script's own error reply and a reply that the caller cannot read. Redis is well: this is a bug, or
-	// a stored value of another program.
+	// ErrScript matches a script's own error reply and a reply that the caller cannot read. Redis itself works: the
+	// cause is a bug, or a stored value of another program.
 	ErrScript = errors.New("redis script")
 
 	// ErrStopped means that the store was stopped before the request was sent. Nothing was done.
@@ -59,7 +59,7 @@ type failure struct {
 
 func (f *failure) Error() string { return ErrAway.Error() + ": " + f.text }
 
-// Is makes errors.Is see ErrAway.
+// Is makes errors.Is match ErrAway.
 func (f *failure) Is(target error) bool { return target == ErrAway }
 
 var (
@@ -82,7 +82,7 @@ type ScriptError struct {
 
 func (e *ScriptError) Error() string { return ErrScript.Error() + ": " + e.Text }
 
-// Is makes errors.Is see ErrScript.
+// Is makes errors.Is match ErrScript.
 func (e *ScriptError) Is(target error) bool { return target == ErrScript }
 
 // blamesShard reports whether err means that the shard itself does not answer, and not only one slot or value of it.

@@ -18,19 +18,19 @@ const (
 	// noEviction is the only policy under which a Redis that is full refuses writes instead of deleting keys.
 	noEviction = "noeviction"
 
-	// evictionEvery is the pause between two questions about the policy. A change, a failover and a Redis that comes back are noticed within it.
-	// A question takes a master about 0.1 ms.
+	// evictionEvery is the pause between two queries of the policy. A change, a failover and a Redis that comes back
+	// are noticed within it. One query costs a master about 0.1 ms.
 	evictionEvery = 5 * time.Second
 
-	// evictionAgain is how often the line is logged again while it stays true.
+	// evictionAgain is how often the line is logged again while the finding stays the same.
 	evictionAgain = 10 * time.Minute
 
-	// evictionTimeout bounds one question to all masters. At a start it is asked up to evictionTries times, as the first answers of a busy
-	// server may be late.
+	// evictionTimeout bounds one query of all masters. At a start up to evictionTries queries are sent, because the
+	// first answers of a busy server may be late.
 	evictionTimeout = 500 * time.Millisecond
 	evictionTries   = 3
 
-	// failoverName is what go-redis says for the address of the master that sentinels name.
+	// failoverName is the address that go-redis reports for the master that sentinels name.
 	failoverName = "FailoverClient"
 )
 
@@ -54,8 +54,8 @@ func (e *EvictionError) Error() string {
 		"Set maxmemory-policy noeviction (redis-cli CONFIG SET maxmemory-policy noeviction, and in its configuration or parameter group)"
 }
 
-// EvictionWatch knows whether masters may evict keys. It asks each of them for INFO memory, because managed servers forbid CONFIG. A
-// master without a bound (maxmemory 0) counts as well: a bound can be set at any time.
+// EvictionWatch finds out whether masters may evict keys. It sends INFO memory to each of them, because managed servers
+// forbid CONFIG. A master without a bound (maxmemory 0) counts as well: a bound can be set at any time.
 type EvictionWatch struct {
 	store  *Store
 	log    *slog.Logger
@@ -69,13 +69,13 @@ type EvictionWatch struct {
 	unknown int // masters that did not report their policy
 }
 
-// NewEvictionWatch makes a watch on the masters of s. It asks nothing until Look or Start.
+// NewEvictionWatch creates a watch on the masters of s. It sends nothing before Look or Start.
 func NewEvictionWatch(s *Store, log *slog.Logger) *EvictionWatch {
 	return &EvictionWatch{store: s, log: log, every: evictionEvery, cancel: func() {}}
 }
 
-// Look asks the masters, for a start. It returns an *EvictionError if one of them may evict keys. It returns nil if none does, or if none
-// answers: Redis may be away at a start. Call it before Start.
+// Look queries the masters once, at a start. It returns an *EvictionError if one of them may evict keys. It returns nil
+// if none may, or if none answers: Redis may be away at a start. Call it before Start.
 func (w *EvictionWatch) Look(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, evictionTimeout)
 	defer cancel()
@@ -90,21 +90,21 @@ func (w *EvictionWatch) Look(ctx context.Context) error {
 	return nil
 }
 
-// Start asks every few seconds until Stop, and logs what it finds.
+// Start queries the masters every few seconds until Stop, and logs what it finds.
 func (w *EvictionWatch) Start() {
 	ctx, cancel := context.WithCancel(context.Background())
 	w.cancel = cancel
 	w.ended.Go(func() { w.run(ctx) })
 }
 
-// Stop ends the questions.
+// Stop ends the queries.
 func (w *EvictionWatch) Stop(context.Context) error {
 	w.cancel()
 	w.ended.Wait() // within evictionTimeout
 	return nil
 }
 
-// Found returns an *EvictionError if a master may evict keys, as far as the masters have said.
+// Found returns an *EvictionError if a master may evict keys, by the latest answers.
 func (w *EvictionWatch) Found() error {
 	if e := w.found.Load(); e != nil {
 		return e
@@ -130,7 +130,8 @@ func (w *EvictionWatch) run(ctx context.Context) {
 	}
 }
 
-// look asks once and notes the answers. It returns false if a master did not answer; nothing is noted then, unless another one evicts.
+// look queries the masters once and stores the answers. It returns false if a master did not answer; then nothing is
+// stored, unless another master may evict keys.
 func (w *EvictionWatch) look(ctx context.Context) (complete bool) {
 	masters, unknown, err := w.store.policies(ctx)
 	var evicting []Evicting
@@ -176,8 +177,8 @@ func (w *EvictionWatch) logFound() {
 	w.logged = line
 }
 
-// policies returns the policy of every master. unknown is the number of masters that answered without it. The error is of a master that
-// did not answer; the others' policies are returned.
+// policies returns the policy of every master. unknown is the number of masters that answered without a policy. The
+// error is that of a master that did not answer; the policies of the others are returned with it.
 func (s *Store) policies(ctx context.Context) (masters []Evicting, unknown int, err error) {
 	var mu sync.Mutex
 	ask := func(ctx context.Context, master *redis.Client) error {
@@ -203,7 +204,7 @@ func (s *Store) policies(ctx context.Context) (masters []Evicting, unknown int, 
 	return masters, unknown, err
 }
 
-// policyOf asks one master. The policy is empty if the server refuses the question or does not say.
+// policyOf queries one master. The policy is empty if the server refuses the command or does not report it.
 func policyOf(ctx context.Context, master *redis.Client) (Evicting, error) {
 	m := Evicting{Node: master.Options().Addr}
 	pipe := master.Pipeline()

@@ -33,7 +33,7 @@ type Work[Q, A any] struct {
 	NewSender func() func(b *Batch, requests []Q) []Result[A]
 }
 
-// Result is what became of one request.
+// Result is the outcome of one request.
 type Result[A any] struct {
 	Answer A
 	Err    error
@@ -42,7 +42,7 @@ type Result[A any] struct {
 	stamp  int64    // of the watch, for these values
 }
 
-// Lanes queue requests of one kind, per shard and hash tag. What waits in a lane is sent as one pipeline.
+// Lanes queue requests of one kind, per shard and hash tag. All requests that wait in a lane are sent as one pipeline.
 type Lanes[Q, A any] struct {
 	store *Store
 	work  Work[Q, A]
@@ -170,8 +170,8 @@ func (l *Lanes[Q, A]) laneOf(sh *shard, key string) *lane.Lane[item[Q], Result[A
 	return lanes[maphash.String(l.store.seed, HashTag(key))%uint64(len(lanes))]
 }
 
-// ready returns why a batch for sh should not be sent: the breaker has opened while it was queued, or nobody knows the masters of a
-// cluster.
+// ready returns why a batch for sh should not be sent: the breaker has opened while it was queued, or the masters of a
+// cluster are not known.
 func (s *Store) ready(ctx context.Context, sh *shard, key string) error {
 	if sh.breaker.refusesAll() {
 		return errOpen

@@ -13,8 +13,8 @@ type Login struct{ current atomic.Pointer[pair] }
 
 type pair struct{ user, password string }
 
-// Follow takes user and password from a URL. It returns whether anything else differs from the URL before: that needs a new client. An error means
-// that the URL is not valid, and nothing has changed.
+// Follow takes user and password from a URL. It reports whether anything else differs from the URL before, which
+// requires a new client. An error means that the URL is not valid; then nothing has changed.
 func (l *Login) Follow(before, now string) (more bool, err error) {
 	from, kind, err := parseURL(before)
 	if err != nil {
@@ -29,7 +29,7 @@ func (l *Login) Follow(before, now string) (more bool, err error) {
 		(from.TLSConfig == nil) != (to.TLSConfig == nil) || from.PoolSize != to.PoolSize || from.SentinelPassword != to.SentinelPassword, nil
 }
 
-// of returns what new connections use, and before the first Follow the user and the password of the client's URL.
+// of returns the user and the password for new connections. Before the first Follow they are those of the client's URL.
 func (l *Login) of(user, password string) func() (string, string) {
 	return func() (string, string) {
 		if p := l.current.Load(); p != nil {
@@ -39,7 +39,7 @@ func (l *Login) of(user, password string) func() (string, string) {
 	}
 }
 
-// Unencrypted returns the hosts of a URL to which passwords and data go in clear.
+// Unencrypted returns the hosts of a URL to which passwords and data are sent unencrypted.
 func Unencrypted(rawURL string) []string {
 	opts, _, err := parseURL(rawURL)
 	if err != nil || opts.TLSConfig != nil {

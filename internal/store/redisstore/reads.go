@@ -48,7 +48,7 @@ func NewReads(tag string, keys []string) (*Reads, error) {
 	return &Reads{Keys: keys}, nil
 }
 
-// newReadLanes makes the lanes of requests that only read.
+// newReadLanes creates the lanes for requests that only read.
 func newReadLanes(s *Store) *Lanes[struct{}, struct{}] {
 	return NewLanes(s, Work[struct{}, struct{}]{
 		Name: "reads", Lanes: 1, MaxBatch: maxReadBatch, Weight: func(struct{}) int { return 0 },
@@ -65,8 +65,8 @@ func newReadLanes(s *Store) *Lanes[struct{}, struct{}] {
 	})
 }
 
-// Read reads keys that have nothing to go with. It waits at most the budget, and not at all for a shard that is away. Errors are
-// those of Lanes.Do.
+// Read reads keys without another request. It waits at most the budget, and not at all for a shard that is away. Errors
+// are those of Lanes.Do.
 func (s *Store) Read(ctx context.Context, reads *Reads) error {
 	if reads == nil || len(reads.Keys) == 0 {
 		return nil
@@ -87,8 +87,8 @@ func (s *Store) ReadAll(ctx context.Context, keys []string) ([]string, error) {
 	return plan.of(0), nil
 }
 
-// sendReads sends the reads of a batch that has nothing else to send. The error of each is in plan. With watch, Redis remembers the keys;
-// watched reports whether it does.
+// sendReads sends the reads of a batch that contains nothing else. The error of each is in plan. With watch, Redis
+// remembers the keys; watched reports whether it does.
 func (s *Store) sendReads(ctx context.Context, plan *readPlan, watch bool) (watched bool) {
 	pipe := s.client.Pipeline()
 	tracking := s.startTracking(ctx, pipe, watch)
@@ -98,7 +98,7 @@ func (s *Store) sendReads(ctx context.Context, plan *readPlan, watch bool) (watc
 	return s.endTracking(tracking)
 }
 
-// Kept notes that this process now keeps the values of reads.
+// Kept records that this process now keeps the values of reads.
 func (s *Store) Kept(reads *Reads) {
 	if reads == nil || reads.Values == nil || reads.stamp == 0 {
 		return
@@ -200,7 +200,7 @@ func (p *readPlan) collect(execErr error) {
 			c.err = classify(c.err)
 		}
 	}
-	p.values = make([]string, len(p.wanted)) // they go to the requests
+	p.values = make([]string, len(p.wanted)) // they are returned to the requests
 	for i, at := range p.wanted {
 		if c := &p.commands[at.command]; c.err == nil {
 			p.values[i] = c.cmd.Val()[at.position]
@@ -208,7 +208,7 @@ func (p *readPlan) collect(execErr error) {
 	}
 }
 
-// of returns the values of the request's keys; nil if it has none or if they were not read.
+// of returns the values of the request's keys; nil if it has no keys or they were not read.
 func (p *readPlan) of(request int) []string {
 	from, to := p.part(request)
 	if from == to || len(p.values) == 0 || p.errOf(request) != nil {
@@ -228,7 +228,7 @@ func (p *readPlan) errOf(request int) error {
 	return nil
 }
 
-// away returns an error of a command that blames the shard.
+// away returns the first error of a command that blames the shard.
 func (p *readPlan) away() error {
 	for i := range p.commands {
 		if err := p.commands[i].err; blamesShard(err) {
@@ -246,7 +246,7 @@ func (p *readPlan) part(request int) (from, to int) {
 	return from, p.ends[request]
 }
 
-// clear empties the plan. It keeps its space and nothing of a request.
+// clear empties the plan and keeps its space.
 func (p *readPlan) clear() {
 	for i := range p.commands {
 		c := &p.commands[i]

@@ -9,17 +9,17 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// scanPage is the keys that Redis looks at for one page: about 0.2 ms, in which it serves nobody else.
+// scanPage is the number of keys that Redis examines for one page: about 0.2 ms, during which it serves nothing else.
 const scanPage = 500
 
 // Scan is a walk over the keys of all shards.
 type Scan struct {
-	// Match is a pattern in which * stands for any text, and Keep says which of the keys that match it are read.
+	// Match is a pattern in which * matches any text. Keep reports which of the matching keys are read.
 	Match string
 	Keep  func(key string) bool
-	// Ends makes it read sorted sets whose scores are times in µs, instead of strings.
+	// Ends makes the walk read sorted sets whose scores are times in µs, instead of strings.
 	Ends bool
-	// Visit gets the pages, one at a time. A key may come more than once.
+	// Visit receives the pages, one at a time. A key may occur more than once.
 	Visit func(Page)
 }
 
@@ -31,9 +31,9 @@ type Page struct {
 	Counts []int64  // by key, of Scan.Ends: how many members have a time after Now
 }
 
-// Walk carries out scan. It does not keep Redis from serving others, uses neither lanes nor breakers, and takes as long as there are keys.
-// complete is false if ctx ended first, or if keys were about to move to another shard. The error matches ErrAway. Keys that are made or
-// deleted meanwhile may be missing.
+// Walk carries out scan. It does not block Redis. It bypasses lanes and breakers. Its run time grows with the number of
+// keys. complete is false if ctx ended first, or if keys were about to move to another shard. The error matches
+// ErrAway. Keys that are created or deleted during the walk may be missing.
 func (s *Store) Walk(ctx context.Context, scan Scan) (complete bool, err error) {
 	complete = true
 	if s.cluster == nil {

@@ -57,7 +57,7 @@ func (s *Store) NewScript(name, source string) *Script {
 
 func newSendBuffers() any { return new(sendBuffers) }
 
-// load caches the script on the server, or on every master of a cluster, so that the first calls need no second send.
+// load caches the script on the server, or on every master of a cluster, so that the first calls are not sent twice.
 func (s *Script) load(ctx context.Context, client redis.UniversalClient) error {
 	load := func(ctx context.Context, c redis.Cmdable) error { return c.ScriptLoad(ctx, s.source).Err() }
 	var err error

@@ -11,16 +11,16 @@ import (
 )
 
 const (
-	// shardsMax bounds the shards of a process: more masters than anybody runs. It matters where nodes return under new addresses
-	// again and again. The shard that was unused for the longest time is dropped then.
+	// shardsMax bounds the shards of a process: more masters than anybody runs. It matters where nodes return under new
+	// addresses again and again. The shard that has been unused for the longest time is dropped then.
 	shardsMax = 256
 
-	// reloadEvery bounds how often the map of a cluster is read while a shard is away. A failover takes seconds, and the client
-	// itself reads the map every 10 s only.
+	// reloadEvery bounds how often the map of a cluster is read while a shard is away. A failover takes seconds, but
+	// the client itself reads the map only every 10 s.
 	reloadEvery = time.Second
 
-	// sweepEvery bounds how often shards that are away are compared with the map of the cluster. A shard whose slots have
-	// another master by now is gone for good.
+	// sweepEvery bounds how often shards that are away are compared with the map of the cluster. A shard whose slots
+	// have moved to another master will not return.
 	sweepEvery = time.Second
 
 	// nodesQueued bounds the new nodes that wait for their scripts. A node beyond it gets a script with the first call.
@@ -34,8 +34,8 @@ type shard struct {
 	breaker *breaker
 	lanes   atomic.Pointer[[]stopper] // one element per kind of lanes
 
-	// ahead is how far the server's clock was ahead of this process's in its last reply, in µs. It includes the time of the way
-	// there.
+	// ahead is how far the server's clock was ahead of this process's in its last reply, in µs. It includes the time of
+	// the request's way to the server.
 	ahead atomic.Int64
 
 	lastUsed  atomic.Int64           // µs of the last request; cluster only
@@ -55,7 +55,7 @@ func (sh *shard) stop(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// newShard makes a shard with lanes of every kind. It needs mu, but in New.
+// newShard creates a shard with lanes of every kind. Except in New, the caller holds mu.
 func (s *Store) newShard(name string) *shard {
 	sh := &shard{name: name}
 	sh.breaker = &breaker{onChange: func(open bool, err error) { s.noteShard(sh, open, err) }}
@@ -104,8 +104,8 @@ func (s *Store) shardOf(key string) *shard {
 	return sh
 }
 
-// master returns the address of the master that has key. The cluster client knows the map, so this does not wait. A request to a
-// wrong master is redirected by the client: late, but right.
+// master returns the address of the master that has key. The cluster client knows the map, so this does not wait. If it
+// is the wrong master, the client redirects the request: that is slower but correct.
 func (s *Store) master(key string) (addr string, ok bool) {
 	node, err := s.cluster.MasterForKey(s.stopping, key)
 	if err != nil {
@@ -121,7 +121,7 @@ func (s *Store) add(name string) *shard {
 		return sh
 	}
 	if s.stopping.Err() != nil {
-		return s.first // stopped: it refuses, as a new one would
+		return s.first // stopped: it refuses, as a new shard would
 	}
 	if len(s.byNode) >= shardsMax {
 		var unused *shard
@@ -150,12 +150,13 @@ func (s *Store) sweep() {
 			s.mu.Unlock()
 		}
 	}
-	if s.first.breaker.isOpen() { // the masters are known by now: first is not asked any more
+	if s.first.breaker.isOpen() { // the masters are known by now: first is not used any more
 		s.first.breaker.reset()
 	}
 }
 
-// drop needs mu. A request that has just found the shard fails, because its lane has stopped.
+// drop removes a shard. The caller holds mu. A request that has just found the shard fails, because its lane has
+// stopped.
 func (s *Store) drop(sh *shard) {
 	if s.byNode[sh.name] != sh || s.stopping.Err() != nil {
 		return
@@ -168,7 +169,7 @@ func (s *Store) drop(sh *shard) {
 	})
 }
 
-// learn learns the masters of a cluster unless they are known. The error means that no node could tell.
+// learn finds the masters of a cluster unless they are known. The error means that no node reported them.
 func (s *Store) learn(ctx context.Context, key string) error {
 	if s.cluster == nil || s.mapped.Load() {
 		return nil
@@ -191,13 +192,13 @@ func (s *Store) suspect(sh *shard, key string) {
 	}
 }
 
-// claimEvery returns true to one caller each time that every has passed since it last did.
+// claimEvery returns true to one caller when at least every has passed since the last time it did.
 func claimEvery(last *atomic.Int64, now int64, every time.Duration) bool {
 	before := last.Load()
 	return (before == 0 || now-before >= every.Microseconds()) && last.CompareAndSwap(before, now)
 }
 
-// all returns the shards known now.
+// all returns the shards that are known now.
 func (s *Store) all() []*shard {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -213,8 +214,8 @@ func (s *Store) shardsLocked() []*shard {
 	return all
 }
 
-// loadNewNodes is the goroutine that loads the scripts into new nodes of a cluster. A node that does not take a script now gets it
-// with the first call.
+// loadNewNodes is the goroutine that loads the scripts into new nodes of a cluster. A node that rejects a script now
+// gets it with the first call.
 func (s *Store) loadNewNodes() {
 	defer close(s.ended)
 	for {

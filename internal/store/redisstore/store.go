@@ -38,14 +38,14 @@ type Config struct {
 	MaxQueue int
 	// WatchMax bounds the keys whose changes are followed, so that values of them are held; 0 is DefaultWatchMax.
 	WatchMax int
-	// Log gets a line for a node that did not take the scripts; nil discards it.
+	// Log gets a line for a node that rejected the scripts; nil discards it.
 	Log *slog.Logger
 	// Metrics and LaneMetrics may be nil.
 	Metrics     *Metrics
 	LaneMetrics *lane.Metrics
-	// Login changes user and password of new connections; nil: those of the URL.
+	// Login has user and password for new connections; nil: those of the URL.
 	Login *Login
-	// Tracer makes spans of batches, Traces spans of commands; nil: none.
+	// Tracer creates spans of batches, Traces spans of commands; nil: none.
 	Tracer trace.Tracer
 	Traces trace.TracerProvider
 	// Now is the clock of the breaker; nil is time.Now.
@@ -84,12 +84,12 @@ type Store struct {
 	clock   ticker
 	seed    maphash.Seed
 	reads   *Lanes[struct{}, struct{}]
-	watch   *Watch // nil: nothing is held
+	watch   *Watch // nil: no value counts as held
 
 	changed atomic.Pointer[func(shard string, err error, away int)]
 	away    atomic.Int32 // shards whose breaker is open
 
-	// first is the only shard. On a cluster it is asked until the masters are known.
+	// first is the only shard. On a cluster it is used until the masters are known.
 	first    *shard
 	mapped   atomic.Bool  // the cluster client knows the masters
 	reloaded atomic.Int64 // µs; when the map of the cluster was last read early
@@ -100,10 +100,10 @@ type Store struct {
 	stopping context.Context
 	cancel   context.CancelFunc
 
-	mu      sync.RWMutex // guards what follows
+	mu      sync.RWMutex // guards the fields below
 	byNode  map[string]*shard
 	scripts []*Script
-	kinds   []func(*shard) stopper // make a shard's lanes of each kind
+	kinds   []func(*shard) stopper // each creates a shard's lanes of one kind
 	dropped sync.WaitGroup         // shards that are being stopped
 }
 
@@ -148,7 +148,7 @@ func New(client redis.UniversalClient, cfg Config) *Store {
 	return s
 }
 
-// Watch returns what knows which values still stand in Redis; nil on a cluster.
+// Watch returns the watch on values that this process has read; nil on a cluster.
 func (s *Store) Watch() *Watch { return s.watch }
 
 // Start learns the masters of a cluster and loads the scripts. It is optional: an error means that Redis is away or that the first
@@ -201,7 +201,7 @@ func (s *Store) IsCluster() bool { return s.cluster != nil }
 // Budget returns the longest a request may take.
 func (s *Store) Budget() time.Duration { return s.cfg.Budget }
 
-// AnyAway reports whether the breaker of a shard is open.
+// AnyAway reports whether the breaker of any shard is open.
 func (s *Store) AnyAway() bool { return s.away.Load() > 0 }
 
 // IsAway reports whether the breaker of the shard that has key is open.
@@ -233,8 +233,8 @@ func (s *Store) Delete(ctx context.Context, keys ...string) (existed bool, err e
 	return n > 0, nil
 }
 
-// PutNew stores text under a key for ttl and returns true, unless the key exists: then it returns what is there. The error matches ErrAway:
-// whether the text was stored is unknown.
+// PutNew stores text under a key for ttl and returns true. If the key exists, it returns the stored text and false
+// instead. The error matches ErrAway: whether the text was stored is unknown.
 func (s *Store) PutNew(ctx context.Context, key, text string, ttl time.Duration) (held string, isNew bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.Budget)
 	defer cancel()

@@ -17,14 +17,14 @@ import (
 )
 
 const (
-	// HeldFor bounds how old a held value may be by mistake: a value counts as held while everything that happened on the server
-	// until HeldFor ago is known here.
+	// HeldFor bounds how old a held value may be: a value counts as held while this process knows everything that
+	// happened on the server up to HeldFor ago.
 	HeldFor = 25 * time.Millisecond
 
-	// beatEvery is how often this process makes sure that it hears everything, while it uses held values.
+	// beatEvery is how often this process checks that it receives all announcements, while it uses held values.
 	beatEvery = 10 * time.Millisecond
 
-	// idleAfter ends the beats: nobody has asked for held values since.
+	// idleAfter is the time without a use of held values after which the checks stop.
 	idleAfter = time.Second
 
 	// rereadAfter bounds how long a value is held without being read again.
@@ -41,17 +41,19 @@ const (
 
 	second = int64(time.Second / time.Microsecond)
 
-	// newsChannel is where Redis says which keys have changed.
+	// newsChannel is the channel on which Redis announces changed keys.
 	newsChannel = "__redis__:invalidate"
 )
 
-// Watch knows which values that this process has read still stand in Redis. Redis remembers the keys that were read and announces their
-// changes (CLIENT TRACKING, on a connection of its own).
+// Watch knows which values that this process has read are unchanged in Redis. Redis remembers the keys that were read
+// and announces their changes (CLIENT TRACKING, on a connection of its own).
 //
-// The process also sends itself a message through Redis. When it arrives on the connection of the announcements, all changes before it have
-// arrived as well, and both connections lead to the same server. So a held value is one that stood in Redis HeldFor ago or later.
+// The process also sends itself a message through Redis. When it arrives on the connection of the announcements, all
+// changes before it have arrived as well, and both connections lead to the same server. So a held value is one that was
+// in Redis HeldFor ago or later.
 //
-// There is no watch on a cluster, nor where the server refuses the commands: nothing is held then, and every value is read.
+// There is no watch on a cluster, nor where the server refuses the commands. Then no value counts as held, and every
+// value is read.
 type Watch struct {
 	store   *Store
 	client  *redis.Client // for the announcements alone
@@ -62,15 +64,16 @@ type Watch struct {
 	news      atomic.Pointer[redis.PubSub]
 	connected atomic.Int64 // the connection's id on the server, before it is subscribed
 	target    atomic.Int64 // the same, from then on; 0: there is none
-	heard     atomic.Int64 // µs: changes before are known
-	wanted    atomic.Int64 // µs: when somebody last asked for a held value
+	heard     atomic.Int64 // µs: all changes before are known
+	wanted    atomic.Int64 // µs: when a held value was last used
 	stamps    atomic.Int64
 
 	stripes [watchStripes]watchStripe
 }
 
-// watchStripe has keys by their hash. If two keys share one, a change of either is one of both; that a read of one then counts for the other
-// has a chance of 1 in 10^9 with DefaultWatchMax keys, and Watch's seed is another one in each process.
+// watchStripe has keys by their hash. If two keys have the same hash, a change of one counts as a change of both. The
+// reverse mistake, that a read of one counts for the other, has a chance of 1 in 10^9 with DefaultWatchMax keys, and
+// each process has another seed.
 type watchStripe struct {
 	mu  sync.Mutex
 	all map[uint64]watched
@@ -82,7 +85,7 @@ type watched struct {
 	at    uint32 // s; when the value was kept; 0: it is being read
 }
 
-// newWatch starts a watch on the server of client; nil if there is nothing to watch on.
+// newWatch starts a watch on the server of client. It returns nil if the server cannot be watched.
 func newWatch(s *Store, client redis.UniversalClient) *Watch {
 	single, ok := client.(*redis.Client)
 	if !ok {
@@ -98,13 +101,13 @@ func newWatch(s *Store, client redis.UniversalClient) *Watch {
 	return w
 }
 
-// stop waits for the goroutines, whose context has ended.
+// stop waits for the goroutines. Their context has ended.
 func (w *Watch) stop() {
 	w.reconnect() // which ends the wait for announcements
 	<-w.ended
 }
 
-// onConnect notes the id of a new connection. What was announced on the one before may be lost.
+// onConnect stores the id of a new connection. Announcements on the one before may be lost.
 func (w *Watch) onConnect(ctx context.Context, conn *redis.Conn) error {
 	w.disconnected()
 	id, err := conn.ClientID(ctx).Result()
@@ -112,7 +115,7 @@ func (w *Watch) onConnect(ctx context.Context, conn *redis.Conn) error {
 	return err
 }
 
-// reconnect ends the connection. run makes another one.
+// reconnect ends the connection. run opens another one.
 func (w *Watch) reconnect() {
 	if news := w.news.Swap(nil); news != nil {
 		w.disconnected()
@@ -126,7 +129,7 @@ func (w *Watch) disconnected() {
 	w.forgetAll()
 }
 
-// run is the goroutine that hears announcements. It ends with ctx.
+// run is the goroutine that receives announcements. It ends with ctx.
 func (w *Watch) run(ctx context.Context) {
 	defer close(w.ended)
 	defer func() { _ = w.client.Close() }()
@@ -146,7 +149,7 @@ func (w *Watch) run(ctx context.Context) {
 	}
 }
 
-// hear takes announcements until the connection fails.
+// hear receives announcements until the connection fails.
 func (w *Watch) hear(ctx context.Context) error {
 	news := w.client.Subscribe(ctx, newsChannel, w.channel)
 	w.news.Store(news)
@@ -160,7 +163,7 @@ func (w *Watch) hear(ctx context.Context) error {
 			return ctx.Err()
 		case errors.As(err, &late) && late.Timeout():
 			continue
-		case err != nil: // also when all keys were deleted at once: that is no list of keys
+		case err != nil: // also when all keys were deleted at once: that message has no list of keys
 			return err
 		}
 		switch m := message.(type) {
@@ -201,12 +204,13 @@ func (w *Watch) beat(ctx context.Context) {
 			continue
 		}
 		within, cancel := context.WithTimeout(ctx, w.store.cfg.Budget/2)
-		_ = w.store.client.Publish(within, w.channel, strconv.FormatInt(now, 10)).Err() // what is not heard is not held
+		_ = w.store.client.Publish(within, w.channel, strconv.FormatInt(now, 10)).Err() // a value does not count as held if its message does not arrive
 		cancel()
 	}
 }
 
-// Holds reports whether the values of all keys, as this process keeps them, stood in Redis HeldFor ago or later. A nil Watch holds nothing.
+// Holds reports whether the values of all keys, as this process keeps them, were in Redis HeldFor ago or later. A nil
+// Watch returns false.
 func (w *Watch) Holds(keys ...string) bool {
 	if w == nil {
 		return false
@@ -234,7 +238,7 @@ func (w *Watch) holds(key string, now int64) bool {
 	return e.at != 0 && now/second-int64(e.at) < int64(rereadAfter/time.Second)
 }
 
-// Forget makes a key's value one that is not held, because it has changed or this process keeps it no longer.
+// Forget ends the watch on a key's value, because it has changed or this process no longer keeps it.
 func (w *Watch) Forget(key string) {
 	if w == nil {
 		return
@@ -245,7 +249,7 @@ func (w *Watch) Forget(key string) {
 	delete(s.all, hash)
 }
 
-// begin notes that keys are about to be read. It returns a stamp for kept, and 0 if they cannot be watched.
+// begin is called before keys are read. It returns a stamp for kept, and 0 if they cannot be watched.
 func (w *Watch) begin() (stamp int64) {
 	if w == nil || w.target.Load() == 0 {
 		return 0
@@ -253,7 +257,7 @@ func (w *Watch) begin() (stamp int64) {
 	return w.stamps.Add(1)
 }
 
-// reading notes that the value of key is read under stamp.
+// reading records that the value of key is read under stamp.
 func (w *Watch) reading(stamp int64, key string) {
 	s, hash := w.stripe(key)
 	s.mu.Lock()
@@ -269,8 +273,8 @@ func (w *Watch) reading(stamp int64, key string) {
 	s.all[hash] = e
 }
 
-// kept notes that this process now keeps the value of key that was read under stamp. It is held if nothing was announced since, and nobody
-// has begun to read it again.
+// kept records that this process now keeps the value of key that was read under stamp. The value counts as held if no
+// change was announced since, and no other read of it has begun.
 func (w *Watch) kept(stamp int64, key string) {
 	s, hash := w.stripe(key)
 	s.mu.Lock()
@@ -300,7 +304,7 @@ func (w *Watch) stripe(key string) (s *watchStripe, hash uint64) {
 	return &w.stripes[hash%watchStripes], hash
 }
 
-// startTracking begins a pipeline of which Redis is to remember keys. It returns nil if it is not.
+// startTracking begins a pipeline whose keys Redis is to remember. It returns nil if Redis is not to remember them.
 func (s *Store) startTracking(ctx context.Context, pipe redis.Pipeliner, watch bool) *redis.StatusCmd {
 	if !watch {
 		return nil
@@ -310,8 +314,8 @@ func (s *Store) startTracking(ctx context.Context, pipe redis.Pipeliner, watch b
 	return cmd
 }
 
-// endTracking reports whether Redis remembers the keys of a pipeline. If the server does not know the watch's connection, it is another
-// server by now.
+// endTracking reports whether Redis remembers the keys of a pipeline. If the server does not know the watch's
+// connection, it is another server.
 func (s *Store) endTracking(cmd *redis.StatusCmd) bool {
 	if cmd == nil {
 		return false
