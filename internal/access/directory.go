@@ -20,13 +20,15 @@ import (
 )
 
 const (
-	// defaultRereadEvery is the period of readings without an announcement, as that of the catalogue.
+	// defaultRereadEvery is the time between two readings without an announcement. The catalogue has the same.
 	defaultRereadEvery = 30 * time.Second
 
-	// rereadPause is the shortest time between two readings: unknown secrets of the right form must not read without end.
+	// rereadPause is the shortest time between two readings. Without it, unknown secrets of the right form could cause
+	// endless readings.
 	rereadPause = 50 * time.Millisecond
 
-	// defaultUnknownWait: a reading takes some milliseconds. It is also what a caller is told to wait.
+	// defaultUnknownWait is far longer than a reading, which takes some milliseconds. It is also the Retry-After that a
+	// caller gets.
 	defaultUnknownWait = time.Second
 
 	// useEvery is how often the newest uses are stored.
@@ -79,17 +81,17 @@ type Directory struct {
 	bootstrap atomic.Pointer[known]
 
 	mu      sync.Mutex
-	reading chan struct{}            // closed when the next reading has ended; nil: nobody waits for one
+	reading chan struct{}            // closed when the next reading has ended; nil if no caller waits for one
 	kick    chan struct{}            // capacity 1: a reading is due
 	uses    map[string]*atomic.Int64 // by key id; survives readings
-	noted   map[string]int64         // what is stored of uses
-	failed  bool                     // the newest reading failed
+	noted   map[string]int64         // the stored value of uses
+	failed  bool                     // the latest reading failed
 	cancel  context.CancelFunc
 	running sync.WaitGroup
 }
 
-// NewDirectory returns a directory that knows the bootstrap key only, until Start. store may be nil: then it stays so. It returns an
-// error for a key that bound.AdminKey refuses.
+// NewDirectory returns a directory that has only the bootstrap key until Start. If store is nil, it never has others.
+// It returns an error for a key that bound.AdminKey refuses.
 func NewDirectory(store *Store, bootstrap string, cfg Config) (*Directory, error) {
 	d := &Directory{
 		store: store, log: cfg.Log, every: cmp.Or(cfg.RereadEvery, defaultRereadEvery), wait: cmp.Or(cfg.UnknownWait, defaultUnknownWait), kick: make(chan struct{}, 1), uses: map[string]*atomic.Int64{}, noted: map[string]int64{},
@@ -142,18 +144,18 @@ func (d *Directory) Stop(ctx context.Context) error {
 	return nil
 }
 
-// Changed makes a reading due: a key was changed, here or on another instance.
+// Changed requests a reading of the keys: one was changed, here or on another instance.
 func (d *Directory) Changed() {
 	select {
 	case d.kick <- struct{}{}:
-	default: // one is due already
+	default: // a reading is due already
 	}
 }
 
 // Store returns the stored keys; nil if there is only the bootstrap key.
 func (d *Directory) Store() *Store { return d.store }
 
-// Knows reports whether an Authorization header has a key in force, from memory. It counts nothing.
+// Knows reports whether an Authorization header has a valid key, from memory. It changes no counters.
 func (d *Directory) Knows(authorization string, now time.Time) bool {
 	sum := hashOf(bearer(authorization))
 	return d.find(&sum, now) != nil
@@ -168,8 +170,9 @@ func bearer(authorization string) string {
 	return strings.TrimLeft(secret, " ")
 }
 
-// Authenticate returns the key of an Authorization header; without one, that of As. It fails with a *Refusal. from returns the caller's address; it is called only if the
-// key is not in memory. The result is shared and must not be changed.
+// Authenticate returns the key of an Authorization header; without a header, the key of As. It fails with a *Refusal.
+// from returns the caller's address; it is called only if the key is not in memory. The result is shared and must not
+// be changed.
 func (d *Directory) Authenticate(ctx context.Context, authorization string, from func() netip.Addr, now time.Time) (*Key, error) {
 	secret := bearer(authorization)
 	if secret == "" {
@@ -185,7 +188,7 @@ func (d *Directory) Authenticate(ctx context.Context, authorization string, from
 	return d.search(ctx, secret, &sum, from(), now)
 }
 
-// search is Authenticate for a secret that is not in memory.
+// search does the work of Authenticate for a secret that is not in memory.
 func (d *Directory) search(ctx context.Context, secret string, sum *hash, address netip.Addr, now time.Time) (*Key, error) {
 	if wait := d.guesses.wait(address, now); wait > 0 {
 		return nil, d.refuse(TooMany, wait)
@@ -210,7 +213,7 @@ func (d *Directory) refuse(why Reason, wait time.Duration) error {
 	return &Refusal{Reason: why, RetryAfter: wait}
 }
 
-// find returns the secret with this hash if it works at now, nil otherwise.
+// find returns the secret with this hash if it is valid at now, nil otherwise.
 func (d *Directory) find(sum *hash, now time.Time) *known {
 	k := (*d.stored.Load())[*sum]
 	if k == nil {
@@ -223,7 +226,7 @@ func (d *Directory) find(sum *hash, now time.Time) *known {
 	return k
 }
 
-// await waits for a reading of the keys that begins after the call. All callers share one.
+// await waits for a reading of the keys that begins after the call. All callers that wait share one reading.
 func (d *Directory) await(ctx context.Context) error {
 	d.mu.Lock()
 	if d.reading == nil {
@@ -249,7 +252,7 @@ func (d *Directory) await(ctx context.Context) error {
 	return nil
 }
 
-// follow reads the keys when a reading is due, and stores their uses.
+// follow reads the keys when a reading is due, and stores when they were used.
 func (d *Directory) follow(ctx context.Context) {
 	reread, uses := time.NewTicker(d.every), time.NewTicker(useEvery)
 	defer reread.Stop()
@@ -276,7 +279,7 @@ func (d *Directory) follow(ctx context.Context) {
 // read reads all keys.
 func (d *Directory) read(ctx context.Context) error {
 	d.mu.Lock()
-	waiting := d.reading // those who wait now are answered by this reading, those who come later by the next
+	waiting := d.reading // this reading answers the callers that wait now; later ones wait for the next
 	d.reading = nil
 	d.mu.Unlock()
 	list, err := d.store.secrets(ctx)
@@ -352,19 +355,19 @@ func (d *Directory) storeUses(ctx context.Context) error {
 	return nil
 }
 
-// known is a secret in force and its key. It is shared and immutable but for used.
+// known is a valid secret and its key. It is shared and, except for used, immutable.
 type known struct {
 	Key
 
 	hash hash
 	ends time.Time     // when the secret stops working, the earlier of the key's end and that of the overlap; zero: never
-	used *atomic.Int64 // Unix second of the newest request with the key; nil: nobody asks
+	used *atomic.Int64 // Unix second of the newest request with the key; nil: not recorded
 }
 
-// worksAt reports whether the secret works at now.
+// worksAt reports whether the secret is valid at now.
 func (k *known) worksAt(now time.Time) bool { return k.ends.IsZero() || now.Before(k.ends) }
 
-// note notes the use at now.
+// note records a use at now.
 func (k *known) note(now time.Time) {
 	if k.used == nil {
 		return

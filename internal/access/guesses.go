@@ -11,14 +11,14 @@ const (
 	guessesPerSecond = 20
 	guessEvery       = time.Second / guessesPerSecond
 
-	// addressesMax bounds the addresses that are remembered, 100 bytes each. Beyond it all others share one budget.
+	// addressesMax bounds the addresses in memory, 100 bytes each. Beyond it all other addresses share one budget.
 	addressesMax = 50_000
 
-	// forgetEvery is the shortest time between two searches for addresses that can be forgotten. A search takes a few
-	// milliseconds under a lock. A crowd of addresses must not cause one for each wrong secret.
+	// forgetEvery is the shortest time between two searches for addresses that can be dropped. A search takes a few
+	// milliseconds under a lock, and many addresses must not cause one for each wrong secret.
 	forgetEvery = 100 * time.Millisecond
 
-	// networkBits6 is the length of the prefix for which an IPv6 address stands: one customer has at least that many.
+	// networkBits6 is the length of the IPv6 prefix that counts as one address. One customer has at least a /64.
 	networkBits6 = 64
 )
 
@@ -28,10 +28,11 @@ type guesses struct {
 	mu   sync.Mutex
 	full map[netip.Prefix]time.Time // when the budget of an address is full again
 
-	searched time.Time // when addresses were last forgotten
+	searched time.Time // when addresses were last dropped
 }
 
-// take takes a guess of an address at now. It returns zero, or how long the address must wait for the next one.
+// take counts a wrong secret from an address at now. It returns zero, or how long the address must wait before the next
+// one.
 func (g *guesses) take(from netip.Addr, now time.Time) time.Duration {
 	network := networkOf(from)
 	g.mu.Lock()
@@ -60,7 +61,7 @@ func (g *guesses) take(from netip.Addr, now time.Time) time.Duration {
 	return 0
 }
 
-// wait returns how long the address must wait for its next guess, zero if it need not.
+// wait returns how long the address must wait before its next wrong secret, zero if it need not wait.
 func (g *guesses) wait(from netip.Addr, now time.Time) time.Duration {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -81,7 +82,7 @@ func (g *guesses) forget(now time.Time) {
 	}
 }
 
-// networkOf returns the prefix under which guesses of an address count.
+// networkOf returns the prefix by which wrong secrets from an address are counted.
 func networkOf(from netip.Addr) netip.Prefix {
 	bits := from.BitLen()
 	if from.Is6() {
@@ -89,7 +90,7 @@ func networkOf(from netip.Addr) netip.Prefix {
 	}
 	prefix, err := from.Prefix(bits)
 	if err != nil {
-		return netip.Prefix{} // no address: a connection without one
+		return netip.Prefix{} // a connection without an address
 	}
 	return prefix
 }

@@ -8,11 +8,12 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// IDKey signs the ids that clients get of leases and charges. The migration makes it; all instances have the same.
+// IDKey signs the ids of leases and charges that clients get. A migration creates it; all instances have the same.
 type IDKey struct {
 	Secret []byte // 32 bytes
 
-	// UnsignedUntil is when the ids of leases of the version before, which are not signed, are no longer taken.
+	// UnsignedUntil is the time after which ids of leases from the version before, which have no signature, are no
+	// longer accepted.
 	UnsignedUntil time.Time
 }
 

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Scope is a set of things that a key may do.
+// Scope is a set of rights of a key.
 type Scope uint8
 
 // The scopes. Admin includes the others.
@@ -29,7 +29,7 @@ var scopeNames = []namedScope{{"use", Use}, {"read", Read}, {"admin", Admin}}
 // Has reports whether all of wanted is in s.
 func (s Scope) Has(wanted Scope) bool { return s&wanted == wanted }
 
-// Names returns the names of s. Admin stands for itself alone.
+// Names returns the names of s. For Admin it returns that name alone.
 func (s Scope) Names() []string {
 	if s.Has(Admin) {
 		return []string{"admin"}

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// A secret is qk_, 256 random bits, and a checksum over both: letters and digits, so that a double click selects all of it. Whoever
-// searches code and logs for leaked secrets finds ours by the prefix, and tells them from other texts by the checksum.
+// A secret is qk_, 256 random bits, and a checksum over both: letters and digits, so that a double click selects all of
+// it. Tools that search code and logs for leaked secrets find it by the prefix, and recognise it by the checksum.
 const (
 	secretPrefix = "qk_"
 	randomDigits = 43 // 62^43 > 2^256
@@ -26,15 +26,15 @@ func hashOf(secret string) hash { return sha256.Sum256([]byte(secret)) }
 // newSecret returns a new secret.
 func newSecret() string {
 	var bits [32]byte
-	_, _ = rand.Read(bits[:]) // never fails: it ends the process instead
+	_, _ = rand.Read(bits[:]) // never fails: on an error it ends the process
 	text := secretPrefix + base62(new(big.Int).SetBytes(bits[:]), randomDigits)
 	return text + checksum(text)
 }
 
-// shown returns the beginning of a secret that lists show.
+// shown returns the first characters of a secret, for lists.
 func shown(secret string) string { return secret[:len(secretPrefix)+shownDigits] }
 
-// isSecret reports whether text has the form of a secret of ours, with the right checksum.
+// isSecret reports whether text has the form of a secret, with the right checksum.
 func isSecret(text string) bool {
 	if len(text) != len(secretPrefix)+randomDigits+sumDigits || !strings.HasPrefix(text, secretPrefix) {
 		return false

@@ -30,13 +30,13 @@ const (
 	OverlapMax = 7 * 24 * time.Hour
 )
 
-// Store is the keys in PostgreSQL. It has no goroutines.
+// Store has the keys in PostgreSQL. It has no goroutines.
 type Store struct {
 	catalog *catalog.Store
 	queries map[string]string
 }
 
-// NewStore returns a store beside the catalogue's, whose connections it uses.
+// NewStore returns a store that uses the connections of the catalogue's store.
 func NewStore(c *catalog.Store) (*Store, error) {
 	queries, err := namedsql.Load(sqlFiles)
 	if err != nil {
@@ -45,7 +45,7 @@ func NewStore(c *catalog.Store) (*Store, error) {
 	return &Store{catalog: c, queries: queries}, nil
 }
 
-// New says what a new key is to be.
+// New describes a new key.
 type New struct {
 	Name      string
 	Scopes    []string
@@ -53,7 +53,7 @@ type New struct {
 	ExpiresAt time.Time // zero: never
 }
 
-// Members returns the members of the body that makes a key.
+// Members returns the members of the body of a request for a new key.
 func Members() []body.Member[New] {
 	return []body.Member[New]{
 		body.Required("name", func(d *body.Document, n *New) { n.Name = d.Characters(1, NameMax) }),
@@ -65,10 +65,10 @@ func Members() []body.Member[New] {
 	}
 }
 
-// Rotation says how much longer the secrets so far work.
+// Rotation says how much longer the present secrets work.
 type Rotation struct{ Overlap time.Duration }
 
-// RotationMembers returns the members of the body that asks for a new secret.
+// RotationMembers returns the members of the body of a request for a new secret.
 func RotationMembers() []body.Member[Rotation] {
 	return []body.Member[Rotation]{
 		body.Optional("overlap_seconds", func(d *body.Document, r *Rotation) {
@@ -96,8 +96,8 @@ func (n *New) check() (Scope, error) {
 	return scopes, nil
 }
 
-// Create makes a key. The secret cannot be had again. A tenant need not exist yet. Create fails with catalog.CodeInvalidArgument, and with
-// catalog.CodeConflict if KeysMax keys are in force.
+// Create creates a key. Its secret is returned only this once. A tenant need not exist yet. Create fails with
+// catalog.CodeInvalidArgument, and with catalog.CodeConflict if KeysMax keys are in force.
 func (s *Store) Create(ctx context.Context, n New) (k Key, secret string, err error) {
 	scopes, err := n.check()
 	if err != nil {
@@ -135,8 +135,8 @@ func (s *Store) Create(ctx context.Context, n New) (k Key, secret string, err er
 	return k, secret, err
 }
 
-// Rotate gives a key a new secret. Its secrets so far work for overlap more. Rotate fails with catalog.CodeNotFound, and with
-// catalog.CodeConflict if the key does not work any more.
+// Rotate gives a key a new secret. Its present secrets work for overlap longer. Rotate fails with catalog.CodeNotFound,
+// and with catalog.CodeConflict if the key is no longer valid.
 func (s *Store) Rotate(ctx context.Context, id string, overlap time.Duration, may func(*Key) error) (k Key, secret string, err error) {
 	secret = newSecret()
 	err = s.catalog.Write(ctx, "rotate key", func(ctx context.Context, tx *catalog.Transaction) error {
@@ -160,7 +160,7 @@ func (s *Store) Rotate(ctx context.Context, id string, overlap time.Duration, ma
 	return k, secret, err
 }
 
-// Revoke ends a key for good. Revoking it again changes nothing. It fails with catalog.CodeNotFound.
+// Revoke ends a key for ever. To revoke it again changes nothing. It fails with catalog.CodeNotFound.
 func (s *Store) Revoke(ctx context.Context, id string, may func(*Key) error) error {
 	return s.catalog.Write(ctx, "revoke key", func(ctx context.Context, tx *catalog.Transaction) error {
 		k, err := s.lock(ctx, tx, id, may)
@@ -210,7 +210,7 @@ func (s *Store) List(ctx context.Context, p catalog.Page) (list catalog.List[Key
 	return list, err
 }
 
-// lock locks a key and asks may whether the caller may change it.
+// lock locks a key and calls may to find out whether the caller may change it.
 func (s *Store) lock(ctx context.Context, tx *catalog.Transaction, id string, may func(*Key) error) (Key, error) {
 	keys, err := s.query(ctx, tx, "LockKey", id)
 	if err != nil {
@@ -252,7 +252,7 @@ func (s *Store) query(ctx context.Context, tx pgx.Tx, statement string, args ...
 	return keys, nil
 }
 
-// secrets reads all secrets in force.
+// secrets reads all valid secrets.
 func (s *Store) secrets(ctx context.Context) (all []*known, err error) {
 	err = s.catalog.View(ctx, "read the keys", func(ctx context.Context, tx pgx.Tx) error {
 		rows, err := tx.Query(ctx, s.queries["SelectSecrets"])

@@ -15,18 +15,18 @@ import (
 // maxUnlisted bounds the reported tenants that a file does not name. There may be millions.
 const maxUnlisted = 100
 
-// Apply changes the catalogue to what f says, in one transaction: all of it or nothing. It leaves objects that f does not
-// name as they are and reports them. A dry run does the same and rolls back, so its diff is what the real run would do at
-// that moment.
+// Apply changes the catalogue to the content of f, in one transaction: all of it or nothing. It leaves objects that f
+// does not name as they are and reports them. A dry run does the same and rolls back, so its diff is what the real run
+// would do at that moment.
 //
-// The error is an *Error. It lists all references to missing objects, with their lines. Apply may take applyTimeout; other
-// changes of meters, plans, limits and the file's tenants wait for it.
+// The error is an *Error. It lists all references to missing objects, with their lines. Apply may take applyTimeout;
+// other changes of meters, plans, limits and the file's tenants wait for it.
 func (s *Store) Apply(ctx context.Context, f *File, dryRun bool) (*diff.Report, error) {
 	return s.apply(ctx, f, dryRun, false)
 }
 
-// ApplyPruning is Apply, and deletes the meters, limits and blocks that f does not name, each only if f has the section. A meter in use stays,
-// with a warning. Plans and tenants are never deleted.
+// ApplyPruning does what Apply does, and deletes the meters, limits and blocks that f does not name, if f has their
+// section. A meter in use stays, with a warning. Plans and tenants are never deleted.
 func (s *Store) ApplyPruning(ctx context.Context, f *File, dryRun bool) (*diff.Report, error) {
 	return s.apply(ctx, f, dryRun, true)
 }
@@ -64,7 +64,7 @@ type application struct {
 	faults *Error
 }
 
-// refused notes an error about the object at path if the file is the cause. It returns false for other errors. The
+// refused records an error about the object at path if the file is the cause. It returns false for other errors. The
 // transaction is still usable after a refused object, so Apply checks the other objects as well.
 func (a *application) refused(path string, err error) bool {
 	e, ok := errors.AsType[*Error](err)
@@ -160,7 +160,7 @@ func (a *application) limits(ctx context.Context) error {
 	return a.pruneLimits(ctx, stored)
 }
 
-// rules checks all limits together, at the end: they may name each other and tenants in any order.
+// rules checks all limits together, at the end: they may refer to each other and to tenants in any order.
 func (a *application) rules(ctx context.Context) error {
 	if a.faults != nil || !slices.ContainsFunc(a.tx.changes, func(change string) bool {
 		return strings.HasPrefix(change, kindLimit+":") || strings.HasPrefix(change, kindPlan+":")
@@ -197,7 +197,7 @@ func (a *application) tenants(ctx context.Context) error {
 		wanted[i].normalize()
 		refs[i] = reference{wanted[i].ID, wanted[i].Plan}
 	}
-	// In order of ids, like everybody who inserts or locks several tenants.
+	// In order of ids, as in every transaction that inserts or locks several tenants, to prevent deadlocks.
 	slices.SortFunc(wanted, func(a, b Tenant) int { return strings.Compare(a.ID, b.ID) })
 	missing, err := a.tx.missing(ctx, "MissingPlans", refs)
 	if err != nil {
@@ -227,7 +227,7 @@ func (a *application) tenants(ctx context.Context) error {
 		if before != nil {
 			old = &before.Tenant
 		} else if t.Anchor.IsZero() {
-			after.Anchor = t.Anchor // the instant of creation: the file does not say it, and each dry run has another one
+			after.Anchor = t.Anchor // the instant of creation: the file does not contain it, and each dry run has another one
 		}
 		if err := a.diff.Add(kindTenant, t.ID, old, &after); err != nil {
 			return err
@@ -236,7 +236,7 @@ func (a *application) tenants(ctx context.Context) error {
 	return a.unlistedTenants(ctx)
 }
 
-// requireOverridable notes overrides of meters that the tenants' plans do not have after this file.
+// requireOverridable records overrides of meters that the tenants' plans do not have after this file.
 func (a *application) requireOverridable(ctx context.Context, locked map[string]*lockedTenant, wanted []Tenant) error {
 	var list []override
 	for i := range wanted {
@@ -262,8 +262,8 @@ func (a *application) unlistedTenants(ctx context.Context) error {
 	return nil
 }
 
-// blocks stores the blocks of the file that have not expired. A block that expired since the file was written must not make
-// the file unusable.
+// blocks stores the blocks of the file that have not expired. The file must stay usable after one of its blocks has
+// expired.
 func (a *application) blocks(ctx context.Context) error {
 	if a.file.Blocks == nil || a.faults != nil {
 		return nil

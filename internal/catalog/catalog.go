@@ -19,8 +19,8 @@ import (
 )
 
 const (
-	// defaultReloadEvery is the period of reloads without a notification. Changes that somebody makes in the tables by hand
-	// are seen this late.
+	// defaultReloadEvery is the period of reloads without a notification. Changes made by hand in the tables are seen
+	// after at most this time.
 	defaultReloadEvery = 30 * time.Second
 
 	// defaultHeartbeat is how often the listener's connection is checked. A connection can die silently, and until that is
@@ -140,13 +140,14 @@ func (c *Catalog) Start(ctx context.Context) error {
 	return nil
 }
 
-// missed reads everything again: notifications were lost, so nothing that was read before counts as fresh.
+// missed reads everything again: notifications were lost, so no data read before counts as fresh.
 func (c *Catalog) missed() {
 	c.tenants.invalidateAll()
 	c.triggerAll()
 }
 
-// Stop ends following changes. The copies in memory stay readable. Stop may be called more than once, and without Start.
+// Stop ends the reading of changes. The copies in memory stay readable. Stop may be called more than once, and without
+// Start.
 func (c *Catalog) Stop(ctx context.Context) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -199,8 +200,9 @@ func (c *Catalog) Tenant(ctx context.Context, id string) (TenantFacts, error) {
 // tries to read again.
 func (c *Catalog) ReadAhead(ctx context.Context, ids []string) { c.tenants.readAhead(ctx, ids) }
 
-// CatchUp makes the snapshot current if this process has changed meters, plans or limits, or heard of a change, since it was read. It reports
-// whether it waited for that; then what was not found may be there now. It reads at most once for each change, and takes a second at most.
+// CatchUp makes the snapshot current if this process has changed meters, plans or limits since it was read, or received
+// a notification of a change. It reports whether it waited for that; then an object that was not found may exist now.
+// It reads at most once for each change, and takes a second at most.
 func (c *Catalog) CatchUp(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, catchUpTimeout)
 	defer cancel()
@@ -248,7 +250,7 @@ func (c *Catalog) keysChanged() {
 	}
 }
 
-// readSnapshotNow reads and publishes what was changed. If nothing was, it compiles and publishes nothing.
+// readSnapshotNow reads and publishes changes. Without changes it compiles and publishes nothing.
 func (c *Catalog) readSnapshotNow(ctx context.Context) error {
 	c.publishing.Lock()
 	defer c.publishing.Unlock()

@@ -39,7 +39,7 @@ type File struct {
 	Limits  []Limit
 	Tenants []Tenant          // nil if the file has no such section: then Apply leaves tenants alone
 	Blocks  []block.Block     // nil if the file has no such section
-	Expect  func(*File) error // Apply asks it first whether the stored meters, plans and limits may be changed; nil: they may
+	Expect  func(*File) error // Apply calls it first, with the stored meters, plans and limits; an error forbids the change. nil: allowed
 
 	lines map[string]int // line of each value, by path
 }
@@ -106,7 +106,7 @@ func (f *File) refuseNulls(r *yamldoc.Reader) {
 
 const mustHaveValue = "must have a value, or be left out"
 
-// ForgetLines keeps the lines of f out of the errors of Apply: nobody sees them in a document without lines.
+// ForgetLines removes line numbers from the errors of Apply, for a document that has no lines.
 func (f *File) ForgetLines() { f.lines = nil }
 
 // Line returns the line of a path, or of the object that it is part of.

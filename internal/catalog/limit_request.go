@@ -10,7 +10,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/route"
 )
 
-// Words of limits that say what of a request counts.
+// Values of fields that say how a request counts.
 const (
 	// CountsAttempts charges every request, also one that is refused afterwards, names an unknown tenant or is a replay.
 	CountsAttempts  = "attempts"
@@ -27,7 +27,7 @@ type Ban struct {
 	For    string `json:"for"`
 }
 
-// checkRequest checks the fields that say what of a request counts.
+// checkRequest checks the fields that say how a request counts.
 func (l *Limit) checkRequest(c *check.Checker) {
 	if c.Has("counts", l.Counts != "") {
 		c.OneOf("counts", l.Counts, CountsAttempts, countsSuccesses)
@@ -62,7 +62,7 @@ func checkPrefix(c *check.Checker, p address.Prefix) {
 	}
 }
 
-// normalizeRequest sets the defaults of the fields that say what of a request counts.
+// normalizeRequest sets the defaults of the fields that say how a request counts.
 func (l *Limit) normalizeRequest() {
 	if l.Kind == KindConcurrency {
 		return

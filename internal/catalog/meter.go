@@ -16,7 +16,7 @@ const (
 	// MaxDescription bounds the description of a meter in bytes.
 	MaxDescription = 1024
 
-	// MaxDimensions bounds the dimensions of a meter. A question names one of them.
+	// MaxDimensions bounds the dimensions of a meter. A query divides by one of them.
 	MaxDimensions = 5
 )
 
@@ -26,7 +26,7 @@ const (
 	KindGauge   = "gauge"   // is set: seats, projects, storage (package gauge)
 )
 
-// Meter is what is counted.
+// Meter is a thing that is counted.
 type Meter struct {
 	ID          string `json:"meter"`
 	Unit        string `json:"unit"` // the unit that amounts count

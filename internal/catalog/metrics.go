@@ -6,7 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// metrics of a Catalog.
+// metrics are the metrics of a Catalog.
 type metrics struct {
 	reloads *prometheus.CounterVec
 	lost    prometheus.Counter

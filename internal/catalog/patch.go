@@ -33,13 +33,13 @@ type TenantPatch struct {
 	Apply string `json:"apply,omitzero"`
 	// Prorate reduces the allowances of periods that Apply now opens to their share of the period.
 	Prorate bool `json:"prorate,omitzero"`
-	// Usage says what becomes of the use of the periods that Apply now ends: usageCarry counts it against the allowances that
-	// open then, usageReset does not, and needs a Reason. Empty: usageCarry.
+	// Usage says what happens to the use of the periods that Apply now ends: usageCarry counts it against the
+	// allowances that open then, usageReset does not, and needs a Reason. Empty: usageCarry.
 	Usage string `json:"usage,omitzero"`
 
 	Reason    string `json:"reason,omitzero"`  // why the terms change, 1..MaxReason bytes, for their history; empty: not given
 	IfVersion *int64 `json:"-"`                // CodeConflict unless the tenant has this version; nil: any version
-	DryRun    bool   `json:"dry_run,omitzero"` // return what would become of the tenant, and change nothing
+	DryRun    bool   `json:"dry_run,omitzero"` // return the tenant as it would be, and change nothing
 }
 
 // When a change of terms takes effect.
@@ -48,7 +48,7 @@ const (
 	applyNextPeriod = "next_period"
 )
 
-// What becomes of use before a change of terms that applies now.
+// What happens to use before a change of terms that applies now.
 const (
 	usageCarry = "carry"
 	usageReset = "reset"
@@ -58,7 +58,7 @@ const (
 type TenantChange struct {
 	Before, After Tenant
 
-	// How the patch changes terms, as in Terms, with the defaults. Apply and Usage empty: it names none.
+	// How the patch changes terms, as in Terms, with the defaults. Apply and Usage are empty if it changes none.
 	Apply   string
 	Prorate bool
 	Usage   string

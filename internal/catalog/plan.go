@@ -58,7 +58,8 @@ type Allowance struct {
 	// 1..MaxExpiresInDays: a trial. nil: for ever.
 	ExpiresInDays *int64 `json:"expires_in_days,omitzero"`
 
-	// AlertAt are the percentages at which use is told, 1..MaxAlertAt in order. nil: 80 and 100. Empty: none.
+	// AlertAt lists the percentages of use at which an event is emitted, 1..MaxAlertAt in order. nil: 80 and 100.
+	// Empty: none.
 	AlertAt []int64 `json:"alert_at,omitzero"`
 }
 
@@ -93,7 +94,7 @@ func (p *Plan) Check(given body.Given) []body.Fault {
 	c.Require(len(p.Allowances) <= MaxAllowances, "allowances", "must have at most %d elements", MaxAllowances)
 	c.Require(len(p.Limits) <= MaxPlanLimits, "limits", "must have at most %d elements", MaxPlanLimits)
 	if len(c.Faults) > 0 && (len(p.Allowances) > MaxAllowances || len(p.Limits) > MaxPlanLimits) {
-		return c.Faults // a hostile plan gets no list of its faults
+		return c.Faults // a hostile plan does not get a list of its faults
 	}
 	feature.Check(&c, "features", p.Features.Changes())
 	first := map[string]int{}
@@ -247,8 +248,8 @@ func (p *Plan) meters() []reference {
 	return refs
 }
 
-// unpaid returns the overflows into meters that p has no allowance of: a tenant on p without a grant of them could not pay, and nothing would
-// say why. It is asked of new versions: what is stored stays valid.
+// unpaid returns the overflows into meters of which p has no allowance: a tenant on p without a grant of them could not
+// pay, and no message would say why. It checks new versions only: stored ones stay valid.
 func (p *Plan) unpaid() (faults []body.Fault) {
 	for i := range p.Allowances {
 		o := p.Allowances[i].Overflow

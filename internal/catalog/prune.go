@@ -8,7 +8,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/catalog/diff"
 )
 
-// deleteUnlisted deletes the stored objects of a kind that the file does not name. One in use stays, with a warning.
+// deleteUnlisted deletes the stored objects of a kind that the file does not name. An object in use stays, with a
+// warning.
 func (a *application) deleteUnlisted(kind string, do func(id string) error) error {
 	for _, id := range a.diff.Of(kind, diff.Unlisted) {
 		err := do(id)
@@ -24,7 +25,8 @@ func (a *application) deleteUnlisted(kind string, do func(id string) error) erro
 	return nil
 }
 
-// pruneLimits is deleteUnlisted for limits. Whether another limit replaces one of them is checked with the other rules, at the end.
+// pruneLimits does what deleteUnlisted does, for limits. Whether another limit replaces one of them is checked with the
+// other rules, at the end.
 func (a *application) pruneLimits(ctx context.Context, stored []Limit) error {
 	if !a.prune || a.file.Limits == nil {
 		return nil
@@ -38,7 +40,7 @@ func (a *application) pruneLimits(ctx context.Context, stored []Limit) error {
 	})
 }
 
-// pruneMeters is deleteUnlisted for meters. It comes last: the file may take the last use of a meter away.
+// pruneMeters does what deleteUnlisted does, for meters. It runs last: the file may remove the last use of a meter.
 func (a *application) pruneMeters(ctx context.Context) error {
 	if !a.prune || a.file.Meters == nil || a.faults != nil {
 		return nil
@@ -46,7 +48,7 @@ func (a *application) pruneMeters(ctx context.Context) error {
 	return a.deleteUnlisted(kindMeter, func(id string) error { return a.tx.deleteMeter(ctx, id) })
 }
 
-// Export returns the catalogue as a file: what Apply needs to make it again. Tenants are left out; there may be millions.
+// Export returns the catalogue as a file that Apply can restore it from. Tenants are left out; there may be millions.
 func (s *Store) Export(ctx context.Context) (f *File, err error) {
 	err = s.read(ctx, "export", func(ctx context.Context, tx *txn) error {
 		if f, err = tx.export(ctx); err == nil {
@@ -65,7 +67,7 @@ func (tx *txn) export(ctx context.Context) (*File, error) {
 	return &File{Meters: meters, Plans: plans, Limits: limits}, errors.Join(err, noPlans, noLimits)
 }
 
-// expected asks the file whether what is stored may be changed.
+// expected calls the file's Expect with the stored objects.
 func (a *application) expected(ctx context.Context) error {
 	if a.file.Expect == nil {
 		return nil

@@ -11,17 +11,18 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/period"
 )
 
-// countedTenants bounds the tenants that a warning counts: few milliseconds of an index. Nobody decides otherwise for 20,000 than for 10,000.
+// countedTenants bounds the tenants that a warning counts: a few milliseconds of an index scan. The difference between
+// 10,000 and 20,000 tenants changes no decision.
 const countedTenants = 10_000
 
-// reduction is a meter of which a new version of a plan gives less.
+// reduction is a meter of which a new version of a plan grants less.
 type reduction struct {
 	meter         string
 	before, after *Allowance // after is nil: the new version lacks the meter
 }
 
-// reductions returns the meters of which after gives less than before, in the order of before. An override replaces the amount of an allowance, and
-// nothing else of it; so it does not help where the meter is gone or comes more rarely.
+// reductions returns the meters of which after grants less than before, in the order of before. An override replaces
+// the amount of an allowance only, so it does not help where the meter is removed or granted more rarely.
 func reductions(before, after *Plan) []reduction {
 	if before == nil {
 		return nil
@@ -40,8 +41,8 @@ func reductions(before, after *Plan) []reduction {
 	return out
 }
 
-// givesLess reports whether a grants less in the long run than b. Months have a twelfth of a year, and a year has 365.25 days. An allowance that
-// is granted once gives less than any that comes again.
+// givesLess reports whether a grants less in the long run than b. A month counts as a twelfth of a year, and a year has
+// 365.25 days. An allowance that is granted once is less than any that repeats.
 func (a *Allowance) givesLess(b *Allowance) bool {
 	if a.Every == b.Every {
 		return a.Amount < b.Amount
@@ -55,13 +56,14 @@ func (a *Allowance) givesLess(b *Allowance) bool {
 	return cmp.Or(cmp.Compare(hi, hi2), cmp.Compare(lo, lo2)) < 0
 }
 
-// minutes is the length of each interval; 0 for those that have none.
+// minutes is the length of each interval; 0 for intervals without a length.
 var minutes = map[period.Interval]uint64{
 	period.Hour: 60, period.Day: 1440, period.Week: 10_080, period.Month: 43_830, period.Year: 525_960,
 }
 
-// warnings says of which meters and features tenants get less by the change of a plan, and how many tenants. Those with an amount of their own are not
-// counted where only the amount fell, nor those with a value of their own of a feature.
+// warnings returns sentences that name the meters and features of which a change of a plan gives tenants less, with the
+// number of tenants. Tenants with an amount of their own are not counted where only the amount is reduced, nor tenants
+// with a value of their own for a feature.
 func (tx *txn) warnings(ctx context.Context, before, after *Plan) (out []string, err error) {
 	warn := func(statement, what, how string, args ...any) {
 		var n int
@@ -86,7 +88,7 @@ func (tx *txn) warnings(ctx context.Context, before, after *Plan) (out []string,
 	return out, err
 }
 
-// how says in words what becomes of the meter.
+// how describes in words what happens to the meter.
 func (f *reduction) how() string {
 	if f.after == nil {
 		return fmt.Sprintf("is taken away (it was %s)", f.before.inWords())

@@ -23,11 +23,12 @@ type RuleFault struct {
 	missing bool // it names an object that does not exist
 }
 
-// ruleFaults returns the faults of limits among each other: a replaced limit must exist, and no chain of replacements may be
-// a cycle. before is right: only what differs from it can have faults. Without such differences it takes time in proportion to the plans.
+// ruleFaults returns the faults of limits among each other: a replaced limit must exist, and no chain of replacements
+// may be a cycle. before is valid: only limits that differ from it can have faults. If there are none, the time grows
+// with the number of plans only.
 func (s *Snapshot) ruleFaults(before *Snapshot) []RuleFault {
 	put, plans := s.Changes(before)
-	put = slices.DeleteFunc(put, func(l *Limit) bool { // other links of chains alone count
+	put = slices.DeleteFunc(put, func(l *Limit) bool { // only limits in chains matter
 		old := before.limit(l.Rule)
 		return old != nil && old.Replaces == l.Replaces
 	})
@@ -135,7 +136,8 @@ func (tx *txn) requireRules(ctx context.Context, plan string, at func(*RuleFault
 	return e
 }
 
-// ruleFaults returns the faults of the limits as this transaction leaves them. What the newest snapshot has is known to be right.
+// ruleFaults returns the faults of the limits as this transaction leaves them. The limits of the newest snapshot are
+// known to be valid.
 func (tx *txn) ruleFaults(ctx context.Context) ([]RuleFault, error) {
 	before := tx.store.latest.Load()
 	after, err := tx.snapshot(ctx, before)
@@ -154,7 +156,8 @@ func (tx *txn) ruleFaults(ctx context.Context) ([]RuleFault, error) {
 	return faults, nil
 }
 
-// missingTenants returns the changed limits of tenants that do not exist. Tenants are never deleted, so the others need no look-up.
+// missingTenants returns the changed limits whose tenant does not exist. Tenants are never deleted, so the other limits
+// need no look-up.
 func (tx *txn) missingTenants(ctx context.Context, after, before *Snapshot) ([]RuleFault, error) {
 	var faults []RuleFault
 	var refs []reference

@@ -14,22 +14,22 @@ import (
 )
 
 // Snapshot is all meters, the newest version of each plan, and all limits at one moment. It is shared and must not be
-// changed. What is equal in two snapshots of a Catalog is the same object in both.
+// changed. An object that is equal in two snapshots of a Catalog is the same object in both.
 type Snapshot struct {
 	Meters map[string]*Meter
 	Plans  map[string]*Plan
 	Limits []*Limit // in order of rules; without the limits of plans
 
-	// Compiled is what the function of Catalog.Compile has made of the snapshot; nil: there is none.
+	// Compiled is the result of the function of Catalog.Compile for the snapshot; nil: none.
 	Compiled any
 
-	// ReadAt is when the process began to read what is new in it, by its own clock.
+	// ReadAt is when the process began to read the newest part of it, by its own clock.
 	ReadAt time.Time
 
 	sums map[group]sum
 }
 
-// group is a part of a table: the rows whose ids have the same place.
+// group is a part of a table: the rows whose ids hash to the same place.
 type group struct {
 	table int16 // as SelectSums numbers them
 	place int32
@@ -41,7 +41,7 @@ const (
 	limitRows
 )
 
-// sum tells whether the rows of a group were changed.
+// sum shows whether the rows of a group were changed.
 type sum struct{ rows, of int64 }
 
 // groupsMax bounds the groups of limits that are selected, of about a thousand. If more were changed, all limits are read.
@@ -71,7 +71,8 @@ func (tx *txn) sums(ctx context.Context) (map[group]sum, error) {
 	return sums, wrap("select sums", err)
 }
 
-// readSnapshot reads what is new since before from PostgreSQL, in one view of the database. It returns before if nothing is.
+// readSnapshot reads the changes since before from PostgreSQL, in one view of the database. It returns before if there
+// are none.
 func (s *Store) readSnapshot(ctx context.Context, before *Snapshot, now time.Time) (*Snapshot, error) {
 	var snapshot *Snapshot
 	err := s.read(ctx, "read the catalogue", func(ctx context.Context, tx *txn) (err error) {
@@ -135,7 +136,7 @@ func (s *Snapshot) stale(sums map[group]sum) [limitRows + 1][]int32 {
 	return stale
 }
 
-// reused returns what was read by id, with the objects of before for those that are equal.
+// reused returns the objects in read by id, but takes the object of before where the two are equal.
 func reused[T any](before map[string]*T, read []T, id func(*T) string) map[string]*T {
 	all := make(map[string]*T, len(read))
 	for _, item := range read {
@@ -148,7 +149,7 @@ func reused[T any](before map[string]*T, read []T, id func(*T) string) map[strin
 	return all
 }
 
-// changedLimits returns the limits of before with what is now stored in the groups of these places.
+// changedLimits returns the limits of before, with the groups of these places replaced by what is stored now.
 func (tx *txn) changedLimits(ctx context.Context, before []*Limit, places []int32) ([]*Limit, error) {
 	statement, args := "SelectLimitsIn", []any{places}
 	if len(places) > groupsMax {
@@ -172,7 +173,7 @@ func (tx *txn) changedLimits(ctx context.Context, before []*Limit, places []int3
 		}
 	}
 	var others []*Limit
-	for _, l := range read { // a copy of each: one limit must not keep the memory of all that were read with it
+	for _, l := range read { // a copy of each, so that one limit does not keep the memory of all others
 		switch old := known[l.Rule]; {
 		case !stale[placeOf(l.Rule)]:
 		case old != nil && old.UpdatedAt.Equal(l.UpdatedAt) && l.same(*old):
@@ -196,7 +197,8 @@ func (s *Snapshot) limit(rule string) *Limit {
 	return nil
 }
 
-// Changes returns the limits and plans of s that before does not have, or has in another version. It allocates nothing for the rest.
+// Changes returns the limits and plans of s that before lacks, or has in another version. It allocates nothing for the
+// others.
 func (s *Snapshot) Changes(before *Snapshot) (limits []*Limit, plans []*Plan) {
 	limits = cowmap.Added(s.Limits, before.Limits, compareRules)
 	for id, p := range s.Plans {

@@ -16,7 +16,8 @@ const (
 	// after a change, in about 150 ms. Lists of many thousands of addresses belong in a firewall.
 	maxBlocks = 50_000
 
-	// forgottenAtOnce bounds the expired blocks that a write deletes: more than it adds.
+	// forgottenAtOnce bounds the expired blocks that a write deletes. It is larger than one, so that they cannot pile
+	// up.
 	forgottenAtOnce = 100
 )
 

@@ -40,7 +40,7 @@ func (s *Store) Limit(ctx context.Context, rule string) (l Limit, err error) {
 	return l, err
 }
 
-// ListLimits returns a page of all limits but those of plans.
+// ListLimits returns a page of all limits except those of plans.
 func (s *Store) ListLimits(ctx context.Context, p Page) (list List[Limit], err error) {
 	after, err := p.After()
 	if err != nil {
@@ -80,7 +80,8 @@ func (tx *txn) deleteLimit(ctx context.Context, l *Limit) error {
 	return wrap("delete", err)
 }
 
-// deleteOrphans deletes the overrides of rules that do not exist any more. A rule that gets the name of one again must not inherit them.
+// deleteOrphans deletes the overrides of rules that no longer exist. A later rule with the same name must not inherit
+// them.
 func (tx *txn) deleteOrphans(ctx context.Context, rules []string) error {
 	n, err := tx.exec(ctx, "DeleteOrphans", rules)
 	if err != nil {
@@ -98,7 +99,7 @@ type Reset struct {
 	Bucket string `json:"-"`
 	Rule   string `json:"-"`
 
-	// The dimensions that chose the bucket; empty: not one of the limit's.
+	// The dimensions that chose the bucket; empty if the limit does not use it.
 	Tenant  string `json:"tenant,omitempty"`
 	Subject string `json:"subject,omitempty"`
 	Route   string `json:"route,omitempty"`

@@ -48,14 +48,15 @@ func (s *Store) ListMeters(ctx context.Context, p Page) (list List[Meter], err e
 	return list, err
 }
 
-// DeleteMeter deletes an unused meter. It fails with CodeConflict if a version of a plan, a limit or a balance with entries
-// refers to it. It deletes balances without entries, which refused requests leave.
+// DeleteMeter deletes an unused meter. It fails with CodeConflict if a version of a plan, a limit or a balance with
+// entries refers to it. Balances without entries, which refused requests create, are deleted with it.
 func (s *Store) DeleteMeter(ctx context.Context, id string) error {
 	return s.write(ctx, "delete meter", s.cfg.Timeout, true, func(ctx context.Context, tx *txn) error { return tx.deleteMeter(ctx, id) })
 }
 
 func (tx *txn) deleteMeter(ctx context.Context, id string) error {
-	// First, because a meter of a plan may have many balances without entries, and locking them would be useless.
+	// This check is first: a meter of a plan may have many balances without entries, and it would be useless to lock
+	// them.
 	if err := tx.meterUnused(ctx, id); err != nil {
 		return err
 	}
@@ -73,7 +74,7 @@ func (tx *txn) deleteMeter(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	// Again: a balance may have got its first entry while this transaction waited for locks.
+	// Check again: a balance may have got its first entry while this transaction waited for locks.
 	if err := tx.meterUnused(ctx, id); err != nil {
 		return err
 	}

@@ -19,7 +19,8 @@ func (s *Store) PutPlan(ctx context.Context, p Plan) (stored Plan, created bool,
 	return stored, created, err
 }
 
-// PutPlanWarning is PutPlan, and returns as well whom the new version gives less of what, in sentences.
+// PutPlanWarning does what PutPlan does, and returns warnings: sentences that say which tenants get less of which
+// meters and features.
 func (s *Store) PutPlanWarning(ctx context.Context, p Plan) (stored Plan, created bool, warnings []string, err error) {
 	if err := validate(&p); err != nil {
 		return Plan{}, false, nil, err
@@ -287,7 +288,7 @@ type allowanceRow struct {
 	overageAtEnd             *string
 	overflowMeter            *string
 	overflowPrice            *int64
-	ratioMeter               *string // the meter of an overflow whose price is no whole number; the fields above are nil then
+	ratioMeter               *string // the meter of an overflow whose price is not a whole number; the fields above are nil then
 	ratioUnits, ratioPer     *int64
 	perSubject               *int64
 	expiresInDays            *int64
@@ -313,7 +314,7 @@ func rowOf(a *Allowance) allowanceRow {
 		}
 	}
 	if a.AlertAt != nil {
-		text, _ := json.Marshal(a.AlertAt) // integers
+		text, _ := json.Marshal(a.AlertAt) // integers: it cannot fail
 		r.alertAt = new(string(text))
 	}
 	switch o := a.Overflow; {
@@ -347,7 +348,7 @@ func (r *allowanceRow) allowance() Allowance {
 		}
 	}
 	if r.alertAt != nil {
-		_ = json.Unmarshal([]byte(*r.alertAt), &a.AlertAt) // made by to_json of integers
+		_ = json.Unmarshal([]byte(*r.alertAt), &a.AlertAt) // written by to_json from integers
 	}
 	switch {
 	case r.overflowMeter != nil && r.overflowPrice != nil:

@@ -26,7 +26,8 @@ func (s *Store) PutTenant(ctx context.Context, t Tenant) (stored Tenant, created
 	return s.replaceTenant(ctx, t, nil)
 }
 
-// ReplaceTenant is PutTenant for an existing tenant. It fails with CodeConflict unless the tenant has this version.
+// ReplaceTenant does what PutTenant does, for an existing tenant. It fails with CodeConflict unless the tenant has this
+// version.
 func (s *Store) ReplaceTenant(ctx context.Context, t Tenant, version int64) (stored Tenant, err error) {
 	stored, _, err = s.replaceTenant(ctx, t, &version)
 	return stored, err
@@ -175,8 +176,8 @@ func (s *Store) TenantsNamed(ctx context.Context, ids []string) (tenants []Tenan
 // TenantPlan is a tenant's plan and time zone.
 type TenantPlan struct{ ID, Plan, Timezone string }
 
-// TenantPlans returns those of the tenants ids that exist, from PostgreSQL. It is for many tenants of which few are in use: they do not take
-// room in memory from others.
+// TenantPlans returns those of the tenants ids that exist, from PostgreSQL. It is for many tenants of which few are in
+// use: they take no room in memory from others.
 func (s *Store) TenantPlans(ctx context.Context, ids []string) (plans []TenantPlan, err error) {
 	err = s.read(ctx, "read plans of tenants", func(ctx context.Context, tx *txn) error {
 		rows, err := tx.query(ctx, "SelectTenantPlans", ids)
@@ -206,8 +207,8 @@ func (tx *txn) tenants(ctx context.Context, ids []string, after, prefix string, 
 	return items, wrap("select tenants", err)
 }
 
-// tenantFacts reads what requests need of the tenants ids, by id, in one round trip. The plan is a generic one: it is the same for any ids, and to make
-// it for each read took five times as long as to run it.
+// tenantFacts reads the facts that requests need of the tenants ids, by id, in one round trip. The query plan is a
+// generic one: it is the same for any ids, and planning each read took five times as long as running it.
 func (s *Store) tenantFacts(ctx context.Context, ids []string) (found map[string]TenantFacts, err error) {
 	err = s.reach(ctx, "read tenants", func(ctx context.Context) error {
 		found = make(map[string]TenantFacts, len(ids))

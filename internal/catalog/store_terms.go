@@ -7,7 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Terms are what holds for a tenant since EffectiveAt.
+// Terms are the terms of a tenant since EffectiveAt.
 type Terms struct {
 	EffectiveAt time.Time
 	Plan        string
@@ -73,13 +73,13 @@ func scanTerms(row pgx.CollectableRow) (Terms, error) {
 type timing struct {
 	now     bool // at once instead of at the next periods
 	prorate bool
-	reset   bool   // what was used of the open periods does not count
+	reset   bool   // use in the open periods does not count
 	reason  string // empty: not given
 	dry     bool   // the transaction is rolled back
 	patch   bool   // some fields are changed, not all replaced
 }
 
-// action returns what is done to the tenant, for the audit log.
+// action returns the action on the tenant, for the audit log.
 func (t timing) action() string {
 	if t.patch {
 		return "patch"
@@ -87,15 +87,16 @@ func (t timing) action() string {
 	return "put"
 }
 
-// termsWait reports whether the newest terms of a locked tenant, or a newer version of its plan, wait for the next periods.
+// termsWait reports whether the newest terms of a locked tenant, or a newer version of its plan, take effect only at
+// the next periods.
 func (tx *txn) termsWait(ctx context.Context, tenant string) (wait bool, err error) {
 	err = tx.queryRow(ctx, "TermsWait", tenant).Scan(&wait)
 	return wait, wrap("look for terms that wait of tenant "+tenant, err)
 }
 
-// insertTerms writes the terms of t, whose row is locked. It touches no balance, however many the tenant has: the ledger asks with every
-// batch whether terms that apply at once were made for its tenants. A decision that runs at the same time may miss them; they then end
-// the open period after what it has entered.
+// insertTerms writes the terms of t, whose row is locked. It touches no balance, however many the tenant has: with
+// every batch the ledger reads whether its tenants got terms that apply at once. A decision that runs at the same time
+// may miss them; they then end the open period after the entries of that decision.
 func (tx *txn) insertTerms(ctx context.Context, t *Tenant, when timing) error {
 	now, err := tx.now(ctx)
 	if err != nil {

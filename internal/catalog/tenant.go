@@ -33,7 +33,7 @@ type Tenant struct {
 	// has the meter when an override is made. If a later version lacks it, the override has no effect.
 	Overrides map[string]int64 `json:"overrides,omitempty"`
 
-	// Features replace those of the plan that have the same name.
+	// Features replace features of the plan with the same names.
 	Features feature.Set `json:"features,omitempty"`
 
 	Version   int64     `json:"-"` // 1 at creation, one more with each change
@@ -41,19 +41,20 @@ type Tenant struct {
 	UpdatedAt time.Time `json:"-"`
 }
 
-// TenantFacts is what requests need of a tenant.
+// TenantFacts are the facts of a tenant that requests need.
 type TenantFacts struct {
 	ID, Plan  string
 	Timezone  string // IANA zone of its periods
 	Suspended bool   // requests are refused
 
-	// RuleOverrides and SubjectOverrides say that limits are overridden for the tenant, and for subjects of it: see package override.
+	// RuleOverrides and SubjectOverrides report that limits are overridden for the tenant, and for subjects of it: see
+	// package override.
 	RuleOverrides, SubjectOverrides bool
 
-	Features feature.Set // those that the tenant overrides; nil: none
+	Features feature.Set // features that the tenant overrides; nil: none
 
 	CreatedAt, UpdatedAt time.Time
-	Read                 uint32 // the number of the read: another one after each change
+	Read                 uint32 // the number of the read; every change leads to another one
 }
 
 // Check returns all faults of t.

@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	// unheardAge is the largest age of a cached tenant while notifications are not received, and of "no such tenant" at any
-	// time.
+	// unheardAge is the largest age of a cached tenant while notifications are not received, and of the answer "no such
+	// tenant" at any time.
 	unheardAge = time.Second
 
 	// heardAge is the largest age of any cached tenant, in case a notification is lost. A full cache then costs less than
@@ -35,11 +35,11 @@ const (
 	loadQueue          = 10_000
 	loadBatch          = 500
 
-	// aheadMax bounds what one request reads ahead at a time: its share of loadQueue.
+	// aheadMax bounds how many tenants one request reads ahead at a time: its share of loadQueue.
 	aheadMax = 64
 
-	// unknownTenants is the number of ids without a tenant in memory. They have a place of their own: a client that asks for many of
-	// them must not drive out tenants.
+	// unknownTenants is the number of ids without a tenant in memory. They have room of their own: a client that sends
+	// many of them must not push out tenants.
 	unknownTenants = 10_000
 
 	// stripes is the number of groups of tenants. A notification during a read affects the tenants of its group only.
@@ -56,7 +56,7 @@ type tenantCache struct {
 
 	mu      sync.Mutex
 	entries *recent.Map[string, cachedTenant]
-	unknown map[string]time.Duration // ids without a tenant: when they were read, after began
+	unknown map[string]time.Duration // ids without a tenant: when that was read, after began
 
 	reads  atomic.Uint32
 	loads  atomic.Pointer[lane.Lane[string, loadedTenant]] // nil before start
@@ -64,15 +64,15 @@ type tenantCache struct {
 	limit  time.Duration // of a read
 
 	began   time.Time
-	trusted atomic.Int64 // a duration after began: what was read until then is stale; -1: nothing is
+	trusted atomic.Int64 // a duration after began: data read until then is stale; -1: none is
 	away    atomic.Int64 // unix nanoseconds: until then cached tenants are answered without PostgreSQL
 
-	// changes counts the notifications of each stripe. A tenant that was being read at that moment is not cached.
+	// changes counts the notifications of each stripe. A tenant that is being read when one arrives is not cached.
 	seed    maphash.Seed
 	changes [stripes]atomic.Uint64
 }
 
-// cachedTenant is a tenant in memory, without what requests do not need and without its id.
+// cachedTenant is a tenant in memory, without its id and without fields that requests do not need.
 type cachedTenant struct {
 	plan, zone       unique.Handle[string] // few tenants have one of their own
 	created, updated int64                 // unix µs
@@ -83,7 +83,7 @@ type cachedTenant struct {
 	features                       feature.Set // nil: none, as almost always
 }
 
-// loadedTenant is what a read answers, or what is in memory.
+// loadedTenant is the result of a read or of a look into memory.
 type loadedTenant struct {
 	tenant TenantFacts
 	known  bool // false: there is no such tenant, or it is not in memory
@@ -115,7 +115,7 @@ func (c *tenantCache) get(ctx context.Context, id string) (TenantFacts, error) {
 	return c.read(ctx, id, &entry, now)
 }
 
-// cached returns what is in memory, and whether it can be answered without PostgreSQL.
+// cached returns the entry in memory, and whether it can be used without PostgreSQL.
 func (c *tenantCache) cached(id string, now time.Time) (entry loadedTenant, fresh bool) {
 	c.mu.Lock()
 	e, known := c.entries.Get(id)
@@ -187,11 +187,11 @@ func (c *tenantCache) read(ctx context.Context, id string, entry *loadedTenant, 
 	return TenantFacts{}, loadError(err)
 }
 
-// fresh reports whether what was read at readAt can be answered without PostgreSQL. known says that it is a tenant.
+// fresh reports whether data read at readAt can be used without PostgreSQL. known says that it is a tenant.
 func (c *tenantCache) fresh(known bool, readAt time.Duration, now time.Time) bool {
 	age := now.Sub(c.began) - readAt
 	switch {
-	case int64(readAt) <= c.trusted.Load(): // anything may have been changed since, by this process too
+	case int64(readAt) <= c.trusted.Load(): // it may have been changed since, by this process as well
 		return false
 	case age < unheardAge:
 		return true
@@ -253,7 +253,7 @@ func (c *tenantCache) load(ctx context.Context, ids []string) []loadedTenant {
 			c.addUnknown(id, readAt)
 		}
 		if c.stripe(id).Load() != before[i] {
-			c.remove(id) // after adding, because drop counts before it removes: one of the two notices the other
+			c.remove(id) // after adding: drop counts before it removes, so one of the two sees the other
 		}
 	}
 	return answers
@@ -265,7 +265,7 @@ func (c *tenantCache) drop(id string) {
 	c.remove(id)
 }
 
-// add keeps a tenant that was read.
+// add caches a tenant that was read.
 func (c *tenantCache) add(t *TenantFacts, readAt time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -283,9 +283,9 @@ func (c *tenantCache) addUnknown(id string, readAt time.Duration) {
 		if len(c.unknown) < unknownTenants {
 			break
 		}
-		delete(c.unknown, other) // any one
+		delete(c.unknown, other) // any of them
 	}
-	c.unknown[strings.Clone(id)] = readAt // the request's text may be part of a larger one
+	c.unknown[strings.Clone(id)] = readAt // a copy: the text may be part of a larger request
 }
 
 func (c *tenantCache) remove(id string) {

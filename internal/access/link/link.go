@@ -10,10 +10,10 @@ import (
 )
 
 const (
-	// ExpiresMax bounds the time of a link.
+	// ExpiresMax bounds the lifetime of a link.
 	ExpiresMax = 7 * 24 * time.Hour
 
-	// ExpiresDefault is the time of a link whose maker says nothing: as long as somebody looks at a page.
+	// ExpiresDefault is the lifetime of a link if the request names none: as long as a person looks at a page.
 	ExpiresDefault = time.Hour
 
 	// PerTenant bounds the links of a tenant: one for each visit of a busy hour.
@@ -26,7 +26,7 @@ const (
 	Prefix = "/portal/"
 )
 
-// New says what a new link is to be.
+// New describes a new link.
 type New struct {
 	Tenant    string
 	ExpiresIn time.Duration // 0: ExpiresDefault
@@ -48,7 +48,7 @@ type Link struct {
 	ExpiresAt time.Time
 }
 
-// Members returns the members of the body that makes a link.
+// Members returns the members of the body of a request for a link.
 func Members() []body.Member[New] {
 	return []body.Member[New]{
 		body.Required("tenant", func(d *body.Document, n *New) { n.Tenant = d.ID() }),
@@ -67,7 +67,7 @@ func (n *New) check() (faults body.Faults) {
 	return faults
 }
 
-// checkURL returns what is wrong with a return URL; empty: nothing.
+// checkURL returns what is wrong with a return URL; empty if nothing is.
 func checkURL(text string) string {
 	if text == "" {
 		return ""
@@ -85,7 +85,7 @@ func checkURL(text string) string {
 // path returns the path of a link with its secret.
 func path(id, secret string) string { return Prefix + id + "/open/" + secret }
 
-// CheckBase returns what is wrong with the beginning of links; empty: nothing.
+// CheckBase returns what is wrong with the scheme and host of links; empty if nothing is.
 func CheckBase(text string) string {
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Hostname() == "" || u.User != nil || u.Path != "" || u.RawQuery != "" || u.Fragment != "" {

@@ -20,7 +20,8 @@ import (
 )
 
 const (
-	// endedAtOnce bounds the ended links that a new one deletes: more than it adds.
+	// endedAtOnce bounds the ended links that the creation of a link deletes. It is larger than one, so that they
+	// cannot pile up.
 	endedAtOnce = 100
 
 	secretBytes = 32
@@ -30,16 +31,16 @@ const (
 //go:embed sql/*.sql
 var sqlFiles embed.FS
 
-// ErrNone says that there is no such link, or that it has ended.
+// ErrNone means that the link does not exist, or has ended.
 var ErrNone = errors.New("there is no such link")
 
-// Store is the links in PostgreSQL. It has no goroutines.
+// Store has the links in PostgreSQL. It has no goroutines.
 type Store struct {
 	catalog *catalog.Store
 	queries map[string]string
 }
 
-// NewStore returns a store beside the catalogue's, whose connections it uses.
+// NewStore returns a store that uses the connections of the catalogue's store.
 func NewStore(c *catalog.Store) (*Store, error) {
 	queries, err := namedsql.Load(sqlFiles)
 	if err != nil {
@@ -48,7 +49,8 @@ func NewStore(c *catalog.Store) (*Store, error) {
 	return &Store{catalog: c, queries: queries}, nil
 }
 
-// Create makes a link. Its secret cannot be had again. It fails with catalog.CodeInvalidArgument and catalog.CodeTenantNotFound.
+// Create creates a link. Its secret is returned only this once. It fails with catalog.CodeInvalidArgument and
+// catalog.CodeTenantNotFound.
 func (s *Store) Create(ctx context.Context, n New) (Made, error) {
 	if faults := n.check(); faults != nil {
 		return Made{}, &catalog.Error{Code: catalog.CodeInvalidArgument, Fields: faults}
@@ -57,7 +59,7 @@ func (s *Store) Create(ctx context.Context, n New) (Made, error) {
 		return Made{}, err
 	}
 	raw := make([]byte, secretBytes)
-	_, _ = rand.Read(raw) // never fails: it ends the process instead
+	_, _ = rand.Read(raw) // never fails: on an error it ends the process
 	id, secret := idPrefix+strings.ToLower(rand.Text()), base64.RawURLEncoding.EncodeToString(raw)
 	made := Made{URL: n.Base + path(id, secret)}
 	hash := sha256.Sum256(raw)
@@ -128,7 +130,7 @@ func (s *Store) EndAll(ctx context.Context, tenant string) error {
 	})
 }
 
-// isID reports whether text has the form of an id: what has not is not asked for.
+// isID reports whether text has the form of an id. Other texts are not looked up.
 func isID(text string) bool {
 	return len(text) == len(idPrefix)+26 && strings.Trim(text, "abcdefghijklmnopqrstuvwxyz234567") == ""
 }

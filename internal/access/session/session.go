@@ -21,13 +21,15 @@ import (
 )
 
 const (
-	// Lifetime is how long a session lasts: a working day. It is not prolonged, so a cookie that somebody else has got ends too.
+	// Lifetime is how long a session lasts: a working day. It is not prolonged, so that a stolen cookie stops working,
+	// too.
 	Lifetime = 12 * time.Hour
 
-	// PerKey bounds the sessions of a key: a team that shares one.
+	// PerKey bounds the sessions of a key. A team may share one key.
 	PerKey = 32
 
-	// endedAtOnce bounds the ended sessions that a new one deletes: more than it adds.
+	// endedAtOnce bounds the ended sessions that the creation of a session deletes. It is larger than one, so that they
+	// cannot pile up.
 	endedAtOnce = 100
 
 	idLength = 32
@@ -36,10 +38,10 @@ const (
 //go:embed sql/*.sql
 var sqlFiles embed.FS
 
-// ErrNone says that there is no such session, or that it has ended.
+// ErrNone means that the session does not exist, or has ended.
 var ErrNone = errors.New("there is no such session")
 
-// Store is the sessions in PostgreSQL. It has no goroutines.
+// Store has the sessions in PostgreSQL. It has no goroutines.
 type Store struct {
 	catalog *catalog.Store
 	queries map[string]string
@@ -49,11 +51,11 @@ type Store struct {
 type Session struct {
 	ID        string // the cookie's value
 	KeyID     string
-	Secret    string // of the key; the caller authenticates it
+	Secret    string // of the key; the caller must authenticate it
 	ExpiresAt time.Time
 }
 
-// NewStore returns a store beside the catalogue's, whose connections it uses.
+// NewStore returns a store that uses the connections of the catalogue's store.
 func NewStore(c *catalog.Store) (*Store, error) {
 	queries, err := namedsql.Load(sqlFiles)
 	if err != nil {
@@ -62,10 +64,10 @@ func NewStore(c *catalog.Store) (*Store, error) {
 	return &Store{catalog: c, queries: queries}, nil
 }
 
-// Create makes a session of a key whose secret was authenticated.
+// Create creates a session for a key whose secret was authenticated.
 func (s *Store) Create(ctx context.Context, keyID, secret string) (*Session, error) {
 	var raw [idLength]byte
-	_, _ = rand.Read(raw[:]) // it never fails
+	_, _ = rand.Read(raw[:]) // never fails
 	made := &Session{ID: base64.RawURLEncoding.EncodeToString(raw[:]), KeyID: keyID, Secret: secret}
 	name, aead, err := derive(raw[:])
 	if err != nil {
@@ -110,17 +112,17 @@ func (s *Store) Open(ctx context.Context, id string) (*Session, error) {
 	}
 	secret, err := aead.Open(nil, nil, sealed, []byte(found.KeyID))
 	if err != nil {
-		return nil, ErrNone // somebody wrote into the table
+		return nil, ErrNone // the row was changed by hand
 	}
 	found.Secret, found.ExpiresAt = string(secret), found.ExpiresAt.UTC()
 	return found, nil
 }
 
-// End ends a session. That there is none is no error.
+// End ends a session. It is no error if the session does not exist.
 func (s *Store) End(ctx context.Context, id string) error {
 	name, _, err := ofID(id)
 	if err != nil {
-		return nil //nolint:nilerr // no such id, no such session
+		return nil //nolint:nilerr // a malformed id has no session
 	}
 	return s.catalog.Write(ctx, "end a session", func(ctx context.Context, tx *catalog.Transaction) error {
 		_, err := tx.Exec(ctx, s.queries["DeleteSession"], name)
@@ -128,7 +130,7 @@ func (s *Store) End(ctx context.Context, id string) error {
 	})
 }
 
-// Token returns what the forms of a session carry.
+// Token returns the token that every form of the session carries.
 func (s *Session) Token() string {
 	raw, err := base64.RawURLEncoding.DecodeString(s.ID)
 	if err != nil {
@@ -141,13 +143,13 @@ func (s *Session) Token() string {
 	return base64.RawURLEncoding.EncodeToString(token)
 }
 
-// IsToken reports whether a form carried the token of the session.
+// IsToken reports whether given is the token of the session.
 func (s *Session) IsToken(given string) bool {
 	want := s.Token()
 	return want != "" && subtle.ConstantTimeCompare([]byte(want), []byte(given)) == 1
 }
 
-// ofID is derive for a cookie's value. It fails with ErrNone.
+// ofID calls derive for a cookie's value. It fails with ErrNone.
 func ofID(id string) (name []byte, aead cipher.AEAD, err error) {
 	raw, err := base64.RawURLEncoding.Strict().DecodeString(id)
 	if err != nil || len(raw) != idLength {
@@ -156,7 +158,7 @@ func ofID(id string) (name []byte, aead cipher.AEAD, err error) {
 	return derive(raw)
 }
 
-// derive returns the name of the row of an id, and what seals its secret.
+// derive returns, for an id, the name of its row and the cipher that seals its secret.
 func derive(id []byte) (name []byte, aead cipher.AEAD, err error) {
 	name, err = hkdf.Key(sha256.New, id, nil, "quotasvc console: name of a session", sha256.Size)
 	if err != nil {

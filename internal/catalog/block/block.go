@@ -115,7 +115,7 @@ func Key(kind, value, tenant string) (Block, []body.Fault) {
 	return b, c.Faults
 }
 
-// Of returns the tenant that a block is about; empty for addresses.
+// Of returns the tenant of the block; empty for addresses.
 func (b *Block) Of() string {
 	if b.Kind == KindTenant {
 		return b.Value
@@ -136,7 +136,7 @@ func (b *Block) Cursor() string {
 	return base64.RawURLEncoding.EncodeToString([]byte(b.Kind + " " + b.Tenant + " " + b.Value)) // no part has a blank
 }
 
-// ParseCursor returns kind, tenant and value of the block that a cursor names, and false for a text that is no cursor.
+// ParseCursor returns kind, tenant and value of the block that a cursor names, and false for an invalid cursor.
 func ParseCursor(cursor string) ([3]string, bool) {
 	raw, err := base64.RawURLEncoding.DecodeString(cursor)
 	if err != nil || len(raw) == 0 {
@@ -220,7 +220,7 @@ func NewIndex(blocks []Block, readAt time.Time) *Index {
 		case KindIP:
 			prefix, err := parsePrefix(block.Value)
 			if err != nil {
-				continue // written to the table by hand; it matches nothing
+				continue // written to the table by hand: it matches nothing
 			}
 			b.prefixes[prefix] = block
 			bits := &b.bits6

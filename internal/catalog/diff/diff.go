@@ -30,7 +30,7 @@ type Report struct {
 	MoreTenants bool // there are more unlisted tenants than Changes has
 	MoreBlocks  bool // there are more unlisted blocks than Changes has
 
-	// Warnings are sentences about changes that may be meant otherwise: which tenants get less of what.
+	// Warnings are sentences about changes that may be unintended: which tenants get less of what.
 	Warnings []string
 }
 
@@ -156,7 +156,7 @@ func (d *Report) Of(kind string, action Action) []string {
 	return ids
 }
 
-// Delete notes that an unlisted object is deleted.
+// Delete records that an unlisted object is deleted.
 func (d *Report) Delete(kind, id string) {
 	for i := range d.Changes {
 		if c := &d.Changes[i]; c.Kind == kind && c.ID == id && c.Action == Unlisted {
@@ -165,10 +165,10 @@ func (d *Report) Delete(kind, id string) {
 	}
 }
 
-// IsChange reports whether the catalogue is, or would be, another one.
+// IsChange reports whether the catalogue is, or would be, changed.
 func (d *Report) IsChange() bool { return d.Count(Created)+d.Count(Changed)+d.Count(Deleted) > 0 }
 
-// headings are the fields that name an object, by kind.
+// headings returns the fields that name an object, by kind.
 func headings(kind string) []string {
 	switch kind {
 	case "limit":

@@ -35,7 +35,8 @@ func Number(n int64) Value { return Value{Number: n, Counted: true} }
 // Granted reports whether the value lets a tenant use the feature.
 func (v Value) Granted() bool { return v.On || v.Number > 0 }
 
-// ReductionTo says in words, up to a number of tenants, how v becomes less; empty: it does not. What a number and a switch allow cannot be compared.
+// ReductionTo describes in words how v becomes less, to be followed by a number of tenants; empty if it does not. A
+// number and a switch cannot be compared.
 func (v Value) ReductionTo(after Value) string {
 	switch {
 	case v.Granted() && !after.Granted():
@@ -55,7 +56,7 @@ func (v Value) MarshalJSON() ([]byte, error) {
 	return strconv.AppendBool(nil, v.On), nil
 }
 
-// MustBe is the sentence for what is no value.
+// MustBe is the sentence for an invalid value.
 var MustBe = fmt.Sprintf("must be true, false or an integer from 0 to %d", bound.MaxAmount)
 
 var errNoValue = errors.New(MustBe)
@@ -90,7 +91,7 @@ func Of(plan, own Set) Set {
 	return all
 }
 
-// Lookup returns what Of(plan, own) has of a name, without making it.
+// Lookup returns the value that Of(plan, own) has for a name, without building that set.
 func Lookup(plan, own Set, name string) Value {
 	if v, overridden := own[name]; overridden {
 		return v
@@ -98,7 +99,7 @@ func Lookup(plan, own Set, name string) Value {
 	return plan[name]
 }
 
-// Check adds the faults of changes, which are named field: of a set, or of a patch, where nil removes a feature.
+// Check adds the faults of changes to a set, or, if nil removes a feature, of a patch. field is the name of changes.
 func Check(c *check.Checker, field string, changes map[string]*Value) {
 	if !c.Require(len(changes) <= Max, field, "must have at most %d members", Max) {
 		return
@@ -108,8 +109,8 @@ func Check(c *check.Checker, field string, changes map[string]*Value) {
 	}
 }
 
-// Changes returns s as a patch that makes it.
+// Changes returns a patch that creates s.
 func (s Set) Changes() map[string]*Value { return check.PatchTo(s) }
 
-// With returns s after changes, nil if nothing remains. It does not change s.
+// With returns s after changes, nil if no feature is left. It does not change s.
 func (s Set) With(changes map[string]*Value) Set { return check.Patched(s, changes) }

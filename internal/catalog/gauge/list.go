@@ -16,12 +16,12 @@ import (
 const ListMax = 500
 
 const (
-	// behindAll comes after every meter. No id has a tilde.
+	// behindAll sorts after every meter: no id has a tilde.
 	behindAll = "~"
-	separator = " " // in no id
+	separator = " " // no id contains it
 )
 
-// Query asks for gauges of a tenant, in the order of meters and subjects.
+// Query selects gauges of a tenant, in the order of meters and subjects.
 type Query struct {
 	Tenant string
 	Meter  string // empty: all
@@ -35,7 +35,7 @@ type Page struct {
 	NextCursor string // empty on the last page
 }
 
-// begin returns where the page begins, which is a key, and the last meter of the list.
+// begin returns the key at which the page begins, and the last meter of the list.
 func (q *Query) begin() (meter, subject, last string, err error) {
 	if last = q.Meter; last == "" {
 		last = behindAll
@@ -51,8 +51,9 @@ func (q *Query) begin() (meter, subject, last string, err error) {
 	return meter, subject, last, nil
 }
 
-// List returns a page of the gauges that a tenant has: those of its plan, set or not, those of its subjects that were set, and those that the plan no
-// longer has while their value is above 0. Its cost is that of the page and of the plan's allowances.
+// List returns a page of the gauges of a tenant: those of its plan, set or not; those of its subjects that were set;
+// and those that the plan no longer has while their value is above 0. Its cost grows with the page and the plan's
+// allowances only.
 func (s *Store) List(ctx context.Context, q Query) (page Page, err error) {
 	if e := ledger.FirstOf(ledger.ValidateID("tenant", q.Tenant)); e != nil {
 		return page, e

@@ -59,16 +59,16 @@ type Entry struct {
 	Before, After int64
 	Limit         int64
 	At            time.Time
-	Actor         string // id of the key; empty: nobody's
+	Actor         string // id of the key; empty: none
 }
 
-// Store is the gauges in PostgreSQL. It has no goroutines.
+// Store has the gauges in PostgreSQL. It has no goroutines.
 type Store struct {
 	catalog *catalog.Store
 	queries map[string]string
 }
 
-// NewStore returns a store beside the catalogue's, whose connections it uses.
+// NewStore returns a store that uses the connections of the catalogue's store.
 func NewStore(c *catalog.Store) (*Store, error) {
 	queries, err := namedsql.LoadFor(c.Target(), sqlFiles)
 	if err != nil {
@@ -92,7 +92,8 @@ func (s *Store) Set(ctx context.Context, c Change) (state State, err error) {
 	return state, plain(err)
 }
 
-// plain returns the ledger's error in err, which the catalogue's store has wrapped, and other errors as they are.
+// plain returns the ledger's error in err, which the catalogue's store has wrapped. It returns other errors as they
+// are.
 func plain(err error) error {
 	if e, ok := errors.AsType[*ledger.Error](err); ok {
 		return e
@@ -123,7 +124,7 @@ func (s *Store) set(ctx context.Context, tx *catalog.Transaction, c *Change) (St
 	if err := tx.QueryRow(ctx, s.queries["LockGauge"], c.Tenant, c.Meter, c.Subject).Scan(&before, &seq); err != nil {
 		return State{}, fmt.Errorf("lock gauge: %w", err)
 	}
-	if state, found, err := s.replay(ctx, tx, c); found || err != nil { // it was made while this change waited for the lock
+	if state, found, err := s.replay(ctx, tx, c); found || err != nil { // the change was made while this call waited for the lock
 		return state, err
 	}
 	switch {
@@ -151,7 +152,7 @@ func (s *Store) set(ctx context.Context, tx *catalog.Transaction, c *Change) (St
 	return state, nil
 }
 
-// after returns the value that the change makes of before.
+// after returns the value after the change.
 func (c *Change) after(before, limit int64) (int64, error) {
 	after, field := before+c.Delta, "delta"
 	if c.Value != nil {
@@ -166,7 +167,7 @@ func (c *Change) after(before, limit int64) (int64, error) {
 	return after, nil
 }
 
-// replay returns the stored answer of a change whose key was used before.
+// replay returns the stored answer of an earlier change with the same key.
 func (s *Store) replay(ctx context.Context, tx *catalog.Transaction, c *Change) (state State, found bool, err error) {
 	if c.DryRun {
 		return State{}, false, nil
@@ -202,7 +203,8 @@ func notInPlan(k Key) error {
 	return ledger.Errorf(ledger.CodeMeterNotInPlan, "meter", "the plan of tenant %q has no gauge %q", k.Tenant, k.Meter)
 }
 
-// limit returns what the gauge may be set to. errNotInPlan: the plan has none, the limit is 0.
+// limit returns the largest value that the gauge may be set to. errNotInPlan means that the plan lacks the meter, so
+// that the limit is 0.
 func (s *Store) limit(ctx context.Context, tx rows, k Key) (limit int64, suspended bool, err error) {
 	var kind, plan string
 	var allowed *int64
@@ -306,7 +308,7 @@ func (c *Change) validate() error {
 	return nil
 }
 
-// fingerprint tells a repeat from another request with the same key.
+// fingerprint distinguishes a repeat from another request with the same key.
 func (c *Change) fingerprint() [16]byte {
 	how := fmt.Sprint("delta ", c.Delta)
 	if c.Value != nil {

@@ -21,7 +21,7 @@ const (
 	loadQueue          = 10_000
 	loadBatch          = 500
 
-	// awayPause is how long nothing is read after PostgreSQL failed to answer.
+	// awayPause is the pause of all reads after PostgreSQL failed to answer.
 	awayPause = time.Second
 )
 
@@ -41,7 +41,7 @@ type Cache struct {
 	lane  *lane.Lane[key, *set]
 	now   func() time.Time
 	limit time.Duration // of a read
-	until atomic.Int64  // unix nanoseconds: nothing is read before, because PostgreSQL was away
+	until atomic.Int64  // unix nanoseconds: no reads before this time, because PostgreSQL was away
 }
 
 // key names a set. An empty subject is the tenant.
@@ -49,7 +49,7 @@ type key struct{ tenant, subject string }
 
 // set is immutable.
 type set struct {
-	of     uint32 // the read of the tenant that was the newest when the set was read
+	of     uint32 // the number of the newest read of the tenant when the set was read
 	byRule map[string]*InForce
 }
 
@@ -69,14 +69,14 @@ func NewCache(store *Store, cfg Config) *Cache {
 	return c
 }
 
-// Stop ends reading. Sets in memory stay in use.
+// Stop ends the reads. Sets in memory stay in use.
 func (c *Cache) Stop(ctx context.Context) error { return c.lane.Stop(ctx) }
 
-// Sets are the overrides that a request meets.
+// Sets are the overrides that apply to a request.
 type Sets struct{ subject, tenant map[string]*InForce }
 
-// Of returns the overrides of a tenant and one of its subjects; empty: none. It reads those that are not in memory, in one query with others that
-// are needed at this moment. Those that cannot be read are missing.
+// Of returns the overrides of a tenant and one of its subjects; empty: none. It reads those that are not in memory, in
+// one query with others that are needed at the same moment. Overrides that cannot be read are missing.
 func (c *Cache) Of(ctx context.Context, t *catalog.TenantFacts, subject string) Sets {
 	var s Sets
 	if t.RuleOverrides {
@@ -88,7 +88,8 @@ func (c *Cache) Of(ctx context.Context, t *catalog.TenantFacts, subject string) 
 	return s
 }
 
-// Rule returns the override of a rule that is in force at now; nil: there is none. bySubject says that the rule has buckets per subject.
+// Rule returns the override of a rule that is in force at now, or nil. bySubject says that the rule has buckets per
+// subject.
 func (s Sets) Rule(rule string, bySubject bool, now time.Time) *InForce {
 	if o := s.subject[rule]; bySubject && o != nil && o.holds(now) {
 		return o
@@ -106,7 +107,7 @@ func (c *Cache) get(ctx context.Context, t *catalog.TenantFacts, subject string)
 	known, _ := c.sets.Get(k)
 	if known == nil || known.of != t.Read {
 		if read := c.read(ctx, k); read != nil {
-			// Of this tenant: its row was read before the set was, and a change of the set changes the tenant.
+			// The tenant's row was read before the set, and a change of the set changes the row.
 			known = &set{of: t.Read, byRule: read.byRule}
 			c.sets.Put(k, known)
 		}
@@ -117,7 +118,7 @@ func (c *Cache) get(ctx context.Context, t *catalog.TenantFacts, subject string)
 	return known.byRule
 }
 
-// read returns a set from PostgreSQL; nil if it cannot be had now.
+// read returns a set from PostgreSQL, or nil if it cannot be read now.
 func (c *Cache) read(ctx context.Context, k key) *set {
 	if c.now().UnixNano() < c.until.Load() {
 		return nil

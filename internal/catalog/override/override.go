@@ -25,11 +25,11 @@ type Override struct {
 	UpdatedAt time.Time `json:"-"`
 }
 
-// InForce is an override that a request has looked up.
+// InForce is an override that was looked up for a request.
 type InForce struct {
 	Override
 
-	// Compiled is what its user has made of it.
+	// Compiled is a cache of the package that uses the override.
 	Compiled atomic.Value
 }
 
@@ -45,7 +45,7 @@ func (o *Override) Apply(l *catalog.Limit) *catalog.Limit {
 
 const mustBeFuture = "must be in the future"
 
-// Check returns all faults of o that are not about its rule.
+// Check returns all faults of o that can be found without its rule.
 func (o *Override) Check(given body.Given) []body.Fault {
 	var faults body.Faults
 	for _, id := range []struct{ field, id string }{{"rule", o.Rule}, {"tenant", o.Tenant}, {"subject", o.Subject}} {
@@ -65,7 +65,7 @@ func (o *Override) Check(given body.Given) []body.Fault {
 	return faults
 }
 
-// fits returns the faults of o for the limit whose numbers it changes. check is catalog.StoreConfig.CheckLimit.
+// fits returns the faults of o for the limit that it overrides. check is catalog.StoreConfig.CheckLimit.
 func (o *Override) fits(l *catalog.Limit, check func(*catalog.Limit) error) []body.Fault {
 	var faults body.Faults
 	concurrency := l.Kind == catalog.KindConcurrency

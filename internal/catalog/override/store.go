@@ -19,21 +19,23 @@ import (
 )
 
 const (
-	// RulesMax bounds the rules that are overridden for one tenant, or one subject. All are in memory together.
+	// RulesMax bounds the rules that are overridden for one tenant, or for one subject. All of them are in memory
+	// together.
 	RulesMax = 1000
 
-	// forgottenAtOnce bounds the expired overrides that a write deletes: more than it adds.
+	// forgottenAtOnce bounds the expired overrides that a write deletes. It is larger than one, so that they cannot
+	// pile up.
 	forgottenAtOnce = 100
 )
 
-// Store is the overrides in PostgreSQL. It has no goroutines.
+// Store has the overrides in PostgreSQL. It has no goroutines.
 type Store struct {
 	catalog *catalog.Store
 	queries map[string]string
 	check   func(*catalog.Limit) error
 }
 
-// NewStore returns a store beside the catalogue's, whose connections it uses. check is catalog.StoreConfig.CheckLimit.
+// NewStore returns a store that uses the connections of the catalogue's store. check is catalog.StoreConfig.CheckLimit.
 func NewStore(c *catalog.Store, check func(*catalog.Limit) error) (*Store, error) {
 	queries, err := namedsql.LoadFor(c.Target(), sqlFiles)
 	if err != nil {
@@ -188,7 +190,7 @@ func note(ctx context.Context, tx *catalog.Transaction, action string, before, a
 	if after != nil {
 		line.After = after
 	}
-	tx.Note("tenant:"+line.Object.Tenant, line) // as a change of the tenant
+	tx.Note("tenant:"+line.Object.Tenant, line) // announced as a change of the tenant
 }
 
 // one returns an override in force at now; nil if there is none.

@@ -19,9 +19,9 @@ import (
 
 // The states of a delivery.
 const (
-	StatusPending   = "pending"   // it waits for its next attempt
+	StatusPending   = "pending"   // waits for its next attempt
 	StatusDelivered = "delivered" // the receiver has accepted it
-	StatusDead      = "dead"      // it was tried for keepTrying, in vain
+	StatusDead      = "dead"      // every attempt failed for keepTrying
 	StatusSkipped   = "skipped"   // the webhook was paused or deleted
 )
 
@@ -37,7 +37,7 @@ type Delivery struct {
 	Type        string
 	Tenant      string
 	Status      string
-	Attempts    int // of the newest round: a replay begins a new one
+	Attempts    int // of the newest round: a replay starts a new one
 	QueuedAt    time.Time
 	NextAt      time.Time // zero: there is no further attempt
 	AttemptedAt time.Time // zero: there was none
@@ -111,14 +111,15 @@ func scanDelivery(row pgx.CollectableRow) (Delivery, error) {
 
 // Replayed is what a replay has queued.
 type Replayed struct {
-	Events int // that are delivered again
-	// More says that there are further events, of which Next is the instant of the first.
+	Events int // events that are delivered again
+	// More reports that there are further events. Next is the instant of the first of them.
 	More bool
 	Next time.Time
 }
 
-// Replay delivers the events from from to before to again, at most replayMax of them; to zero: until now. Those that are pending are left as they are.
-// It fails with catalog.CodeNotFound, and with catalog.CodeConflict if the webhook is paused.
+// Replay delivers the events of [from, to) again, at most replayMax of them; a zero to means until now. Pending
+// deliveries are left as they are. It fails with catalog.CodeNotFound, and with catalog.CodeConflict if the webhook is
+// paused.
 func (s *Store) Replay(ctx context.Context, id string, from, to time.Time, may May) (r Replayed, err error) {
 	err = s.catalog.Write(ctx, "replay", func(ctx context.Context, tx *catalog.Transaction) error {
 		w, err := lock(ctx, tx, id, may)
@@ -163,7 +164,7 @@ func (s *Store) Replay(ctx context.Context, id string, from, to time.Time, may M
 	return r, err
 }
 
-// eventsBetween returns events of the webhook, one more than a replay has at most.
+// eventsBetween returns events of the webhook: at most one more than a replay may have.
 func (w *Webhook) eventsBetween(ctx context.Context, tx pgx.Tx, from, to time.Time) ([]events.Listed, error) {
 	var tenant *string
 	if w.Tenant != "" {
@@ -180,7 +181,7 @@ func (w *Webhook) eventsBetween(ctx context.Context, tx pgx.Tx, from, to time.Ti
 	return found, nil
 }
 
-// wants reports whether the webhook is told an event.
+// wants reports whether the webhook receives an event.
 func (w *Webhook) wants(e *events.Listed) bool {
 	if w.Tenant != "" && w.Tenant != e.Tenant {
 		return false
@@ -193,7 +194,7 @@ func (w *Webhook) wants(e *events.Listed) bool {
 	return false
 }
 
-// of returns the deliveries of events to the webhook.
+// of returns the deliveries of the events in found to the webhook.
 func (w *Webhook) of(found []events.Listed) (out []queued) {
 	for i := range found {
 		if e := &found[i]; w.wants(e) {
@@ -203,14 +204,14 @@ func (w *Webhook) of(found []events.Listed) (out []queued) {
 	return out
 }
 
-// queued is a delivery to be made.
+// queued is a delivery to be inserted.
 type queued struct {
 	webhook      string
 	position     int64
 	kind, tenant string
 }
 
-// insertDeliveries inserts deliveries by a statement, and returns those that need a job.
+// insertDeliveries runs a statement that inserts deliveries, and returns those that need a job.
 func insertDeliveries(ctx context.Context, tx pgx.Tx, statement string, all []queued) ([]queued, error) {
 	if len(all) == 0 {
 		return nil, nil
@@ -233,11 +234,11 @@ func insertDeliveries(ctx context.Context, tx pgx.Tx, statement string, all []qu
 	return made, nil
 }
 
-// testID begins the webhook-id of a test call.
+// testID is the first part of the webhook-id of a test call.
 const testID = "test_"
 
-// Test calls the webhook's receiver once, now, with an event of the type webhook.test. It works on a paused webhook as well. It returns how
-// it went. It fails with catalog.CodeNotFound.
+// Test calls the webhook's receiver once, now, with an event of the type webhook.test, even if the webhook is paused.
+// It returns the outcome. It fails with catalog.CodeNotFound.
 func (s *Service) Test(ctx context.Context, id string, may May) (messageID string, out Outcome, err error) {
 	w, err := s.Get(ctx, id, may)
 	if err != nil {

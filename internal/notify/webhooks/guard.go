@@ -8,22 +8,22 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/address"
 )
 
-// errPrivate is the reason why an address is not called.
+// errPrivate is the reason for a refused address.
 var errPrivate = errors.New("must not be an address of a private, loopback, link-local or other special network (QUOTASVC_WEBHOOK_ALLOW_PRIVATE=true permits them)")
 
-// Guard says which addresses may be called.
+// Guard decides which addresses may be called.
 type Guard struct {
-	AllowPrivate bool // all of them
+	AllowPrivate bool // permits every address
 }
 
-// special are networks that no receiver on the internet has, beside those that netip knows.
+// special are networks that no public receiver uses, in addition to those that netip knows.
 var special = []netip.Prefix{
 	netip.MustParsePrefix("0.0.0.0/8"),      // this network
 	netip.MustParsePrefix("100.64.0.0/10"),  // behind a carrier's NAT
 	netip.MustParsePrefix("192.0.0.0/24"),   // protocols
 	netip.MustParsePrefix("198.18.0.0/15"),  // benchmarks
 	netip.MustParsePrefix("240.0.0.0/4"),    // reserved, with broadcast
-	netip.MustParsePrefix("64:ff9b:1::/48"), // NAT64 of a network's own: where it has the IPv4 address is decided there
+	netip.MustParsePrefix("64:ff9b:1::/48"), // NAT64 of a local network, which decides where it has the IPv4 address
 	netip.MustParsePrefix("2001::/32"),      // Teredo: the IPv4 address is hidden
 	netip.MustParsePrefix("fec0::/10"),      // site-local, deprecated
 	netip.MustParsePrefix("100::/64"),       // discarded
@@ -37,7 +37,7 @@ func (g *Guard) Permit(ip netip.Addr) error {
 	if g.AllowPrivate {
 		return nil
 	}
-	ip = address.Embedded(ip) // of NAT64, IPv4-mapped and IPv4-compatible addresses
+	ip = address.Embedded(ip) // from NAT64, IPv4-mapped and IPv4-compatible addresses
 	if sixToFour.Contains(ip) {
 		b := ip.As16()
 		ip = netip.AddrFrom4([4]byte(b[2:6]))
@@ -53,7 +53,7 @@ func (g *Guard) Permit(ip netip.Addr) error {
 	return nil
 }
 
-// control is called before a connection is made, with the address that a name has resolved to.
+// control is called before a connection is opened, with the address to which a name was resolved.
 func (g *Guard) control(_, target string, _ syscall.RawConn) error {
 	to, err := netip.ParseAddrPort(target)
 	if err != nil {

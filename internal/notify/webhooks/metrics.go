@@ -4,7 +4,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// metrics of deliveries. None has a webhook as a label: there may be hundreds.
+// metrics measure deliveries. None has a webhook as a label: there may be hundreds.
 type metrics struct {
 	attempts        *prometheus.CounterVec
 	ends            *prometheus.CounterVec

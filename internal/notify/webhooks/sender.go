@@ -19,13 +19,15 @@ import (
 )
 
 const (
-	// callTimeout bounds a call from its DNS query to its answer. A receiver has time to store the event and answer.
+	// callTimeout bounds a call from its DNS query to its answer. In this time a receiver can store the event and
+	// answer.
 	callTimeout = 8 * time.Second
 
 	// dialTimeout bounds the connection, with TLS.
 	dialTimeout = 4 * time.Second
 
-	// readMax bounds what is read of an answer, so that its connection can be used again; headersMax bounds its headers.
+	// readMax bounds how much of an answer is read, so that its connection can be used again; headersMax bounds its
+	// headers.
 	readMax    = 4 << 10
 	headersMax = 16 << 10
 
@@ -47,7 +49,7 @@ func newSender(guard *Guard, timeout time.Duration) *Sender {
 		Transport: &http.Transport{
 			DialContext: dialer.DialContext, TLSHandshakeTimeout: dialTimeout, ResponseHeaderTimeout: timeout, MaxResponseHeaderBytes: headersMax,
 			MaxIdleConns: 100, MaxIdleConnsPerHost: workersPerWebhook, IdleConnTimeout: 30 * time.Second, DisableCompression: true,
-		}, // no proxy: it would be called instead of the address that was checked
+		}, // no proxy: the checked address would not be the one that is called
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		Timeout:       timeout,
 	}}
@@ -56,7 +58,7 @@ func newSender(guard *Guard, timeout time.Duration) *Sender {
 // Close closes idle connections.
 func (s *Sender) Close() { s.client.CloseIdleConnections() }
 
-// Message is what a receiver is told.
+// Message is the request body for a receiver, with its id and time.
 type Message struct {
 	ID   string // webhook-id
 	Body []byte
@@ -92,14 +94,14 @@ func newMessage(id, eventType string, at time.Time, data any) (Message, error) {
 	return Message{ID: id, Body: text}, nil
 }
 
-// Outcome is how an attempt went.
+// Outcome is the result of an attempt.
 type Outcome struct {
 	Status  int // of the answer; 0: there was none
 	Latency time.Duration
-	Error   string // empty: the receiver has accepted it
+	Error   string // empty: the receiver accepted the call
 }
 
-// Send calls a receiver once. Each secret gives a signature; there is at least one.
+// Send calls a receiver once. It sends one signature for each secret; there is at least one.
 func (s *Sender) Send(ctx context.Context, url string, secrets [][]byte, m Message) Outcome {
 	began := time.Now()
 	out := Outcome{}
@@ -126,7 +128,7 @@ func (s *Sender) send(ctx context.Context, url string, secrets [][]byte, m Messa
 	}
 	defer answer.Body.Close()
 	if answer.StatusCode >= 200 && answer.StatusCode < 300 {
-		_, _ = io.CopyN(io.Discard, answer.Body, readMax) // so that the connection can be used again; what it says does not matter
+		_, _ = io.CopyN(io.Discard, answer.Body, readMax) // so that the connection can be used again; the content does not matter
 		return answer.StatusCode, ""
 	}
 	if answer.StatusCode >= 300 && answer.StatusCode < 400 {
@@ -158,7 +160,8 @@ func Sign(h http.Header, secrets [][]byte, m Message, at time.Time) error {
 // errorMax bounds a stored reason in bytes.
 const errorMax = 200
 
-// reason says in few words why a call failed. It has no address: what a name resolves to inside is nobody's business.
+// reason returns a short reason for a failed call. It contains no address: clients must not learn to which internal
+// address a name resolves.
 func (s *Sender) reason(err error) string {
 	var dns *net.DNSError
 	var timeout net.Error
@@ -176,7 +179,8 @@ func (s *Sender) reason(err error) string {
 	for inner := errors.Unwrap(err); inner != nil; inner = errors.Unwrap(inner) {
 		text = inner.Error()
 	}
-	// A receiver writes part of the text, and the cut may fall within a character: PostgreSQL and JSON take neither that nor a zero byte.
+	// The receiver wrote part of the text, and the cut may fall within a character. PostgreSQL and JSON accept neither
+	// an incomplete character nor a zero byte.
 	text = strings.ReplaceAll(strings.ToValidUTF8(text[:min(len(text), errorMax)], ""), "\x00", "")
 	return "the call failed: " + text
 }

@@ -22,32 +22,33 @@ import (
 )
 
 const (
-	// workersPerWebhook bounds the calls of one receiver at a time, on each instance.
+	// workersPerWebhook bounds the concurrent calls to one receiver, on each instance.
 	workersPerWebhook = 4
 
-	// followEvery is the time between two looks for webhooks that were made or deleted by other instances.
+	// followEvery is the time between two checks for webhooks that other instances have created or deleted.
 	followEvery = time.Second
 
-	// leavePatience bounds the wait for the calls of one queue that is left, and leaveTimeout that for all of them in one look: new webhooks wait meanwhile.
+	// leavePatience bounds the wait for the calls of one queue that is closed, and leaveTimeout the wait for all of
+	// them in one check, because new webhooks wait meanwhile.
 	leavePatience = 50 * time.Millisecond
 	leaveTimeout  = 500 * time.Millisecond
 
-	// pollEvery is the time between two looks into a queue without a notification, which normally brings new jobs at once.
+	// pollEvery is the time between two polls of a queue. Normally a notification brings new jobs at once.
 	pollEvery = 15 * time.Second
 
 	// fetchPause is the least time between two fetches of jobs of one webhook. Each brings at most workersPerWebhook: 200 deliveries a second.
 	fetchPause = 20 * time.Millisecond
 
-	// sweepEvery is the time between two removals of jobs whose webhook is gone: those that ran when it was deleted.
+	// sweepEvery is the time between two removals of jobs whose webhook was deleted while they ran.
 	sweepEvery = 10 * time.Minute
 
 	// measureEvery is the time between two counts of what is pending.
 	measureEvery = 15 * time.Second
 
-	// jobsKept is how long River keeps jobs that have ended: the deliveries say more about them.
+	// jobsKept is how long River keeps ended jobs. The deliveries have more details than they.
 	jobsKept = 10 * time.Minute
 
-	// pendingMax bounds the count of pending deliveries: beyond it, more is not worse.
+	// pendingMax bounds the count of pending deliveries. An operator would not act differently on a higher number.
 	pendingMax = 100_000
 
 	// deliveriesAtOnce bounds the rows of one statement.
@@ -58,14 +59,14 @@ const (
 type Config struct {
 	Pool         *pgxpool.Pool         // of the database's writer; it is not closed. Required
 	Catalog      *catalog.Store        // required
-	AllowPrivate bool                  // receivers may have private addresses
+	AllowPrivate bool                  // whether receivers may have private addresses
 	Log          *slog.Logger          // required
 	Metrics      prometheus.Registerer // required
 
-	pace pace // of tests; zero: that of the constants
+	pace pace // of tests; zero: the constants
 }
 
-// pace are the intervals that a test changes, so that it need not wait for those of the service.
+// pace has the intervals that tests shorten.
 type pace struct{ call, follow, sweep, poll time.Duration }
 
 // Service keeps webhooks and delivers events to them.
@@ -76,7 +77,7 @@ type Service struct {
 	sender  *Sender
 	metrics *metrics
 	client  *river.Client[pgx.Tx]
-	queues  map[string]bool // of webhooks that this instance works on; for the goroutine that follows
+	queues  map[string]bool // of webhooks that this instance serves; only used by follow's goroutine
 
 	cancel context.CancelFunc
 	done   sync.WaitGroup
@@ -93,7 +94,7 @@ func New(cfg Config) (*Service, error) {
 	river.AddWorker(workers, &worker{pool: cfg.Pool, sender: s.sender, metrics: s.metrics})
 	never := []string{}
 	client, err := river.NewClient(riverpgxv5.New(cfg.Pool), &river.Config{
-		Queues:                      map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: 1, FetchPollInterval: time.Minute}}, // River wants one
+		Queues:                      map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: 1, FetchPollInterval: time.Minute}}, // River needs at least one
 		Workers:                     workers,
 		JobTimeout:                  jobTimeout(cfg.pace.call),
 		RescueStuckJobsAfter:        jobTimeout(cfg.pace.call) + rescueSlack,
@@ -102,7 +103,7 @@ func New(cfg Config) (*Service, error) {
 		CompletedJobRetentionPeriod: jobsKept,
 		CancelledJobRetentionPeriod: jobsKept,
 		DiscardedJobRetentionPeriod: jobsKept,
-		ReindexerIndexNames:         never, // needs the owner of the tables
+		ReindexerIndexNames:         never, // it needs the owner of the tables
 		Logger:                      slog.New(quiet{cfg.Log.Handler()}),
 	})
 	if err != nil {
@@ -113,7 +114,7 @@ func New(cfg Config) (*Service, error) {
 	return s, nil
 }
 
-// Start begins to deliver. ctx bounds the start alone.
+// Start starts deliveries. ctx bounds the start alone.
 func (s *Service) Start(ctx context.Context) error {
 	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	s.cancel = cancel
@@ -125,11 +126,12 @@ func (s *Service) Start(ctx context.Context) error {
 	return nil
 }
 
-// stopPatience is how long a stop waits for calls under way. The queue tries for longer than any stop lasts to say that it leaves while
-// PostgreSQL is away, and others have to stop as well.
+// stopPatience is how long a stop waits for calls in progress. While PostgreSQL is away the job queue would try to
+// deregister for longer than a stop may last, and other parts have to stop as well.
 const stopPatience = 2 * time.Second
 
-// Stop ends deliveries. Calls that are under way may end until ctx does, and for stopPatience at most; what is left then is tried by another instance, or by the next one.
+// Stop ends deliveries. Calls in progress may finish until ctx ends, but not longer than stopPatience. Another
+// instance, or the next process, repeats the rest.
 func (s *Service) Stop(ctx context.Context) error {
 	calm, cancel := context.WithTimeout(ctx, stopPatience)
 	defer cancel()
@@ -142,7 +144,7 @@ func (s *Service) Stop(ctx context.Context) error {
 	s.cancel()
 	s.done.Wait()
 	s.sender.Close()
-	if err != nil { // PostgreSQL is away: the job queue cannot say that it leaves
+	if err != nil { // PostgreSQL is away: the job queue cannot deregister
 		s.cfg.Log.Warn("the job queue of webhooks was not stopped in order; deliveries under way are tried again within a minute", "error", err)
 	}
 	return nil
@@ -155,7 +157,7 @@ func (s *Service) follow(ctx context.Context) {
 	for ctx.Err() == nil {
 		gone, err := s.followOnce(ctx)
 		if err == nil && (gone || again || time.Since(swept) >= s.cfg.pace.sweep) {
-			swept, again = time.Now(), gone // again: the job queue notes a little later that a job has ended
+			swept, again = time.Now(), gone // again: the job queue records the end of a job with a delay
 			err = s.sweep(ctx)
 		}
 		if err == nil && time.Since(measured) >= measureEvery {
@@ -170,7 +172,7 @@ func (s *Service) follow(ctx context.Context) {
 	}
 }
 
-// followOnce works on the queues of the webhooks that there are, and reports whether one has gone.
+// followOnce opens and closes queues so that each webhook has one. It reports whether a webhook was deleted.
 func (s *Service) followOnce(ctx context.Context) (gone bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
@@ -198,8 +200,8 @@ func (s *Service) followOnce(ctx context.Context) (gone bool, err error) {
 	return gone, nil
 }
 
-// leave leaves the queues of webhooks that are gone, and reports whether it has left one. A queue takes no new jobs at once; calls that are under way may
-// last, and it is left in a later look, when they have ended. New webhooks do not wait for that.
+// leave closes the queues of deleted webhooks, and reports whether it has closed one. A queue takes no new jobs at
+// once. If its calls take long, it is closed in a later check, so that new webhooks do not wait.
 func (s *Service) leave(ctx context.Context, ids []string) (gone bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, leaveTimeout)
 	defer cancel()
@@ -229,7 +231,7 @@ func (s *Service) removeQueue(ctx context.Context, id string) error {
 	return s.client.Queues().Remove(ctx, id)
 }
 
-// sweep removes jobs whose webhook is gone.
+// sweep removes jobs of deleted webhooks.
 func (s *Service) sweep(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
@@ -262,7 +264,7 @@ func (s *Service) measure(ctx context.Context) error {
 	return nil
 }
 
-// Queue makes the deliveries of new events, in the transaction that lists them.
+// Queue inserts the deliveries of new events, in the transaction that lists them.
 func (s *Service) Queue(ctx context.Context, tx pgx.Tx, found []events.Listed) error {
 	rows, err := tx.Query(ctx, queries["ActiveWebhooks"])
 	if err != nil {
@@ -291,7 +293,7 @@ func (s *Service) Queue(ctx context.Context, tx pgx.Tx, found []events.Listed) e
 	return nil
 }
 
-// quiet passes on warnings and errors: River's own lines about its start and stop are of no use to operators.
+// quiet passes on warnings and errors only: River's own lines about its start and stop do not help operators.
 type quiet struct{ slog.Handler }
 
 // Enabled implements slog.Handler.

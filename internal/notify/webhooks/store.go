@@ -18,7 +18,8 @@ import (
 //go:embed sql/*.sql
 var sqlFiles embed.FS
 
-// queries are the statements of this package. Their files are embedded, so that loading them cannot fail at run time: a test loads them.
+// queries are the SQL statements of this package. Loading cannot fail at run time: the files are embedded, and a test
+// loads them.
 var queries = load()
 
 func load() map[string]string {
@@ -29,18 +30,18 @@ func load() map[string]string {
 	return all
 }
 
-// Store is the webhooks in PostgreSQL. It has no goroutines.
+// Store has the webhooks in PostgreSQL. It has no goroutines.
 type Store struct {
 	catalog *catalog.Store
 	guard   *Guard
 	jobs    jobs
 }
 
-// May says whether the caller may have a webhook: a key may be bound to a tenant.
+// May returns an error if the caller may not use a webhook: a key may be bound to a tenant.
 type May func(*Webhook) error
 
-// Create makes a webhook and returns its secret, which cannot be had again. It fails with catalog.CodeInvalidArgument, and with
-// catalog.CodeConflict for more than WebhooksMax.
+// Create creates a webhook and returns its secret, which is returned only this once. It fails with
+// catalog.CodeInvalidArgument, and with catalog.CodeConflict for more than WebhooksMax.
 func (s *Store) Create(ctx context.Context, c Change) (w Webhook, secret string, err error) {
 	if faults := c.check(s.guard); faults != nil {
 		return Webhook{}, "", refuse(faults...)
@@ -74,7 +75,8 @@ func (s *Store) Create(ctx context.Context, c Change) (w Webhook, secret string,
 	return w, shown(key), err
 }
 
-// Update changes a webhook. One that is paused is told nothing more: what is pending is skipped. It fails with catalog.CodeNotFound.
+// Update changes a webhook. If it is paused it receives no more events, and its pending deliveries are skipped. It
+// fails with catalog.CodeNotFound.
 func (s *Store) Update(ctx context.Context, id string, c Change, may May) (w Webhook, err error) {
 	if faults := c.check(s.guard); faults != nil {
 		return Webhook{}, refuse(faults...)
@@ -100,7 +102,7 @@ func (s *Store) Update(ctx context.Context, id string, c Change, may May) (w Web
 	return w, err
 }
 
-// apply returns w with what is to change.
+// apply returns w with the changes of c.
 func (c *Change) apply(ctx context.Context, tx *catalog.Transaction, w Webhook) (Webhook, error) {
 	now, err := tx.Now(ctx)
 	w.UpdatedAt = now.UTC()
@@ -116,7 +118,7 @@ func (c *Change) apply(ctx context.Context, tx *catalog.Transaction, w Webhook) 
 	return w, err
 }
 
-// Delete removes a webhook. What is pending is skipped. It fails with catalog.CodeNotFound.
+// Delete deletes a webhook. Its pending deliveries are skipped. It fails with catalog.CodeNotFound.
 func (s *Store) Delete(ctx context.Context, id string, may May) error {
 	return s.catalog.Write(ctx, "delete webhook", func(ctx context.Context, tx *catalog.Transaction) error {
 		before, err := lock(ctx, tx, id, may)
@@ -135,7 +137,7 @@ func (s *Store) Delete(ctx context.Context, id string, may May) error {
 	})
 }
 
-// Rotate gives a webhook a new secret. Deliveries are signed with the secrets so far as well, for overlap more. It fails with
+// Rotate gives a webhook a new secret. For overlap, deliveries are also signed with the present secrets. It fails with
 // catalog.CodeNotFound.
 func (s *Store) Rotate(ctx context.Context, id string, overlap time.Duration, may May) (w Webhook, secret string, err error) {
 	key := newSecret()
@@ -216,7 +218,7 @@ func collect(ctx context.Context, tx pgx.Tx, sql string, args ...any) ([]Webhook
 	return found, nil
 }
 
-// skip ends what is pending of a webhook.
+// skip marks the pending deliveries of a webhook as skipped.
 func skip(ctx context.Context, tx pgx.Tx, id, why string) error {
 	_, err := tx.Exec(ctx, queries["SkipDeliveries"], id, why)
 	if err == nil {
@@ -228,7 +230,7 @@ func skip(ctx context.Context, tx pgx.Tx, id, why string) error {
 	return nil
 }
 
-// secrets returns the secrets of a webhook that work, the newest first.
+// secrets returns the valid secrets of a webhook, the newest first.
 func secrets(ctx context.Context, tx interface {
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 }, id string,

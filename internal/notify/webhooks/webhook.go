@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// WebhooksMax bounds the webhooks: each has a queue that every instance looks at.
+	// WebhooksMax bounds the webhooks: every instance serves a queue for each.
 	WebhooksMax = 500
 
 	// URLMax bounds a URL in bytes.
@@ -31,7 +31,8 @@ const (
 	idPrefix     = "wh_"
 )
 
-// The states of a webhook. A paused one is told nothing, and what happens meanwhile is not kept for it: a replay catches up.
+// The states of a webhook. A paused one receives no events, and none are stored for it meanwhile. A replay delivers
+// them later.
 const (
 	Active = "active"
 	Paused = "paused"
@@ -42,33 +43,33 @@ type Webhook struct {
 	ID        string
 	URL       string
 	Types     []string
-	Tenant    string // empty: events of all tenants, and those about none
+	Tenant    string // empty: events of all tenants, and events without a tenant
 	Status    string
 	CreatedAt time.Time
 	UpdatedAt time.Time
 }
 
-// Change is a new webhook, or what is to change of one.
+// Change describes a new webhook, or the changes of an existing one.
 type Change struct {
 	URL    *string
-	Types  []string // nil: as they are
-	Tenant string   // only of a new one
+	Types  []string // nil: unchanged
+	Tenant string   // of a new webhook only
 	Status *string
 }
 
-// newID returns an id, which is also the name of a queue of River: small letters and digits.
+// newID returns an id. It is also the name of a queue of River, so it consists of small letters and digits.
 func newID() string { return idPrefix + strings.ToLower(rand.Text()) }
 
 func newSecret() []byte {
 	secret := make([]byte, secretBytes)
-	_, _ = rand.Read(secret) // never fails: it ends the process instead
+	_, _ = rand.Read(secret) // never fails: on an error it ends the process
 	return secret
 }
 
-// shown returns a secret as receivers configure it.
+// shown returns a secret in the form in which receivers configure it.
 func shown(secret []byte) string { return secretPrefix + base64.StdEncoding.EncodeToString(secret) }
 
-// Members returns the members of the body that makes a webhook.
+// Members returns the members of the body of a request for a webhook.
 func Members() []body.Member[Change] {
 	return []body.Member[Change]{
 		body.Required("url", readURL),
@@ -90,7 +91,7 @@ func PatchMembers() []body.Member[Change] {
 // Replay says which events are delivered again.
 type Replay struct{ From, To time.Time }
 
-// ReplayMembers returns the members of the body that asks for a replay.
+// ReplayMembers returns the members of the body of a request for a replay.
 func ReplayMembers() []body.Member[Replay] {
 	return []body.Member[Replay]{
 		body.Required("from", func(d *body.Document, r *Replay) { r.From = d.Instant() }),
@@ -133,7 +134,7 @@ func (c *Change) check(guard *Guard) (faults body.Faults) {
 	return faults
 }
 
-// checkURL returns what is wrong with a URL; empty: nothing. Names are resolved when the receiver is called.
+// checkURL returns what is wrong with a URL; empty if nothing is. Names are resolved when the receiver is called.
 func checkURL(text string, guard *Guard) string {
 	const must = "must be an absolute URL with http or https and a host, without user, password and fragment"
 	u, err := url.Parse(text)
@@ -156,7 +157,7 @@ func checkURL(text string, guard *Guard) string {
 	return ""
 }
 
-// facts is a webhook as the audit log shows it.
+// facts has the fields of a webhook that the audit log shows.
 type facts struct {
 	ID     string   `json:"webhook_id"`
 	URL    string   `json:"url"`

@@ -15,11 +15,11 @@ import (
 )
 
 const (
-	// keepTrying is how long a delivery is tried.
+	// keepTrying is how long a delivery is attempted.
 	keepTrying = 3 * 24 * time.Hour
 
-	// rescueSlack is how long after its timeout a job counts as that of a process that died. It is looked for every 30 s, so that it is tried again within
-	// a minute.
+	// rescueSlack is how long after its timeout a job is taken to belong to a process that died. The search runs every
+	// 30 s, so the job is tried again within a minute.
 	rescueSlack = 3 * time.Second
 
 	// storeTimeout bounds a statement of a job.
@@ -28,24 +28,24 @@ const (
 	// faultPause is the pause after a job that could not be carried out, because PostgreSQL was away or its process died.
 	faultPause = 2 * time.Second
 
-	// jobAttemptsMax bounds such attempts. Attempts that a receiver has failed do not count here.
+	// jobAttemptsMax bounds such attempts. Attempts that failed at the receiver do not count here.
 	jobAttemptsMax = 10_000
 )
 
-// pauses returns the pauses after failed attempts; further ones are as long as the last.
+// pauses returns the pauses after failed attempts. The last one is repeated.
 func pauses() []time.Duration {
 	return []time.Duration{5 * time.Second, 15 * time.Second, time.Minute, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 6 * time.Hour}
 }
 
-// pauseAfter returns the pause after so many failed attempts: that of the table, and up to a tenth more, so that what has failed together does not
-// return together.
+// pauseAfter returns the pause after a number of failed attempts, from the table, plus up to a tenth. The random part
+// spreads deliveries that failed together.
 func pauseAfter(attempts int) time.Duration {
 	all := pauses()
 	d := all[min(max(attempts, 1), len(all))-1]
 	return d + rand.N(d/10)
 }
 
-// jobTimeout bounds a job: a call, and what is stored around it.
+// jobTimeout bounds a job: a call, and the statements around it.
 func jobTimeout(call time.Duration) time.Duration { return call + 4*time.Second }
 
 // job is a delivery as River keeps it.
@@ -57,10 +57,10 @@ type job struct {
 // Kind implements river.JobArgs.
 func (job) Kind() string { return "webhook_delivery" }
 
-// jobs makes jobs.
+// jobs inserts jobs.
 type jobs struct{ client *river.Client[pgx.Tx] }
 
-// insert makes the jobs of deliveries in a transaction, each in the queue of its webhook.
+// insert inserts the jobs of deliveries in a transaction, each into the queue of its webhook.
 func (j jobs) insert(ctx context.Context, tx pgx.Tx, all []queued) error {
 	if len(all) == 0 {
 		return nil
@@ -87,10 +87,11 @@ type worker struct {
 // Timeout implements river.Worker.
 func (w *worker) Timeout(*river.Job[job]) time.Duration { return jobTimeout(w.sender.timeout) }
 
-// NextRetry implements river.Worker: for jobs that could not be carried out. Those whose receiver has failed are snoozed.
+// NextRetry implements river.Worker for jobs that could not be carried out. Jobs whose receiver failed are snoozed
+// instead.
 func (w *worker) NextRetry(*river.Job[job]) time.Time { return time.Now().Add(faultPause) }
 
-// Work implements river.Worker: it makes one attempt.
+// Work implements river.Worker. It makes one attempt.
 func (w *worker) Work(ctx context.Context, j *river.Job[job]) error {
 	d, err := w.read(ctx, j.Args)
 	if err != nil || d == nil {
@@ -117,16 +118,16 @@ func (w *worker) Work(ctx context.Context, j *river.Job[job]) error {
 	return w.record(ctx, j.Args, d, out)
 }
 
-// attempt is what an attempt needs.
+// attempt has the data for one attempt.
 type attempt struct {
 	attempts   int
-	old        bool // it was tried for long enough: this attempt is the last
+	old        bool // the delivery was attempted for keepTrying: this attempt is the last
 	url, state *string
 	secrets    [][]byte
 	event      *events.Listed
 }
 
-// read returns what an attempt needs; nil: the delivery is not pending any more.
+// read returns the data for an attempt, or nil if the delivery is no longer pending.
 func (w *worker) read(ctx context.Context, a job) (*attempt, error) {
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
@@ -159,9 +160,9 @@ func (w *worker) read(ctx context.Context, a job) (*attempt, error) {
 	return &d, nil
 }
 
-// record stores how an attempt went, and snoozes the job if there is another one.
+// record stores the outcome of an attempt, and snoozes the job if another attempt follows.
 func (w *worker) record(ctx context.Context, a job, d *attempt, out Outcome) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout) // the call was made: its outcome is worth more than the deadline
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout) // the call was made, so its outcome is stored even after the deadline
 	defer cancel()
 	status, pause := StatusDelivered, time.Duration(0)
 	switch {

@@ -8,16 +8,17 @@ const (
 	Command   = "command"   // a command on the database
 )
 
-// Actor is who asks for a change.
+// Actor is who makes a change.
 type Actor struct {
-	KeyID     string // empty: nobody. The service acts for itself
+	KeyID     string // empty: the service itself
 	Name      string // of the key, or of the command
 	RequestID string // empty for commands
 	IP        string // the client's address; empty for commands
-	Admin     bool   // the key has the scope admin: its changes belong into the audit log
+	Admin     bool   // the key has the scope admin: its changes are recorded in the audit log
 }
 
-// Key is the key under which a context has its actor. From needs it; a context with a Value method of its own may answer it with an *Actor.
+// Key is the key under which a context has its actor. A context with a Value method of its own may return an *Actor for
+// it.
 type Key struct{}
 
 // With returns a context whose changes are those of a.
@@ -25,7 +26,7 @@ func With(ctx context.Context, a *Actor) context.Context { return context.WithVa
 
 var (
 	key    Key
-	nobody Actor // of contexts without one
+	nobody Actor // for contexts without an actor
 )
 
 // From returns the actor of ctx. The result is never nil and must not be changed. Without an actor its KeyID is empty.

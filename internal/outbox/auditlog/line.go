@@ -11,7 +11,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/store/namedsql"
 )
 
-// Object is what a change is about.
+// Object is the object of a change.
 type Object struct {
 	Kind   string // such as limit or grant
 	ID     string
@@ -24,7 +24,7 @@ type Line struct {
 	Action string // kind of the object and what was done, such as limit.put
 	Object Object
 	Before any // encoded as JSON; nil: it did not exist
-	After  any // nil: it does not exist any more
+	After  any // nil: it no longer exists
 	Reason string
 }
 
@@ -98,7 +98,8 @@ func encode(value any) (*string, error) {
 //go:embed sql/*.sql
 var sqlFiles embed.FS
 
-// queries are the statements of this package. Their files are embedded, so that loading them cannot fail at run time: a test loads them.
+// queries are the SQL statements of this package. Loading cannot fail at run time: the files are embedded, and a test
+// loads them.
 var (
 	queries     = load()
 	insertLines = queries["InsertLines"]

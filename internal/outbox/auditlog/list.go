@@ -36,7 +36,7 @@ type Page struct {
 	NextCursor string // empty on the last page
 }
 
-// ErrCursor is the error of a cursor that this package did not make.
+// ErrCursor is the error for an unknown cursor.
 var ErrCursor = errors.New("an unknown cursor")
 
 // List returns a page of lines. It fails with ErrCursor, or with an error of the driver.

@@ -6,10 +6,10 @@ import (
 )
 
 const (
-	// Kept is the number of explanations that a tenant has. A page of a support tool shows as many.
+	// Kept is the number of explanations kept per tenant. A page of a support tool shows as many.
 	Kept = 100
 
-	// Other stands for meters and rules that had no room in their minute. No id has a bracket.
+	// Other replaces meters and rules for which a minute has no room. No id has a bracket.
 	Other = "(other)"
 
 	// KeptFor is how long counts and explanations are kept at least: the last whole month and some days, in which a support case is still open. Counts go
@@ -17,15 +17,15 @@ const (
 	KeptFor = 35 * 24 * time.Hour
 )
 
-// Denial is one refusal. Texts are as long as the API lets them be: ids of 128 bytes, routes of 256.
+// Denial is one refusal. Texts are at most as long as the API allows: ids 128 bytes, routes 256.
 type Denial struct {
 	At                  time.Time // the ledger's time
 	Tenant              string
 	Code                string // of the problem
-	Meter               string // that was asked for, or that did not suffice; empty: none, or several
-	Rule                string // the limit that refused, of several the one that does so the longest; empty: no limit did
-	Subject, Route      string // as the request named them; empty: not at all
-	Required, Available int64  // units; Required 0: they are not the reason
+	Meter               string // that was requested or did not suffice; empty: none, or several
+	Rule                string // the limit that refused; if several did, the one with the longest wait; empty: no limit did
+	Subject, Route      string // as in the request; empty: absent
+	Required, Available int64  // units; Required 0: units are not the reason
 	RequestID           string // X-Request-Id; empty: the request has none
 }
 
@@ -53,7 +53,7 @@ func encode(denials []Denial) (string, error) {
 	return string(text), err
 }
 
-// decode reads what encode has made.
+// decode reads the output of encode.
 func decode(tenant string, text []byte) ([]Denial, error) {
 	var lines []line
 	if err := json.Unmarshal(text, &lines); err != nil {

@@ -36,8 +36,8 @@ func scanHigh(row pgx.CollectableRow) (h high, err error) {
 	return h, err
 }
 
-// emitHigh tells of limits in the transaction that has counted what they refused. If it cannot, the denials are counted all the same, and the next refusal of
-// the same minute tells it.
+// emitHigh emits events about limits in the transaction that has counted their refusals. If it fails, the denials are
+// still counted, and the next refusal of the same minute tries again.
 func (r *Recorder) emitHigh(ctx context.Context, tx pgx.Tx, found []high) {
 	if len(found) == 0 {
 		return

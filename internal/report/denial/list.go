@@ -18,11 +18,11 @@ const (
 	// CountsMax bounds the counts of an answer. A tenant that one limit refuses all day has 1,440.
 	CountsMax = 2000
 
-	// DefaultSpan is how far a question without `from` looks back.
+	// DefaultSpan is the length of time of a query without `from`.
 	DefaultSpan = 24 * time.Hour
 )
 
-// Query asks for the denials of a tenant in [From, To).
+// Query selects the denials of a tenant in [From, To).
 type Query struct {
 	Tenant string
 	From   time.Time // zero: DefaultSpan before To
@@ -43,7 +43,8 @@ type List struct {
 	Denials  []Denial // newest first
 	Counts   []Count  // newest first
 
-	// CountsFrom is the minute from which on all counts are here, if there are more than CountsMax; zero: all are.
+	// CountsFrom is the minute from which on the counts are complete, if there are more than CountsMax; zero: all are
+	// here.
 	CountsFrom time.Time
 }
 

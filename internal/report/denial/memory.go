@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Bounds of what a process has in memory between two flushes. A flood of one tenant has a handful of keys; the rest is for attacks and for the time in
-// which PostgreSQL is away.
+// Bounds of the memory of a process between two flushes. A flood of one tenant has a handful of keys; the rest is for
+// attacks, and for the time while PostgreSQL is away.
 const (
 	shards = 16
 
@@ -22,22 +22,24 @@ const (
 	// recentMax bounds the explanations: 16,000 in all. Each has up to 770 bytes.
 	recentMax = 1000
 
-	// keysOfTenant bounds a tenant's counts of one minute. A client can name any meter; a plan has few, and few rules.
+	// keysOfTenant bounds a tenant's counts of one minute. A client can name any meter, but a plan has few, and few
+	// rules.
 	keysOfTenant = 20
 
-	// keysOfTenantMax bounds them in all, so that a tenant does not take the room of others while PostgreSQL is away.
+	// keysOfTenantMax bounds all counts of a tenant, so that it does not take the room of others while PostgreSQL is
+	// away.
 	keysOfTenantMax = 400
 )
 
-// key is what is counted.
+// key identifies a count.
 type key struct {
 	minute      int64 // Unix time in minutes
 	code        string
 	meter, rule string
 }
 
-// explanation is a denial as it is kept until the next flush: its texts are copied into one buffer. Strings of a request may be parts of its headers, all
-// of which would be kept with them.
+// explanation is a denial as it is kept until the next flush. Its texts are copied into one buffer: strings of a
+// request may be parts of its headers, which would all stay in memory with them.
 type explanation struct {
 	at                  time.Time
 	code                string
@@ -66,7 +68,7 @@ func (e *explanation) denial(tenant string) Denial {
 	}
 }
 
-// noted is what is known of one tenant since the last flush.
+// noted is what a process knows of one tenant since the last flush.
 type noted struct {
 	counts map[key]int64
 	minute int64 // the newest
@@ -85,7 +87,7 @@ func (n *noted) newest(tenant string) []Denial {
 	return out
 }
 
-// keep keeps an explanation, instead of the oldest one if there are Kept. It reports whether it took room.
+// keep stores an explanation, and replaces the oldest one if there are Kept. It reports whether it took room.
 func (n *noted) keep(d *Denial, room bool) (grew, kept bool) {
 	switch {
 	case len(n.recent) < Kept && room:
@@ -101,7 +103,7 @@ func (n *noted) keep(d *Denial, room bool) (grew, kept bool) {
 	}
 }
 
-// shard is a part of the memory, so that cores do not wait for each other.
+// shard is a part of the memory, so that processors do not wait for each other.
 type shard struct {
 	mu      sync.Mutex
 	tenants map[string]*noted
@@ -109,7 +111,7 @@ type shard struct {
 	recent  int
 }
 
-// memory is what was noted since the last flush.
+// memory has everything that was noted since the last flush.
 type memory struct {
 	seed   maphash.Seed
 	shards [shards]shard
@@ -123,9 +125,9 @@ func newMemory() *memory {
 	return m
 }
 
-// missed is what had no room.
+// missed counts what had no room.
 type missed struct {
-	counts, explanations, named int64 // named: counted, under Other
+	counts, explanations, named int64 // named: counted, but under Other
 }
 
 func (m *memory) of(tenant string) *shard { return &m.shards[maphash.String(m.seed, tenant)%shards] }
@@ -150,7 +152,7 @@ func (m *memory) note(d *Denial) (lost missed) {
 	return lost
 }
 
-// tenant returns what is noted of a tenant; nil: there is no room for it.
+// tenant returns the memory of a tenant; nil if there is no room for it.
 func (s *shard) tenant(tenant string) *noted {
 	n := s.tenants[tenant]
 	if n == nil && len(s.tenants) < tenantsMax {
@@ -160,7 +162,7 @@ func (s *shard) tenant(tenant string) *noted {
 	return n
 }
 
-// count adds to a count, or to that of the others of its minute and code.
+// count adds to a count, or to the count under Other of the same minute and code.
 func (s *shard) count(n *noted, k key, by int64) (lost missed) {
 	if _, known := n.counts[k]; known {
 		n.counts[k] += by
@@ -188,7 +190,7 @@ func (s *shard) count(n *noted, k key, by int64) (lost missed) {
 	return lost
 }
 
-// take returns all that is noted, and forgets it.
+// take returns everything that was noted, and removes it.
 func (m *memory) take() map[string]*noted {
 	all := map[string]*noted{}
 	for i := range m.shards {
@@ -204,7 +206,7 @@ func (m *memory) take() map[string]*noted {
 	return all
 }
 
-// restore notes again what was taken and could not be stored. What was noted meanwhile is newer.
+// restore puts back what was taken and could not be stored. Notes in between are newer.
 func (m *memory) restore(tenants map[string]*noted) (lost missed) {
 	add := func(more missed) {
 		lost.counts += more.counts
@@ -244,7 +246,7 @@ func (s *shard) restore(tenant string, before *noted) (lost missed) {
 	return lost
 }
 
-// sortedKeys returns the keys in the order in which all instances write them, so that they do not wait for each other in a circle.
+// sortedKeys returns the keys in the order in which all instances write them, which prevents deadlocks.
 func (n *noted) sortedKeys() []key {
 	return slices.SortedFunc(maps.Keys(n.counts), func(a, b key) int {
 		return cmp.Or(int(a.minute-b.minute), strings.Compare(a.code, b.code), strings.Compare(a.meter, b.meter), strings.Compare(a.rule, b.rule))

@@ -2,7 +2,7 @@ package denial
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// metrics say what is not known of denials. How many there are is in quotasvc_decisions_total.
+// metrics measure denials that were lost or counted under Other. The number of denials is in quotasvc_decisions_total.
 type metrics struct {
 	counts, explanations, named, shadows prometheus.Counter
 	weeks                                prometheus.Gauge

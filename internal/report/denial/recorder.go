@@ -22,18 +22,18 @@ import (
 )
 
 const (
-	// flushEvery is the pause between two flushes: what a process that is killed loses. A shorter one costs idle services nothing and busy ones more
-	// transactions.
+	// flushEvery is the pause between two flushes, and so the time that a killed process loses. A shorter pause costs
+	// idle services nothing and busy ones more transactions.
 	flushEvery = time.Second
 
 	// flushTimeout bounds a flush; what is left stays in memory. chunkTimeout bounds one of its transactions.
 	flushTimeout = 5 * time.Second
 	chunkTimeout = 2 * time.Second
 
-	// chunkTenants bounds the tenants of a transaction: it has at most 10,000 counts of a minute and 50,000 explanations.
+	// chunkTenants bounds the tenants of a transaction: at most 10,000 counts of a minute and 50,000 explanations.
 	chunkTenants = 500
 
-	// upkeepEvery is the pause between two looks at the partitions.
+	// upkeepEvery is the pause between two checks of the partitions.
 	upkeepEvery   = time.Hour
 	upkeepTimeout = 20 * time.Second
 
@@ -43,7 +43,8 @@ const (
 //go:embed sql/*.sql
 var sqlFiles embed.FS
 
-// queries are the statements of this package. Their files are embedded, so that loading them cannot fail at run time: a test loads them.
+// queries are the SQL statements of this package. Loading cannot fail at run time: the files are embedded, and a test
+// loads them.
 var queries = load()
 
 func load() map[string]string {
@@ -63,11 +64,12 @@ type Config struct {
 	Login       *pgpool.Login                // changes user and password of new connections; nil: those of the URL
 	Every       time.Duration                // between flushes; 0: flushEvery
 
-	// RejectionsHigh is how many requests of a tenant a limit refuses in a minute when it is told (events.RejectionsHigh): once in an hour. 0: it never is.
+	// RejectionsHigh is the number of a tenant's requests refused by a limit in one minute from which on
+	// events.RejectionsHigh is emitted, once per hour. 0: never.
 	RejectionsHigh int64
 }
 
-// Recorder counts denials and keeps the last ones. A nil Recorder forgets them.
+// Recorder counts denials and keeps the latest ones. A nil Recorder drops them.
 type Recorder struct {
 	memory  *memory
 	shadows *shadows
@@ -93,7 +95,7 @@ func Open(ctx context.Context, cfg Config) (*Recorder, error) {
 	limit := strconv.FormatInt(chunkTimeout.Milliseconds(), 10)
 	pgpool.Set(conn.ConnConfig, map[string]string{
 		"jit": "off", "statement_timeout": limit, "idle_in_transaction_session_timeout": limit,
-		"plan_cache_mode": "force_custom_plan", // on Citus only a plan for the tenants leaves out the other nodes
+		"plan_cache_mode": "force_custom_plan", // on Citus only a plan for these tenants leaves out the other nodes
 	})
 	if r.pool, err = pgxpool.NewWithConfig(ctx, conn); err != nil {
 		return nil, fmt.Errorf("denials: open pool: %w", err)
@@ -101,14 +103,14 @@ func Open(ctx context.Context, cfg Config) (*Recorder, error) {
 	return r, nil
 }
 
-// Start begins to flush.
+// Start starts the flushes.
 func (r *Recorder) Start() {
 	ctx, cancel := context.WithCancel(context.Background())
 	r.cancel = cancel
 	r.done.Go(func() { r.run(ctx) })
 }
 
-// Stop flushes what is noted, and closes the connection. It fails if ctx ends before all is stored.
+// Stop flushes everything, and closes the connection. It fails if ctx ends before all is stored.
 func (r *Recorder) Stop(ctx context.Context) error {
 	r.cancel()
 	r.done.Wait()
@@ -116,7 +118,8 @@ func (r *Recorder) Stop(ctx context.Context) error {
 	return r.Flush(ctx)
 }
 
-// Note counts a denial and keeps its explanation; one without an instant is of now. It does not block. d and its texts are not kept.
+// Note counts a denial and keeps its explanation. A denial without an instant gets the present one. It does not block.
+// d and its texts are not kept.
 func (r *Recorder) Note(d *Denial) {
 	if r == nil {
 		return
@@ -147,7 +150,7 @@ func (r *Recorder) run(ctx context.Context) {
 	}
 }
 
-// maintain makes and drops partitions as far as the role may, and deletes old explanations.
+// maintain creates and drops partitions as far as the role may, and deletes old explanations.
 func (r *Recorder) maintain(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, upkeepTimeout)
 	defer cancel()
@@ -175,7 +178,7 @@ func (r *Recorder) maintain(ctx context.Context) {
 	}
 }
 
-// Flush stores what is noted. What cannot be stored stays in memory as far as it has room.
+// Flush stores everything that was noted. What cannot be stored stays in memory as far as there is room.
 func (r *Recorder) Flush(ctx context.Context) error {
 	return errors.Join(r.flushDenials(ctx), r.flushShadows(ctx))
 }
@@ -206,7 +209,7 @@ func (r *Recorder) flushDenials(ctx context.Context) error {
 	return nil
 }
 
-// store stores what is noted of some tenants. With an error, kept says that nothing of it was stored for sure.
+// store stores the notes of some tenants. With an error, kept reports that certainly nothing was stored.
 func (r *Recorder) store(ctx context.Context, tenants []string, of map[string]*noted) (kept bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, chunkTimeout)
 	defer cancel()
@@ -241,7 +244,7 @@ func (r *Recorder) store(ctx context.Context, tenants []string, of map[string]*n
 	return true, nil
 }
 
-// all returns what is noted as missed.
+// all returns the counts in n as missed.
 func (n *noted) all() (lost missed) {
 	for _, by := range n.counts {
 		lost.counts += by
@@ -250,14 +253,14 @@ func (n *noted) all() (lost missed) {
 	return lost
 }
 
-// send adds in one transaction. With an error, kept says that nothing was stored for sure.
+// send adds the rows in one transaction. With an error, kept reports that certainly nothing was stored.
 func send(ctx context.Context, conn *pgx.Conn, add func(context.Context, pgx.Tx) error) (kept bool, err error) {
 	tx, err := conn.Begin(ctx)
 	if err != nil {
 		return true, err
 	}
 	if err := add(ctx, tx); err != nil {
-		_ = tx.Rollback(ctx) // or the connection is gone
+		_ = tx.Rollback(ctx) // or the connection is lost
 		return !faulty(err), err
 	}
 	if err := tx.Commit(ctx); err != nil {
@@ -266,8 +269,9 @@ func send(ctx context.Context, conn *pgx.Conn, add func(context.Context, pgx.Tx)
 	return true, nil
 }
 
-// add adds counts and explanations, and returns which limits refuse many requests. Explanations come before the look at the counts: instances that have
-// refused the same tenant wait for each other at its row, so that one of them sees what all have counted.
+// add adds counts and explanations, and returns the limits that refuse many requests. It writes explanations before it
+// reads the counts: instances that have refused the same tenant wait for each other at its row, so that one of them
+// sees the counts of all.
 func (r *Recorder) add(ctx context.Context, tx pgx.Tx, w *write) (found []high, err error) {
 	var batch pgx.Batch
 	if len(w.n) > 0 {

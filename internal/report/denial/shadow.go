@@ -10,34 +10,34 @@ import (
 	"time"
 )
 
-// shadowKeysOfTenant bounds what is counted of a tenant between two flushes: it is decided by a handful of shadow limits. tenantsMax and keysMax bound all
-// tenants, as they bound those of denials: some 15 MB.
+// shadowKeysOfTenant bounds the counts of a tenant between two flushes: a handful of shadow limits apply to it.
+// tenantsMax and keysMax bound all tenants, as for denials: some 15 MB.
 const shadowKeysOfTenant = 400
 
-// Shadow is what a limit in shadow mode says about a request that was granted or refused. It is no denial.
+// Shadow is what a limit in shadow mode decided about a request that was granted or refused. It is no denial.
 type Shadow struct {
 	At     time.Time // the ledger's time; zero: now
 	Tenant string
 	Rule   string // the limit in shadow mode
 
-	Refused   bool   // the request was
-	RefusedBy string // the limit that refused it; empty: it was refused for another reason, or granted
-	Denies    bool   // the limit would have denied it
+	Refused   bool   // whether the request was refused
+	RefusedBy string // the limit that refused it; empty: another reason, or it was granted
+	Denies    bool   // whether this limit would have denied it
 }
 
-// shadowKey is what is counted of a tenant.
+// shadowKey identifies a count of a tenant.
 type shadowKey struct {
 	minute          int64  // Unix time in minutes
-	rule, refusedBy string // refusedBy: empty: the request was granted; Other: refused for another reason than a limit
+	rule, refusedBy string // refusedBy: empty: the request was granted; Other: the reason was not a limit
 }
 
-// said is how many requests a limit would have denied and let pass.
+// said counts how many requests a limit would have denied and passed.
 type said struct{ denies, passes int64 }
 
 func (s said) plus(more said) said { return said{s.denies + more.denies, s.passes + more.passes} }
 func (s said) total() int64        { return s.denies + s.passes }
 
-// shadowed is what is noted of one tenant.
+// shadowed has the counts of one tenant.
 type shadowed map[shadowKey]said
 
 func (n shadowed) total() (all int64) {
@@ -54,7 +54,8 @@ func (n shadowed) sortedKeys() []shadowKey {
 	})
 }
 
-// shadows is what was noted of shadow limits since the last flush. It has memory of its own: a flood of it takes no room from denials.
+// shadows has the counts of shadow limits since the last flush. Its memory is its own: a flood of them takes no room
+// from denials.
 type shadows struct {
 	seed   maphash.Seed
 	shards [shards]shadowShard
@@ -74,7 +75,7 @@ func newShadows() *shadows {
 	return m
 }
 
-// note counts what a limit says, and returns how many requests had no room: 0 or 1.
+// note counts a decision, and returns how many requests had no room: 0 or 1.
 func (m *shadows) note(s *Shadow) (lost int64) {
 	by, refusedBy := said{denies: 1}, s.RefusedBy
 	switch {
@@ -107,7 +108,7 @@ func (m *shadows) add(tenant string, k shadowKey, by said) (lost int64) {
 	return 0
 }
 
-// take returns all that is noted, and forgets it.
+// take returns all counts, and removes them.
 func (m *shadows) take() map[string]shadowed {
 	all := map[string]shadowed{}
 	for i := range m.shards {
@@ -122,7 +123,7 @@ func (m *shadows) take() map[string]shadowed {
 	return all
 }
 
-// restore notes again what was taken and could not be stored, and returns what had no room.
+// restore puts back what was taken and could not be stored, and returns what had no room.
 func (m *shadows) restore(tenants map[string]shadowed) (lost int64) {
 	for tenant, n := range tenants {
 		for k, by := range n {

@@ -10,15 +10,16 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// The minutes that a row of shadow_counts is about.
+// The lengths of time of a row of shadow_counts, in minutes.
 const (
 	everyMinute = 1
 	everyHour   = 60
 )
 
-// NoteShadow counts what a limit in shadow mode says about a request. It does not block. s and its texts are not kept.
+// NoteShadow counts the decision of a limit in shadow mode about a request. It does not block. s and its texts are not
+// kept.
 func (r *Recorder) NoteShadow(s *Shadow) {
-	if r == nil || !s.Denies && s.RefusedBy == "" { // with the limit as without it
+	if r == nil || !s.Denies && s.RefusedBy == "" { // the limit would have changed nothing
 		return
 	}
 	if s.At.IsZero() {
@@ -33,7 +34,8 @@ func (r *Recorder) missShadows(lost int64) {
 	}
 }
 
-// flushShadows stores what is noted of shadow limits, as flushDenials does with denials, in transactions of its own: neither fails for the other.
+// flushShadows stores the counts of shadow limits, in transactions of its own: if these or those of flushDenials fail,
+// the others do not.
 func (r *Recorder) flushShadows(ctx context.Context) error {
 	taken := r.shadows.take()
 	if len(taken) == 0 {
@@ -60,7 +62,7 @@ func (r *Recorder) flushShadows(ctx context.Context) error {
 	return nil
 }
 
-// storeShadows stores w in one transaction. With an error, kept says that nothing of it was stored for sure.
+// storeShadows stores w in one transaction. With an error, kept reports that certainly nothing was stored.
 func (r *Recorder) storeShadows(ctx context.Context, w *shadowWrite) (kept bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, chunkTimeout)
 	defer cancel()

@@ -14,7 +14,8 @@ import (
 const (
 	week = 7 * 24 * time.Hour
 
-	// weeksAhead is how many weeks after the current one have their partition in advance: whoever may make partitions can be away for two months.
+	// weeksAhead is the number of weeks after the current one that have their partition in advance: the process that
+	// creates partitions can be down for two months.
 	weeksAhead = 9
 
 	// lockWait bounds the wait for a lock on the table. Only flushes and lists of denials wait behind it.
@@ -37,14 +38,14 @@ const (
 
 func (t weekly) partitionName(start time.Time) string { return string(t) + start.Format("_2006_01_02") }
 
-// partition is a part of such a table.
+// partition is one partition of such a table.
 type partition struct {
 	name     string
 	from, to time.Time
 }
 
-// Maintain makes the partitions of the coming weeks, and drops those that are older than KeptFor at now. The connection must be of the role that owns the
-// tables, and in no transaction.
+// Maintain creates the partitions of the coming weeks, and drops those that are older than KeptFor at now. The
+// connection must belong to the role that owns the tables, and be in no transaction.
 func Maintain(ctx context.Context, conn *pgx.Conn, now time.Time, log *slog.Logger) error {
 	start := weekOf(now)
 	var starts []time.Time
@@ -92,7 +93,8 @@ func (t weekly) partitions(ctx context.Context, conn *pgx.Conn) ([]partition, er
 	return out, nil
 }
 
-// ahead returns how many weeks after that of now have a partition, up to the first that has none; -1: not even its own has one.
+// ahead returns how many weeks after that of now have a partition, up to the first without one; -1 if the week of now
+// has none.
 func ahead(all []partition, now time.Time) int {
 	n := -1
 	for covered(all, weekOf(now).Add(time.Duration(n+1)*week)) {
@@ -110,7 +112,7 @@ func covered(all []partition, at time.Time) bool {
 	return false
 }
 
-// makeWeeks makes the partitions of the weeks that begin at starts, unless they exist.
+// makeWeeks creates the partitions of the weeks that begin at starts, unless they exist.
 func (t weekly) makeWeeks(ctx context.Context, conn *pgx.Conn, starts []time.Time, log *slog.Logger) error {
 	for _, start := range starts {
 		name, made := t.partitionName(start), false
@@ -123,7 +125,8 @@ func (t weekly) makeWeeks(ctx context.Context, conn *pgx.Conn, starts []time.Tim
 				return err
 			}
 			made = true
-			// Attached as a table of its own: CREATE TABLE ... PARTITION OF would lock out flushes and lists. Citus passes each text on to the nodes.
+			// Each partition is created as a table and then attached: CREATE TABLE ... PARTITION OF would lock out
+			// flushes and lists. Citus runs each statement on the nodes, too.
 			for _, statement := range []string{
 				lockWait,
 				fmt.Sprintf("CREATE TABLE %s (LIKE %s INCLUDING ALL)", name, t),

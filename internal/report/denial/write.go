@@ -67,8 +67,8 @@ func (w *write) dropCounts() {
 	w.tenant, w.minute, w.code, w.meter, w.rule, w.n = nil, nil, nil, nil, nil, nil
 }
 
-// undone reports whether the error of a COMMIT says that the transaction was not committed, and that it may succeed later. Otherwise nobody knows, or the
-// data is at fault.
+// undone reports whether the error of a COMMIT says that the transaction was not committed and may succeed later.
+// Otherwise the outcome is unknown, or the data is at fault.
 func undone(err error) bool {
 	if _, refused := errors.AsType[*pgconn.PgError](err); refused {
 		return !faulty(err)
@@ -76,7 +76,7 @@ func undone(err error) bool {
 	return pgconn.SafeToRetry(err)
 }
 
-// faulty reports whether the data is at fault: it fails again.
+// faulty reports whether the data is at fault, so that a retry would fail again.
 func faulty(err error) bool {
 	e, refused := errors.AsType[*pgconn.PgError](err)
 	return refused && (strings.HasPrefix(e.Code, "22") || strings.HasPrefix(e.Code, "23"))

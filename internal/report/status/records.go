@@ -15,17 +15,17 @@ const (
 	// recordsFor is how long records are shown before they are read again.
 	recordsFor = 4 * time.Second
 
-	// restShare is how many times as long as the last reading took the next one waits at least.
+	// restShare is the factor by which the pause before the next reading is longer than the last reading took.
 	restShare = 20
 
-	// refusalsBack is how far refusals are counted.
+	// refusalsBack is the time for which refusals are counted.
 	refusalsBack = time.Hour
 
-	// tenantsMax bounds the tenants that are refused most.
+	// tenantsMax bounds the list of tenants with the most refusals.
 	tenantsMax = 10
 )
 
-// Records are what all instances have written.
+// Records is what all instances have written to PostgreSQL.
 type Records struct {
 	Refusals     Refusals
 	Verification *Job // nil: there was none
@@ -48,14 +48,14 @@ type Minute struct {
 	N      int64
 }
 
-// Refused is a tenant of those that are refused most.
+// Refused is one of the tenants with the most refusals.
 type Refused struct {
 	Tenant string
 	N      int64
-	Code   string // the one that it was refused with most
+	Code   string // the most frequent code of its refusals
 }
 
-// Job is a verification, or a roll. Status is running, abandoned, or how it ended.
+// Job is a verification or a roll. Status is running, abandoned, or its outcome.
 type Job struct {
 	ID, Tenant, Status string // tenant: empty: all
 	StartedAt          time.Time
@@ -81,10 +81,10 @@ type Seal struct {
 type Archive struct {
 	Month      time.Time
 	ArchivedAt time.Time
-	RemovedAt  time.Time // zero: not everything is removed from PostgreSQL yet
+	RemovedAt  time.Time // zero: some rows are still in PostgreSQL
 }
 
-// recorded are the records that were read last. Who holds the turn reads them.
+// recorded has the latest records. The holder of the slot reads them.
 type recorded struct {
 	turn  chan struct{}
 	value *Records
@@ -112,7 +112,8 @@ func (b *Board) readRecords(ctx context.Context) (*Records, error) {
 	return read, nil
 }
 
-// ask reads the records in one transaction: reports look things up, and these statements sort.
+// ask reads the records in one transaction. Connections for reports avoid plans that these statements need, so it
+// allows them.
 func (b *Board) ask(ctx context.Context, pool *pgxpool.Pool) (*Records, error) {
 	now := b.cfg.Clock.Now()
 	out := &Records{Refusals: Refusals{From: now.Add(-refusalsBack).Truncate(time.Minute).UTC(), To: now.Add(time.Minute).Truncate(time.Minute).UTC()}}
@@ -204,7 +205,7 @@ func (b *Board) askJobs(ctx context.Context, tx pgx.Tx, out *Records) error {
 	return nil
 }
 
-// end sets how a job ended.
+// end sets the status of a job that has ended.
 func (j *Job) end(finished *time.Time, abandoned bool) {
 	if j.StartedAt = j.StartedAt.UTC(); finished != nil {
 		j.FinishedAt = finished.UTC()

@@ -19,7 +19,7 @@ const (
 	// sampleEvery is how often the counters are read.
 	sampleEvery = 5 * time.Second
 
-	// window is how far back "now" reaches: long enough for a rate that does not jump.
+	// window is the length of "now": long enough for a rate that does not jump.
 	window = time.Minute
 )
 
@@ -37,7 +37,7 @@ type Config struct {
 	// Counted has the metrics of requests.
 	Counted prometheus.Gatherer
 
-	// Faults returns what does not work on this instance. It must not wait.
+	// Faults returns the parts of this instance that do not work. It must not wait.
 	Faults func() []Fault
 
 	// Log gets a line when the counters cannot be read.
@@ -50,7 +50,7 @@ type Fault struct{ Part, Reason string }
 // Requests are those that this instance answered from From on.
 type Requests struct {
 	From                      time.Time
-	Answered, Refused, Failed int64 // answered: all; the others are among them
+	Answered, Refused, Failed int64 // Answered counts all; the others are part of it
 }
 
 // Status is the answer.
@@ -59,10 +59,10 @@ type Status struct {
 	StartedAt time.Time
 	Requests  Requests
 	Faults    []Fault
-	Records   *Records // nil: they cannot be read
+	Records   *Records // nil: they could not be read
 }
 
-// Board knows how the service is. Make it with New.
+// Board knows the state of the service. Create it with New.
 type Board struct {
 	cfg     Config
 	sql     map[string]string
@@ -71,7 +71,7 @@ type Board struct {
 	done    sync.WaitGroup
 
 	mu      sync.Mutex
-	samples []Requests // oldest first: what was counted since the process began, with From as the instant of the sample
+	samples []Requests // oldest first: the counters since the process began, with From as the instant of the sample
 
 	records recorded
 }
@@ -104,14 +104,14 @@ func (b *Board) Start() {
 	})
 }
 
-// Stop ends that.
+// Stop ends the reading.
 func (b *Board) Stop(context.Context) error {
 	b.cancel()
 	b.done.Wait()
 	return nil
 }
 
-// Read returns how the service is.
+// Read returns the state of the service.
 func (b *Board) Read(ctx context.Context) Status {
 	now := time.Now()
 	s := Status{At: b.cfg.Clock.Now().UTC(), StartedAt: b.started.UTC(), Requests: b.since(now), Faults: b.cfg.Faults()}
@@ -122,7 +122,7 @@ func (b *Board) Read(ctx context.Context) Status {
 	return s
 }
 
-// detail returns what callers may see of an error.
+// detail returns the part of an error that callers may see.
 func detail(err error) string {
 	if e, ok := errors.AsType[*ledger.Error](err); ok {
 		return e.Detail
@@ -130,7 +130,7 @@ func detail(err error) string {
 	return "the request has ended"
 }
 
-// sample keeps what was counted until now, and forgets what is older than the window.
+// sample stores the present counters, and drops samples older than the window.
 func (b *Board) sample(now time.Time) {
 	counted, err := count(b.cfg.Counted)
 	if err != nil {

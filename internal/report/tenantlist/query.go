@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// MetadataMax bounds the members of metadata that a question names.
+	// MetadataMax bounds the members of metadata that a query names.
 	MetadataMax = 3
 
 	// MetadataValueMax bounds a value in bytes.
@@ -25,22 +25,23 @@ const (
 	MetadataNameMax = 64
 )
 
-// Query asks for tenants. Zero values select all.
+// Query selects tenants. Zero values select all.
 type Query struct {
 	Plan     string
 	Status   string
-	Metadata map[string]string // values of members of the metadata, numbers and true and false as they are written
+	Metadata map[string]string // values of members of the metadata; numbers and booleans as they are written
 
-	Near        *int   // percent: only tenants of which a balance is at least so near its end; nil: see AboutBalances
-	Meter       string // only balances of this meter; empty: the one that is nearest its end, by remaining the one with the least
-	ByRemaining bool   // the order: least remaining first, not by tenant
+	Near        *int   // percent: only tenants with a balance at least this near its end; nil: see AboutBalances
+	Meter       string // only balances of this meter. Empty: the balance nearest its end; with ByRemaining the one with the least units
+	ByRemaining bool   // sort by remaining units, least first, instead of by tenant
 
 	Tenant string // only this one
 	Limit  int    // 1..catalog.MaxPage
-	Cursor string // empty for the first page, then the NextCursor of the page before, with the same question
+	Cursor string // empty for the first page, then the NextCursor of the page before, with the same query
 }
 
-// AboutBalances reports whether q is about balances. Without Near it is about those of which something was used or remains in the open period.
+// AboutBalances reports whether q selects by balances. Without Near it selects balances with units used or remaining in
+// the open period.
 func (q *Query) AboutBalances() bool { return q.Near != nil || q.Meter != "" || q.ByRemaining }
 
 // Filters reports whether q is more than a list of all tenants.
@@ -48,7 +49,7 @@ func (q *Query) Filters() bool {
 	return q.AboutBalances() || q.filtersTenants()
 }
 
-// filtersTenants reports whether q is about tenants of a plan, of a status or with some metadata.
+// filtersTenants reports whether q selects by plan, status or metadata.
 func (q *Query) filtersTenants() bool { return q.Plan != "" || q.Status != "" || len(q.Metadata) > 0 }
 
 func (q *Query) percent() int {
@@ -67,7 +68,7 @@ func (q *Query) members() (names, values []string) {
 	return names, values
 }
 
-// matches reports whether a tenant is of the plan, the status and the metadata.
+// matches reports whether a tenant has the plan, the status and the metadata of q.
 func (q *Query) matches(t *catalog.Tenant) bool {
 	if q.Plan != "" && t.Plan != q.Plan || q.Status != "" && t.Status != q.Status {
 		return false
@@ -85,14 +86,14 @@ func (q *Query) matches(t *catalog.Tenant) bool {
 	return true
 }
 
-// BalanceStatus is where a balance stands.
+// BalanceStatus is how much of a balance is used.
 type BalanceStatus struct {
 	Meter           string
 	Used, Remaining int64 // Used is net of refunds
 	Percent         int   // used of used and remaining, rounded down
 }
 
-// statusOf returns the standing of a balance. ok is false if nothing is used and nothing remains.
+// statusOf returns the status of a balance. ok is false if nothing is used and nothing remains.
 func statusOf(b *ledger.Balance) (s BalanceStatus, ok bool) {
 	s = BalanceStatus{Meter: b.Meter, Used: max(b.Used-b.Refunded, 0), Remaining: b.Remaining}
 	if s.Used+s.Remaining == 0 {
@@ -102,15 +103,15 @@ func statusOf(b *ledger.Balance) (s BalanceStatus, ok bool) {
 	return s, true
 }
 
-// position is where a page begins: after balance (tenant, meter, subject), or after all of tenant if meter is empty. By remaining units it is after
-// (remaining, tenant).
+// position is where a page begins: after balance (tenant, meter, subject), or after all balances of tenant if meter is
+// empty. Sorted by remaining units, it is after (remaining, tenant).
 type position struct {
 	tenant, meter, subject string
-	listed                 bool // tenant is on the page before, and not all of its balances have been read
+	listed                 bool // tenant is on the page before, but not all of its balances have been read
 	remaining              int64
 }
 
-const separator = " " // in no id
+const separator = " " // no id contains it
 
 func (p position) cursor(byRemaining bool) string {
 	text := p.tenant
@@ -154,7 +155,7 @@ func (q *Query) begin() (p position, err error) {
 	return p, nil
 }
 
-// validate returns the first fault of q that a caller can make.
+// validate returns the first invalid value of q.
 func (q *Query) validate() error {
 	if q.Near != nil && (*q.Near < 0 || *q.Near > 100) {
 		return ledger.Errorf(ledger.CodeInvalidArgument, "near", "%s", bound.MustBeInteger(0, 100))

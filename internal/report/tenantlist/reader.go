@@ -18,18 +18,21 @@ import (
 )
 
 const (
-	// tenantsStep and balancesStep are the rows that a statement reads at most: some 20 ms. Larger steps would not stop in time.
+	// tenantsStep and balancesStep are the rows that a statement reads at most, in some 20 ms. Larger steps would not
+	// stop in time.
 	tenantsStep  = 5000
 	balancesStep = 20_000
 
-	// pageTime bounds the steps of a page. What follows the last step, and the step itself, fits into the time limit of reports.
+	// pageTime bounds the steps of a page. The last step, and the work after it, still fit into the time limit of
+	// reports.
 	pageTime = 1200 * time.Millisecond
 
 	// fewTenants bounds the tenants whose balances are looked up one by one to sort them: some 100 ms.
 	fewTenants = 20_000
 
-	// walkStep is what the first step of a walk keeps, of which walkGrowth times as many are kept in the next: if more than fewTenants of a million match,
-	// the first page of a hundred needs one step, seldom two. No step keeps more than walkMax.
+	// walkStep is the number of rows that the first step of a walk keeps. Each further step keeps walkGrowth times as
+	// many, up to walkMax. If more than fewTenants of a million match, the first page of a hundred needs one step,
+	// seldom two.
 	walkStep   = 5000
 	walkGrowth = 4
 	walkMax    = 80_000
@@ -40,14 +43,14 @@ const (
 	// viewsMax bounds the balances that are computed together.
 	viewsMax = 500
 
-	// behindAll comes after every meter. No id has a tilde.
+	// behindAll sorts after every meter: no id has a tilde.
 	behindAll = "~"
 )
 
 //go:embed sql/*.sql
 var sqlFiles embed.FS
 
-// Reader answers questions. It has no goroutines and no connections of its own.
+// Reader answers queries. It has no goroutines and no connections of its own.
 type Reader struct {
 	reports *history.Reader
 	ledger  *pg.Ledger
@@ -59,7 +62,7 @@ type Reader struct {
 	pageTime                                        time.Duration
 }
 
-// New returns a reader that asks as the reports of h do.
+// New returns a reader that runs its queries like the reports of h.
 func New(h *history.Reader, l *pg.Ledger, store *catalog.Store) (*Reader, error) {
 	sql, err := namedsql.Load(sqlFiles)
 	if err != nil {
@@ -74,7 +77,7 @@ func New(h *history.Reader, l *pg.Ledger, store *catalog.Store) (*Reader, error)
 // Item is a tenant of a list.
 type Item struct {
 	Tenant  catalog.Tenant
-	Balance *BalanceStatus // if the question is about balances
+	Balance *BalanceStatus // set if the query selects by balances
 }
 
 // Page is a part of a list. It may have fewer items than asked for, or none, although there are more pages.
@@ -83,7 +86,7 @@ type Page struct {
 	NextCursor string // empty on the last page
 }
 
-// found are ids in their order, with standings if the question is about balances.
+// found has ids in their order, with statuses if the query selects by balances.
 type found struct {
 	ids      []string
 	statuses map[string]*BalanceStatus
@@ -130,7 +133,7 @@ func (r *Reader) List(ctx context.Context, q Query) (Page, error) {
 	return page, nil
 }
 
-// one answers q about one tenant.
+// one answers q for one tenant.
 func (r *Reader) one(ctx context.Context, q *Query) (Page, error) {
 	tenants, err := r.store.TenantsNamed(ctx, []string{q.Tenant})
 	if err != nil || len(tenants) == 0 || !q.matches(&tenants[0]) {
@@ -152,7 +155,7 @@ func (r *Reader) one(ctx context.Context, q *Query) (Page, error) {
 	return Page{Items: []Item{item}}, nil
 }
 
-// offer makes best the standing of b if that is one that q asks for, and more so than best.
+// offer replaces best by the status of b if q selects b and b ranks before best.
 func (q *Query) offer(best **BalanceStatus, b *ledger.Balance) {
 	s, ok := statusOf(b)
 	if !ok || s.Percent < q.percent() || q.Meter != "" && s.Meter != q.Meter {
@@ -163,7 +166,7 @@ func (q *Query) offer(best **BalanceStatus, b *ledger.Balance) {
 	}
 }
 
-// matching lists tenants by what they are.
+// matching lists tenants by plan, status and metadata.
 func (r *Reader) matching(ctx context.Context, pool *pgxpool.Pool, q *Query, from position) (f found, err error) {
 	names, values := q.members()
 	statement, more := "ScanTenants", []any{q.Status, names, values}
@@ -194,11 +197,11 @@ func (r *Reader) matching(ctx context.Context, pool *pgxpool.Pool, q *Query, fro
 	}
 }
 
-// standing lists tenants by where they stand, in the order of their ids.
+// standing lists tenants by their balances, in the order of their ids.
 func (r *Reader) standing(ctx context.Context, pool *pgxpool.Pool, q *Query, from position) (f found, err error) {
 	f.statuses = map[string]*BalanceStatus{}
 	names, values := q.members()
-	listed := "" // a tenant in whose balances the page before has ended, and which is on it
+	listed := "" // the tenant in whose balances the page before has ended, and which is on that page
 	if from.listed {
 		listed = from.tenant
 	}
@@ -238,7 +241,7 @@ func (r *Reader) standing(ctx context.Context, pool *pgxpool.Pool, q *Query, fro
 	}
 }
 
-// addStatus adds the tenants of candidates to f. It reports whether there is one more than the page has room for.
+// addStatus adds the tenants of candidates to f. It reports whether there is one more than fits on the page.
 func (r *Reader) addStatus(ctx context.Context, q *Query, f *found, candidates []ledger.BalanceKey) (full bool, err error) {
 	for keys := range slices.Chunk(candidates, viewsMax) {
 		all, err := r.ledger.BalancesOf(ctx, keys)
@@ -263,13 +266,14 @@ func (r *Reader) addStatus(ctx context.Context, q *Query, f *found, candidates [
 	return false, nil
 }
 
-// byRemaining lists tenants by what remains, the least first. If the tenants that match are few, it reads their balances. Otherwise it walks all
-// balances in their order: each step reads all of them, keeps the next ones, and looks up the tenants of those alone.
+// byRemaining lists tenants by remaining units, least first. If few tenants match, it reads their balances. Otherwise
+// it walks all balances in their order: each step reads all of them, keeps the next ones, and looks up only their
+// tenants.
 func (r *Reader) byRemaining(ctx context.Context, pool *pgxpool.Pool, q *Query, from position) (f found, err error) {
 	f.statuses = map[string]*BalanceStatus{}
 	var all []ledger.BalanceKey
 	err = pgx.BeginTxFunc(ctx, pool, pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
-		// Reports look things up; this one reads all balances.
+		// Connections for reports avoid sequential scans; this report reads all balances.
 		if _, err := tx.Exec(ctx, "SET LOCAL enable_seqscan = on; SET LOCAL enable_hashjoin = on; SET LOCAL enable_sort = on; SET LOCAL work_mem = '64MB'; SET LOCAL plan_cache_mode = force_custom_plan"); err != nil {
 			return err
 		}
@@ -294,7 +298,7 @@ func (r *Reader) byRemaining(ctx context.Context, pool *pgxpool.Pool, q *Query, 
 	return f, nil
 }
 
-// least are tenants in the order of what remains, with the meters of which it does.
+// least has tenants in the order of their remaining units, with the meters of these units.
 type least struct {
 	tenants, meters []string
 	remaining       []int64
@@ -312,7 +316,7 @@ func (l *least) page(limit int, f *found) []ledger.BalanceKey {
 	return keys
 }
 
-// leastOfFew returns a page of the tenants that match, if they are few.
+// leastOfFew returns a page of the matching tenants, if they are few.
 func (r *Reader) leastOfFew(ctx context.Context, tx pgx.Tx, q *Query, from position, f *found) (keys []ledger.BalanceKey, few bool, err error) {
 	names, values := q.members()
 	var l least
@@ -325,7 +329,7 @@ func (r *Reader) leastOfFew(ctx context.Context, tx pgx.Tx, q *Query, from posit
 	return l.page(q.Limit, f), true, nil
 }
 
-// walk returns a page, which is short if its time was over.
+// walk returns a page. The page is short if its time was over.
 func (r *Reader) walk(ctx context.Context, tx pgx.Tx, q *Query, from position, f *found) ([]ledger.BalanceKey, error) {
 	names, values := q.members()
 	var all least
@@ -341,7 +345,7 @@ func (r *Reader) walk(ctx context.Context, tx pgx.Tx, q *Query, from position, f
 			return nil, err
 		}
 		all.tenants, all.meters, all.remaining = append(all.tenants, l.tenants...), append(all.meters, l.meters...), append(all.remaining, l.remaining...)
-		full := match == q.Limit+1-(len(all.tenants)-len(l.tenants)) // there may be more among those that were walked
+		full := match == q.Limit+1-(len(all.tenants)-len(l.tenants)) // there may be more among those that were read
 		switch {
 		case len(all.tenants) > q.Limit, walked < step && !full:
 			return all.page(q.Limit, f), nil
@@ -354,7 +358,8 @@ func (r *Reader) walk(ctx context.Context, tx pgx.Tx, q *Query, from position, f
 	}
 }
 
-// tooMany returns err of a report that was too slow, or what a caller can do about it if that is because of the number of balances.
+// tooMany returns err of a report that was too slow. If the number of balances is the cause, it returns an error that
+// says what a caller can do.
 func (r *Reader) tooMany(ctx context.Context, err error) error {
 	var n int64
 	ask := r.store.View(ctx, "count balances", func(ctx context.Context, tx pgx.Tx) error {

@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// Least is the shortest step. A shorter one shows nothing that waiting does not.
+	// Least is the shortest step. For a shorter time one can simply wait.
 	Least = time.Second
 
 	// Most bounds how far the time is ahead in all: ten years, as long as the longest trial.
@@ -35,7 +35,8 @@ const (
 	writeRow = `UPDATE test_clock SET ahead_us = $1, last_key = $2`
 )
 
-// Install makes the table in the database of dev unless it is there. A new one begins that much behind the clocks: time to fill a past.
+// Install creates the table in the database of dev unless it exists. In a new table the time begins that much behind
+// the clocks, so that a past can be filled.
 func Install(ctx context.Context, databaseURL string, behind time.Duration) error {
 	return with(ctx, databaseURL, func(conn *pgx.Conn) error {
 		if _, err := conn.Exec(ctx, makeTable); err != nil {
@@ -48,7 +49,8 @@ func Install(ctx context.Context, databaseURL string, behind time.Duration) erro
 	})
 }
 
-// Ahead returns how far the ledger's time of a database is ahead, below 0 if it is behind: 0 if it is not a database of dev.
+// Ahead returns how far the ledger's time of a database is ahead, or, below 0, behind. It returns 0 if the database is
+// not one of dev.
 func Ahead(ctx context.Context, databaseURL string) (time.Duration, error) {
 	var ahead int64
 	err := with(ctx, databaseURL, func(conn *pgx.Conn) error {
@@ -89,24 +91,25 @@ func New(store *catalog.Store, ledger *pg.Ledger, agreed *clock.Clock) *Clock {
 	return &Clock{store: store, ledger: ledger, agreed: agreed, turn: make(chan struct{}, 1)}
 }
 
-// State is what the ledger's time is, and how far it is ahead.
+// State is the ledger's time, and how far it is ahead.
 type State struct {
 	Now      time.Time
 	Ahead    time.Duration
-	Replayed bool // the step with this key was made before
+	Replayed bool // the step with this key was made earlier
 }
 
-// State returns the time, as far as it is known without asking PostgreSQL.
+// State returns the time, as far as it is known without a query to PostgreSQL.
 func (c *Clock) State() State { return State{Now: c.agreed.Now(), Ahead: c.agreed.Ahead()} }
 
-// step is what the audit log says of a step.
+// step is the audit log's record of a step.
 type step struct {
 	Advance string `json:"advance"`
 	Ahead   string `json:"ahead"`
 }
 
-// Advance moves the time forward. The same key as that of the step before moves nothing; no key always moves. Errors are *body.Error for a step out
-// of bounds, else as those of catalog.Store.Write.
+// Advance moves the time forward. A call with the key of the previous step changes nothing; a call without a key always
+// moves the time. It fails with *body.Error for a step out of bounds, and otherwise with the errors of
+// catalog.Store.Write.
 func (c *Clock) Advance(ctx context.Context, by time.Duration, key string) (State, error) {
 	select {
 	case c.turn <- struct{}{}:
@@ -121,7 +124,7 @@ func (c *Clock) Advance(ctx context.Context, by time.Duration, key string) (Stat
 	if ahead := c.agreed.Ahead(); by > Most-ahead {
 		return State{}, body.Refuse("advance", "must not move the clock more than 87672h (3653d) ahead in all; it is %s ahead", ahead)
 	}
-	// The months that entries are about to be written to.
+	// Create the months to which entries are about to be written.
 	if err := c.ledger.MakeMonths(ctx, c.agreed.Now().Add(by)); err != nil {
 		return State{}, err
 	}
@@ -149,7 +152,7 @@ func (c *Clock) Advance(ctx context.Context, by time.Duration, key string) (Stat
 	if err != nil {
 		return State{}, err
 	}
-	if more := ahead - c.agreed.Ahead(); more > 0 { // also what an earlier request has stored without an answer
+	if more := ahead - c.agreed.Ahead(); more > 0 { // includes steps that an earlier request has stored without an answer
 		c.agreed.Advance(more)
 	}
 	state := c.State()
