@@ -16,7 +16,7 @@ import (
 type API struct {
 	options Options
 	http    *http.Client
-	own     bool    // http is of this API alone
+	own     bool    // http belongs to this API alone
 	retrier Retrier // its budget, waits and sleep
 }
 
@@ -150,7 +150,7 @@ func pages[T any](next func(cursor string) ([]T, *string, error), cursor string)
 	}
 }
 
-// GetStatementCSV is GetStatement with the lines of the statement as CSV.
+// GetStatementCSV does what GetStatement does, but returns the lines of the statement as CSV.
 func (a *API) GetStatementCSV(ctx context.Context, tenant, meter, periodStart string, q GetStatementQuery, options ...Option) ([]byte, error) {
 	r := call{
 		operation: "getStatement", method: http.MethodGet, safe: true, query: query{},
@@ -192,9 +192,9 @@ func (c CheckResult) MarshalJSON() ([]byte, error) {
 	return json.Marshal(c.Answer)
 }
 
-// Do sends a request about which this package knows nothing, such as an operation of a later version: path with its parameters escaped, query
-// (may be nil), body (nil: none), and into, which the answer is decoded into (nil: ignored). GET, PUT and DELETE are retried; a POST is, if a
-// WithKey is among the options.
+// Do sends a request that this package does not know, such as an operation of a later version. It has a path with
+// escaped parameters, a query (may be nil), a body (nil: none), and into, which receives the decoded answer (nil:
+// ignored). GET, PUT and DELETE are retried; a POST is retried if a WithKey is among the options.
 func (a *API) Do(ctx context.Context, method, path string, parameters url.Values, body, into any, options ...Option) error {
 	o, err := a.optionsOf(options)
 	if err != nil {

@@ -102,7 +102,7 @@ func (a *API) attempts(outer context.Context, r *call, o *callOptions, target st
 	}
 }
 
-// saysNothing reports whether a code leaves open what became of an earlier attempt whose answer was lost.
+// saysNothing reports whether a code leaves open whether an earlier attempt, whose answer was lost, took effect.
 func saysNothing(code ProblemCode) bool {
 	switch code {
 	case ProblemCodeRateLimited, ProblemCodeQueueFull, ProblemCodeUnavailable, ProblemCodeOutcomeUnknown, CodeNotTheService:

@@ -17,7 +17,7 @@ type Client struct {
 
 	mu        sync.Mutex
 	undecided int       // calls in a row without a decision
-	probeAt   time.Time // while the service is away: when the next call asks it
+	probeAt   time.Time // while the service is away: the time of the next call that is sent to it
 }
 
 // New returns a Client. An error names the option that is wrong. No request is sent.
@@ -38,7 +38,7 @@ func (c *Client) Close(ctx context.Context) error {
 	return c.background.wait(ctx)
 }
 
-// Check asks whether a consume would be allowed, and charges nothing. A denial is an answer, not an error.
+// Check returns whether a consume would be allowed, and charges nothing. A denial is an answer, not an error.
 func (c *Client) Check(ctx context.Context, body CheckRequest, options ...Option) (*CheckAnswer, error) {
 	return decide(c, decision{"check", body.Tenant, body.Items, options},
 		func() (*CheckAnswer, error) { return c.API.Check(ctx, body, options...) },
@@ -58,14 +58,14 @@ func (c *Client) Consume(ctx context.Context, body ConsumeRequest, options ...Op
 		func() *DebitAnswer { return uncharged(body.Tenant, body.Items) })
 }
 
-// Debit debits the balance without asking the rate limits. A denial is an error: ErrDenied, or ErrForbidden.
+// Debit debits the balance without the rate limits. A denial is an error: ErrDenied, or ErrForbidden.
 func (c *Client) Debit(ctx context.Context, body DebitRequest, options ...Option) (*DebitAnswer, error) {
 	return decide(c, decision{"debit", body.Tenant, body.Items, options},
 		func() (*DebitAnswer, error) { return c.API.Debit(ctx, body, options...) },
 		func() *DebitAnswer { return uncharged(body.Tenant, body.Items) })
 }
 
-// uncharged is the answer of a call that passed undecided.
+// uncharged is the answer to a call that passed undecided.
 func uncharged(tenant string, items []Item) *DebitAnswer {
 	a := &DebitAnswer{Tenant: tenant, AsOf: time.Now()}
 	for _, item := range items {
@@ -93,7 +93,8 @@ func (c *Client) ConsumeFor(ctx context.Context, body ConsumeRequest, work func(
 	return err
 }
 
-// Undo refunds what an operation charged. That it charged nothing, or was refunded before, is no error. It may be repeated.
+// Undo refunds what an operation charged. It is no error if the operation charged nothing, or was refunded before. It
+// may be repeated.
 func (c *Client) Undo(ctx context.Context, tenant, operationID string) error {
 	key := "undo-" + operationID
 	if len(key) > 255 {
@@ -106,7 +107,8 @@ func (c *Client) Undo(ctx context.Context, tenant, operationID string) error {
 	return err
 }
 
-// UndoLater is Undo in the background, after a wait. Its error goes to OnBackgroundError. Close waits for it.
+// UndoLater does what Undo does, in the background, after a wait. Its error goes to OnBackgroundError. Close waits for
+// it.
 func (c *Client) UndoLater(ctx context.Context, tenant, operationID string, after time.Duration) {
 	ctx = context.WithoutCancel(ctx)
 	done := c.background.start()
@@ -118,7 +120,7 @@ func (c *Client) UndoLater(ctx context.Context, tenant, operationID string, afte
 	}()
 }
 
-// report tells the hook about an error in the background.
+// report passes an error in the background to the hook.
 func (c *Client) report(err error) {
 	if hook := c.options.OnBackgroundError; err != nil && hook != nil {
 		hook(err)

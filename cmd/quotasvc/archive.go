@@ -21,7 +21,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger/verifier"
 )
 
-// archiveCmd takes old months out of the database.
+// archiveCmd moves old months out of the database.
 type archiveCmd struct {
 	databaseConfig
 	Before string `required:"" placeholder:"YYYY-MM" help:"Archive the months before this one. The newest month allowed is the one of 32 days ago: keys are remembered for 31 days."`
@@ -29,7 +29,7 @@ type archiveCmd struct {
 	DryRun bool   `help:"Say which months would be archived, with rows and bytes, and change nothing."`
 }
 
-// Run archives. It prints what was done, or with --dry-run what would be.
+// Run archives. It prints what was done, or with --dry-run what would be done.
 func (c *archiveCmd) Run(ctx context.Context, log *slog.Logger) error {
 	var check checker
 	c.databaseConfig.check(&check)

@@ -27,9 +27,9 @@ const (
 	awaitLast  = 2 * time.Second
 )
 
-// startWhenPossible starts the service as soon as PostgreSQL answers, within StartTimeout. A node that is lost while PostgreSQL is away would
-// otherwise be gone until an orchestrator's next attempt, minutes later. What waiting cannot mend, such as a wrong password or a missing schema, is
-// an error at once.
+// startWhenPossible starts the service as soon as PostgreSQL answers, within StartTimeout. Otherwise a node that
+// restarts while PostgreSQL is away would be missing until an orchestrator's next attempt, minutes later. Errors that
+// waiting cannot solve, such as a wrong password or a missing schema, are returned at once.
 func startWhenPossible(ctx context.Context, secrets *rotation, endpoints *ops.Endpoints, log *slog.Logger, before func(context.Context) error) (*service, error) {
 	cfg := secrets.cfg
 	w := &wait{cfg: cfg, secrets: secrets, endpoints: endpoints, log: log, pause: awaitFirst}
@@ -90,7 +90,7 @@ func (w *wait) connect(ctx context.Context) error {
 	return nil
 }
 
-// next notes why PostgreSQL cannot be used and pauses. It returns an error when the time is over.
+// next records why PostgreSQL cannot be used and pauses. It returns an error when the time is over.
 func (w *wait) next(ctx context.Context, cause error) error {
 	w.endpoints.Waiting("PostgreSQL: " + oneLine(cause))
 	if w.began.IsZero() {
@@ -116,8 +116,8 @@ func (w *wait) next(ctx context.Context, cause error) error {
 // oneLine returns the text of an error in one line. pgx writes one line per host.
 func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
 
-// isAway reports whether waiting may mend the error: PostgreSQL cannot be reached, is starting, has no connection left or is read-only because a
-// failover is under way.
+// isAway reports whether waiting may solve the error: PostgreSQL cannot be reached, is starting, has no connection left
+// or is read-only during a failover.
 func isAway(err error) bool {
 	if needsOperator(err) {
 		return false
@@ -137,7 +137,7 @@ func isAway(err error) bool {
 	return connecting || pgconn.SafeToRetry(err) || pgconn.Timeout(err) || errors.Is(err, context.DeadlineExceeded)
 }
 
-// needsOperator reports whether an error in connecting stays until somebody acts.
+// needsOperator reports whether an error in connecting stays until an operator acts.
 func needsOperator(err error) bool {
 	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
 		return true

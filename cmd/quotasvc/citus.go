@@ -14,24 +14,26 @@ import (
 // citusShardsMax bounds the shard groups of a new database: each is some hundred tables and indexes on its node.
 const citusShardsMax = 1024
 
-// databaseTarget asks a database whether its tables are distributed over a Citus cluster. It fails if only some of them are.
+// databaseTarget finds out whether the tables of a database are distributed over a Citus cluster. It fails if only some
+// of them are.
 func databaseTarget(ctx context.Context, databaseURL string) (namedsql.Target, error) {
 	conn, err := pgx.Connect(ctx, databaseURL)
 	if err != nil {
 		return namedsql.Plain, redactedParse(err)
 	}
-	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }() // nothing is left to be written
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }() // nothing is left to write
 	cluster, err := citus.Detect(ctx, conn)
 	return namedsql.Target(cluster != nil), err
 }
 
-// distribute gives the tables their places on a Citus cluster: if shards is above 0, or if it was done before.
+// distribute gives the tables their places on a Citus cluster if shards is above 0, or if the database was distributed
+// before.
 func distribute(ctx context.Context, databaseURL string, log *slog.Logger, shards int) error {
 	conn, err := pgx.Connect(ctx, databaseURL)
 	if err != nil {
 		return redactedParse(err)
 	}
-	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }() // nothing is left to be written
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }() // nothing is left to write
 	if shards == 0 {
 		if before, err := citus.IsDistributed(ctx, conn); err != nil || !before {
 			return err

@@ -25,10 +25,10 @@ import (
 )
 
 const (
-	// devOnly begins keys that are in this repository, for trials.
+	// devOnly is the prefix of keys that are published in this repository, for trials.
 	devOnly = "dev-only"
 
-	// consoleOff as the console's address means that there is none.
+	// consoleOff, as the console's address, switches the console off.
 	consoleOff = "off"
 
 	defaultListen    = "127.0.0.1:8080"
@@ -180,7 +180,7 @@ func (c *serviceConfig) validate() error {
 	}
 	readSecret(&check, "admin-key", &c.AdminKey, c.AdminKeyFile)
 	readSecret(&check, "report-database-url", &c.ReportDatabaseURL, c.ReportDatabaseURLFile)
-	if c.AdminKey != "" || c.AdminKeyFile == "" { // else the file's fault is noted
+	if c.AdminKey != "" || c.AdminKeyFile == "" { // else the error of the file is recorded
 		checkAdminKey(&check, string(c.AdminKey))
 	}
 	check.require((c.TLSCertFile == "") == (c.TLSKeyFile == ""), settingName("tls-cert-file"), "and %s must be set together", settingName("tls-key-file"))
@@ -226,7 +226,7 @@ func (c *databaseConfig) check(check *checker) {
 	setting := settingName("database-url")
 	if c.DatabaseURL == "" {
 		if c.DatabaseURLFile != "" {
-			return // the fault is noted
+			return // the error is recorded
 		}
 		check.require(false, setting, "is required. Example: postgres://quotasvc:password@127.0.0.1:5432/quotasvc")
 		return

@@ -21,14 +21,16 @@ const (
 	// consoleConnectionsMax bounds the connections of browsers, which open six each.
 	consoleConnectionsMax = 512
 
-	// lanesReserved are the files of the ledger's writers where their number is not set: as many as there may be on Citus.
+	// lanesReserved is the number of files for the ledger's writers if their number is not configured: as many as there
+	// may be on Citus.
 	lanesReserved = 32
 
 	// connectionsDefaultMax bounds the derived number. A connection takes about 20 kB.
 	connectionsDefaultMax = 20_000
 )
 
-// connectionsMax returns the most connections of clients. However low the limit of open files is, half of it is for clients.
+// connectionsMax returns the largest number of client connections. However low the limit of open files is, clients get
+// half of it.
 func (c *serviceConfig) connectionsMax(log *slog.Logger) int {
 	var files syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files); err != nil {
@@ -49,7 +51,7 @@ func (c *serviceConfig) connectionsMax(log *slog.Logger) int {
 	return c.ConnectionsMax
 }
 
-// envoyConnections returns how many of room connections are for Envoys' questions to the rate limit service.
+// envoyConnections returns how many of room connections are for Envoy's rate limit service.
 func (c *serviceConfig) envoyConnections(room int) int {
 	if c.EnvoyRLSListen == "" {
 		return 0

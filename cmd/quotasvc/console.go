@@ -12,7 +12,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/store/claim"
 )
 
-// openConsole makes the console, unless it is off. Without an address of its own it is served beside the API.
+// openConsole opens the console, unless it is off. Without an address of its own it is served beside the API.
 func (s *service) openConsole(cfg *serviceConfig, c *catalog.Store, keys *access.Directory, names *claim.Names, proxies []netip.Prefix) error {
 	if cfg.ConsoleListen == consoleOff {
 		return nil

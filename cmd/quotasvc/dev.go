@@ -136,7 +136,8 @@ func runOnStack(ctx context.Context, stack *localstack.Stack, cfg *serviceConfig
 	return errors.Join(<-ended, err)
 }
 
-// fillDemo fills new data with something to see, through the API. It reports whether that is there, from this start or an earlier one.
+// fillDemo fills new data with a demo, through the API. It reports whether the demo is there, from this start or an
+// earlier one.
 func fillDemo(ctx context.Context, api, key string) (there bool, err error) {
 	c, err := client.New(client.Options{URL: api, Key: key})
 	if err != nil {
@@ -146,7 +147,7 @@ func fillDemo(ctx context.Context, api, key string) (there bool, err error) {
 	return demo.There(ctx, c.API), errors.Join(err, c.Close(ctx))
 }
 
-// explainStack adds the remedy to an error about missing servers.
+// explainStack adds the solution to an error about missing servers.
 func explainStack(err error) error {
 	if localstack.IsMissing(err) {
 		return fmt.Errorf("%w\n`make run` installs missing servers with the system's package manager; `docker compose up` needs only Docker", err)

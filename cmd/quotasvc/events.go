@@ -10,7 +10,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/store/pgpool"
 )
 
-// startEvents starts what lists events, delivers them to webhooks, and tells what comes due.
+// startEvents starts the parts that list events, deliver them to webhooks, and emit what comes due.
 func (s *service) startEvents(ctx context.Context, cfg *serviceConfig, m *measurements, l *pg.Ledger, c *catalog.Store) (*webhooks.Service, error) {
 	pool, err := openPool(ctx, string(cfg.DatabaseURL), eventPool, eventConns, &s.secrets.database)
 	if err != nil {

@@ -20,8 +20,8 @@ const (
 	// floodOneIn is how many further equal lines there are for one that is written.
 	floodOneIn = 100
 
-	// floodMessages bounds the messages that are counted separately. They are constants of the program, far fewer; what a library makes up
-	// beyond it counts as one message.
+	// floodMessages bounds the messages that are counted separately. The program has far fewer; further ones, made by a
+	// library, count as one message.
 	floodMessages = 1000
 
 	// accessLine is the message of access lines. They are never dropped: each is the only record of its request, and there are no
@@ -108,7 +108,7 @@ func (c *floodCounts) pass(line equalLines) bool {
 	return false
 }
 
-// end ends a window and says what was dropped in it.
+// end ends a window and logs how many lines were dropped in it.
 func (c *floodCounts) end(line equalLines) {
 	c.mu.Lock()
 	w := c.windows[line]

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// healthCmd asks a service on this host for its readiness.
+// healthCmd checks the readiness of a service on this host.
 type healthCmd struct {
 	URL       string        `placeholder:"URL" help:"URL to request. Default: /readyz at the ops address."`
 	OpsListen string        `env:"QUOTASVC_OPS_LISTEN" default:"${ops_listen}" hidden:""`

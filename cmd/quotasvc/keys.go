@@ -17,7 +17,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/outbox/auditlog"
 )
 
-// keysCmd manages keys in the database. So the first key can be made without the bootstrap key, and before the service runs.
+// keysCmd manages keys in the database. With it the first key can be created without the bootstrap key, and before the
+// service runs.
 type keysCmd struct {
 	Create keyCreateCmd `cmd:"" help:"Create a key and print its secret, which is shown this once."`
 	List   keyListCmd   `cmd:"" help:"List the keys, without secrets."`
@@ -118,7 +119,7 @@ func (c *keyRevokeCmd) Run(ctx context.Context) error {
 	})
 }
 
-// anyKey permits a change of any key: whoever has the database may do everything.
+// anyKey permits a change of any key: whoever can write the database may do everything.
 func anyKey(*access.Key) error { return nil }
 
 // withKeys runs do with the stored keys.
@@ -161,7 +162,7 @@ func withKeys(ctx context.Context, cfg *databaseConfig, do func(context.Context,
 	return err
 }
 
-// asCommand returns a context whose changes are recorded in the audit log as those of a command, with the user who runs it.
+// asCommand returns a context for changes by a command. The audit log records them with the user who runs it.
 func asCommand(ctx context.Context, command string) context.Context {
 	name := "quotasvc " + command
 	if u, err := user.Current(); err == nil {

@@ -113,7 +113,8 @@ type exitStatus int
 
 func (s exitStatus) Error() string { return fmt.Sprintf("exit status %d", int(s)) }
 
-// hangups returns SIGHUP, which so ends no command. serve reads its secrets again; all others ignore it.
+// hangups returns the signals SIGHUP, so that SIGHUP ends no command. serve reads its secrets again; all others ignore
+// it.
 func hangups() chan os.Signal {
 	c := make(chan os.Signal, 1)
 	signal.Notify(c, syscall.SIGHUP)

@@ -127,7 +127,7 @@ func migrateUp(ctx context.Context, databaseURL string, log *slog.Logger) error 
 	return migrateUpOn(ctx, databaseURL, log, 0)
 }
 
-// migrateUpOn is migrateUp. With shards above 0 it distributes the tables.
+// migrateUpOn does what migrateUp does. With shards above 0 it also distributes the tables.
 func migrateUpOn(ctx context.Context, databaseURL string, log *slog.Logger, shards int) error {
 	return withMigrations(ctx, databaseURL, func(ctx context.Context, p *goose.Provider) error {
 		results, err := p.Up(ctx)
@@ -152,7 +152,7 @@ func migrateUpOn(ctx context.Context, databaseURL string, log *slog.Logger, shar
 
 type migratePartitionsCmd struct{ databaseConfig }
 
-// Run makes the partitions of the coming time, drops old ones of denials, and makes the indexes that partitions lack.
+// Run creates the coming partitions, drops old ones of denials, and creates the indexes that partitions lack.
 func (c *migratePartitionsCmd) Run(ctx context.Context, log *slog.Logger) error {
 	if err := c.validate(); err != nil {
 		return err
@@ -165,7 +165,7 @@ func (c *migratePartitionsCmd) Run(ctx context.Context, log *slog.Logger) error 
 
 type migrateRolesCmd struct{ databaseConfig }
 
-// Run makes the roles and sets their rights.
+// Run creates the roles and sets their rights.
 func (c *migrateRolesCmd) Run(ctx context.Context, log *slog.Logger) error {
 	if err := c.validate(); err != nil {
 		return err
@@ -173,16 +173,16 @@ func (c *migrateRolesCmd) Run(ctx context.Context, log *slog.Logger) error {
 	return setRights(ctx, string(c.DatabaseURL), log, "SELECT true")
 }
 
-// ownedByRole reports whether the tables belong to quotasvc_owner: somebody has chosen to have the roles.
+// ownedByRole selects whether the tables belong to quotasvc_owner, which means that the roles are in use.
 const ownedByRole = `SELECT EXISTS (SELECT FROM pg_class WHERE oid = to_regclass('entries') AND pg_get_userbyid(relowner) = '` + postgres.OwnerRole + `')`
 
-// setRights makes the roles and sets their rights, if the query when returns true.
+// setRights creates the roles and sets their rights, if the query when returns true.
 func setRights(ctx context.Context, databaseURL string, log *slog.Logger, when string) error {
 	conn, err := pgx.Connect(ctx, databaseURL)
 	if err != nil {
 		return redactedParse(err)
 	}
-	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }() // nothing is left to be written
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }() // nothing is left to write
 	var wanted bool
 	if err := conn.QueryRow(ctx, when).Scan(&wanted); err != nil {
 		return fmt.Errorf("look for the owner of the tables: %w", err)
@@ -197,14 +197,14 @@ func setRights(ctx context.Context, databaseURL string, log *slog.Logger, when s
 	return nil
 }
 
-// makePartitions makes the journal's partitions of the coming months and those of denials of the coming weeks, drops old ones of denials, and makes
-// the indexes that partitions lack.
+// makePartitions creates the journal's partitions of the coming months and the denials' partitions of the coming weeks,
+// drops old ones of denials, and creates the indexes that partitions lack.
 func makePartitions(ctx context.Context, databaseURL string, log *slog.Logger) error {
 	conn, err := pgx.Connect(ctx, databaseURL)
 	if err != nil {
 		return redactedParse(err)
 	}
-	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }() // nothing is left to be written
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }() // nothing is left to write
 	j, err := journal.New(log)
 	if err != nil {
 		return err

@@ -54,7 +54,8 @@ func isLoopback(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// provider returns the identity provider; nil: there is none. It is not asked yet: the service starts without it.
+// provider returns the identity provider; nil if there is none. It sends no request yet: the service starts without the
+// provider.
 func (c *oidcConfig) provider(log *slog.Logger) (*oidc.Provider, error) {
 	if c.OIDCIssuer == "" {
 		return nil, nil

@@ -32,7 +32,7 @@ func (c *pagesConfig) check(check *checker) {
 	check.require(err == nil, settingName("console-frame-ancestors"), "%v", err)
 }
 
-// openPortal makes the page of tenants, beside the API.
+// openPortal opens the page of tenants, beside the API.
 func (s *service) openPortal(cfg *serviceConfig, links *link.Store) error {
 	shown, err := look.New(cfg.PortalName, cfg.PortalTheme, cfg.PortalLogo)
 	if err != nil {
@@ -58,10 +58,10 @@ type site interface {
 	Has(path string) bool
 }
 
-// beside returns a handler that serves what sites have, and everything else by the API.
+// beside returns a handler that serves the paths of sites, and all others by the API.
 func beside(api http.Handler, sites ...site) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if strings.HasPrefix(r.URL.Path, "/v1/") { // what is asked most is asked of nobody else
+		if strings.HasPrefix(r.URL.Path, "/v1/") { // the most frequent paths take the shortest way
 			api.ServeHTTP(w, r)
 			return
 		}

@@ -10,12 +10,12 @@ import (
 )
 
 const (
-	// catalogPool is what reads and writes the catalogue. Writes are rare, and reads are batched.
+	// catalogPool is the pool for the catalogue. Writes are rare, and reads are batched.
 	catalogPool  = "quotasvc-catalog"
 	catalogConns = 4
 
-	// eventPool is what lists and delivers events: nobody waits for it. One of its connections receives notifications
-	// of the job queue.
+	// eventPool is the pool that lists and delivers events. No request waits for it. One of its connections receives
+	// notifications of the job queue.
 	eventPool  = "quotasvc-events"
 	eventConns = 6
 

@@ -63,7 +63,7 @@ func (c *sealCmd) Run(ctx context.Context, log *slog.Logger) error {
 	return c.write(sealed)
 }
 
-// write writes the seal to where it is wanted, and says what was sealed.
+// write writes the seal to the requested place, and prints what was sealed.
 func (c *sealCmd) write(s *seal.Seal) error {
 	text, err := s.Encode()
 	if err != nil {
@@ -85,7 +85,7 @@ func (c *sealCmd) write(s *seal.Seal) error {
 	return nil
 }
 
-// writeOnce writes a file that must not exist, unless with the same text.
+// writeOnce writes a file. It fails if the file exists with another text.
 func writeOnce(path string, text []byte) error {
 	if old, err := os.ReadFile(path); err == nil {
 		if bytes.Equal(old, text) {
@@ -106,7 +106,7 @@ func writeOnce(path string, text []byte) error {
 	return nil
 }
 
-// makeKey makes a key pair.
+// makeKey creates a key pair.
 func (c *sealCmd) makeKey() error {
 	var check checker
 	private, public, err := seal.NewKey(c.KeyName)

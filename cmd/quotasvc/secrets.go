@@ -21,7 +21,7 @@ import (
 // secretFlags are the flags whose value must not be on a command line: every user of the machine can list it.
 var secretFlags = []string{"admin-key", "database-url", "redis-url", "report-database-url"}
 
-// warnCommandLine logs a line for each secret on the command line. A URL without a password is none.
+// warnCommandLine logs a line for each secret on the command line. A URL without a password is not a secret.
 func warnCommandLine(command *kong.Context, log *slog.Logger) {
 	for _, part := range command.Path {
 		if part.Flag == nil || !slices.Contains(secretFlags, part.Flag.Name) {
@@ -35,7 +35,8 @@ func warnCommandLine(command *kong.Context, log *slog.Logger) {
 	}
 }
 
-// readSecret sets *value to the content of a file, without one line end. It notes the fault if the file cannot be used or value is set as well.
+// readSecret sets *value to the content of a file, without one line end. It records an error if the file cannot be used
+// or value is set as well.
 func readSecret(check *checker, flag string, value *secret, file string) {
 	if file == "" {
 		return
@@ -152,7 +153,7 @@ func (r *rotation) followRedis(before, now string) error {
 	return err
 }
 
-// warnPlainText logs a loud line for each backend to which passwords and balances go in clear over a network.
+// warnPlainText logs a warning for each backend to which passwords and balances are sent unencrypted over a network.
 func (c *serviceConfig) warnPlainText(log *slog.Logger) {
 	warn := func(what, remedy string, hosts []string) {
 		hosts = slices.DeleteFunc(hosts, isLocal)

@@ -39,9 +39,11 @@ func (c *serveCmd) Run(ctx context.Context, log *slog.Logger, level *slog.LevelV
 	return run(ctx, &c.serviceConfig, lst, log, before, func(a addresses) { a.print(os.Stdout) })
 }
 
-// listeners are where the service listens. The operators' listener is opened first. The addresses for clients are only bound at first, so that a taken
-// port is reported before a migration; they are opened when the service can answer. A refused connection sends every load balancer to the next
-// instance, for all methods, because nothing was sent; a refusal in an answer reaches the client, and a connection that waits costs it its time.
+// listeners are the listeners of the service. The operators' listener is opened first. The addresses for clients are
+// only bound at first, so that a taken port is reported before a migration. They are opened when the service can
+// answer. Before that, connections are refused, and a refused connection sends every load balancer to the next
+// instance, for all methods, because nothing was sent. An error response would reach the client, and a connection that
+// waits would cost it time.
 type listeners struct {
 	cfg *serviceConfig
 	ops net.Listener
@@ -68,7 +70,7 @@ func listen(ctx context.Context, cfg *serviceConfig) (*listeners, error) {
 	return &listeners{cfg: cfg, ops: ops}, nil
 }
 
-// bind reports whether the address can be had, without listening: who connected in that moment would be cut off.
+// bind reports whether the address is free. It does not listen, because a connection at that moment would be cut off.
 func bind(address string) error {
 	at, err := net.ResolveTCPAddr("tcp", address)
 	if err != nil {

@@ -58,7 +58,7 @@ type service struct {
 	ledger   atomic.Pointer[pg.Ledger] // nil until it is started; it knows whether PostgreSQL can be reached
 }
 
-// away returns why PostgreSQL cannot be reached, and nil if it may be.
+// away returns why PostgreSQL cannot be reached, and nil if it may be reachable.
 func (s *service) away() error {
 	if l := s.ledger.Load(); l != nil {
 		return l.Away()
@@ -66,7 +66,7 @@ func (s *service) away() error {
 	return nil
 }
 
-// suspect has PostgreSQL probed soon.
+// suspect starts a probe of PostgreSQL.
 func (s *service) suspect() {
 	if l := s.ledger.Load(); l != nil {
 		l.Suspect()
@@ -78,7 +78,7 @@ type stopper struct {
 	stop func(context.Context) error
 }
 
-// inspect fails if the service cannot run on its databases, and returns of which kind they are and what time it is there.
+// inspect returns the kind and the clock of the databases. It fails if the service cannot run on them.
 func inspect(ctx context.Context, cfg *serviceConfig, log *slog.Logger) (namedsql.Target, *clock.Clock, error) {
 	var none namedsql.Target
 	if err := checkSchema(ctx, string(cfg.DatabaseURL)); err != nil {
@@ -101,7 +101,7 @@ func inspect(ctx context.Context, cfg *serviceConfig, log *slog.Logger) (namedsq
 	return target, agreed, nil
 }
 
-// movable returns what moves the ledger's time; nil except in dev.
+// movable returns the test clock, which moves the ledger's time; nil except in dev.
 func (c *serviceConfig) movable(store *catalog.Store, l *pg.Ledger, agreed *clock.Clock) *testclock.Clock {
 	if !c.testClock {
 		return nil
@@ -123,7 +123,7 @@ func (s *service) openNewcomers(cat *catalog.Catalog, l *pg.Ledger) *newcomer.De
 	return desk
 }
 
-// openEnvoy makes Envoy's rate limit service, if it is asked for.
+// openEnvoy opens Envoy's rate limit service, if it is configured.
 func (s *service) openEnvoy(cfg *serviceConfig, g *gate.Gate, keys *access.Directory, m *measurements) {
 	if cfg.EnvoyRLSListen == "" {
 		return
@@ -210,7 +210,7 @@ func start(ctx context.Context, secrets *rotation, log *slog.Logger) (_ *service
 	return s, nil
 }
 
-// parts are what the API answers from.
+// parts are the parts that the API uses.
 type parts struct {
 	ledger  *pg.Ledger
 	history *history.Reader
@@ -219,7 +219,7 @@ type parts struct {
 	claims  *claim.Names
 }
 
-// startAPI makes the API as of, with what only it needs, and beside it the pages for people.
+// startAPI creates the API as of, and its helpers, and the pages for people beside it.
 func (s *service) startAPI(cfg *serviceConfig, m *measurements, p parts, of httpapi.Config) (err error) {
 	if of.TrustedProxies, err = parseProxies(cfg.TrustedProxies); err != nil {
 		return err
@@ -319,8 +319,8 @@ func (s *service) startRedis(ctx context.Context, cfg *serviceConfig, agreed *cl
 	return store, limiter, cache, nil
 }
 
-// watchMax returns how many keys of Redis are watched for so many tenants: those of a balance and of three limits. By default it is less, which keeps the process
-// below 150 MB.
+// watchMax returns the number of Redis keys to watch for a number of tenants: those of a balance and of three limits.
+// The default is lower, which keeps the process below 150 MB.
 func watchMax(tenants int) int {
 	if tenants <= redisstore.DefaultWatchMax/3 {
 		return 3 * tenants
@@ -328,8 +328,9 @@ func watchMax(tenants int) int {
 	return 4 * tenants
 }
 
-// watchEviction returns an error if a master of Redis may evict keys, and asks again from then on: its policy may change, and so may the master.
-// A service that has started goes on, because without it nothing is limited at all.
+// watchEviction returns an error if a master of Redis may evict keys. From then on it checks periodically: the policy
+// may change, and so may the master. A started service continues in that case, because without it nothing would be
+// limited at all.
 func (s *service) watchEviction(ctx context.Context, store *redisstore.Store) error {
 	w := redisstore.NewEvictionWatch(store, s.log)
 	if err := w.Look(ctx); err != nil {
@@ -447,8 +448,8 @@ func (s *service) startLedger(ctx context.Context, cfg *serviceConfig, agreed *c
 	return l, nil
 }
 
-// afterCommit returns what happens with balances that were changed: their copies are published, and those of one commit in many are hints for
-// the rollups.
+// afterCommit returns the function that handles changed balances: their copies are published, and one commit in many
+// gives hints for the rollups.
 func afterCommit(cache *balances.Cache, sums *history.Rollups) func([]ledger.BalanceCopy) {
 	return func(changed []ledger.BalanceCopy) {
 		cache.Publish(changed)
@@ -477,7 +478,7 @@ func (s *service) onStop(what string, stop func(context.Context) error) {
 	s.stops = append(s.stops, stopper{what, stop})
 }
 
-// stopWithin stops all parts within a time, also after ctx has ended.
+// stopWithin stops all parts within a time, even if ctx has ended.
 func (s *service) stopWithin(ctx context.Context, timeout time.Duration) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
 	defer cancel()

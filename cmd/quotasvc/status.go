@@ -13,7 +13,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/store/redisstore"
 )
 
-// startStatus starts what answers how the service is. What it shows is set before the first request: see show.
+// startStatus starts the part that answers with the state of the service. Its faults are set before the first request:
+// see show.
 func (s *service) startStatus(m *measurements, l *pg.Ledger, h *history.Reader) (*status.Board, error) {
 	board, err := status.New(status.Config{Reports: h, Clock: l, Counted: m.registry, Log: s.log, Faults: func() []status.Fault {
 		var out []status.Fault
@@ -30,7 +31,7 @@ func (s *service) startStatus(m *measurements, l *pg.Ledger, h *history.Reader) 
 	return board, nil
 }
 
-// show sets what operators see of the service.
+// show sets the state that operators see.
 func (s *service) show(ctx context.Context, m *measurements, l *pg.Ledger, c *catalog.Catalog, h *history.Reader, store *redisstore.Store, limiter *ratelimit.Limiter) {
 	s.shown = ops.Service{
 		Metrics:  m.registry,

@@ -36,7 +36,8 @@ type build struct {
 	goVersion string
 }
 
-// readBuild returns what the linker was told, and else what the Go command has stored in the program.
+// readBuild returns the values that the linker has set, and otherwise those that the Go command has stored in the
+// program.
 func readBuild() build {
 	b := build{version: version, commit: commit, goVersion: runtime.Version()}
 	info, ok := debug.ReadBuildInfo()
@@ -46,7 +47,7 @@ func readBuild() build {
 	return b.with(info)
 }
 
-// with fills what is missing from the Go command's own record.
+// with fills missing values from the Go command's own record.
 func (b build) with(info *debug.BuildInfo) build {
 	if b.version == "" && info.Main.Version != "(devel)" { // go install module@version
 		b.version = info.Main.Version
@@ -69,7 +70,7 @@ func (b build) with(info *debug.BuildInfo) build {
 	return b
 }
 
-// String returns the version and the commit as people read them.
+// String returns the version and the commit in readable form.
 func (b build) String() string {
 	const short = 12
 	hash, modified, _ := strings.Cut(b.commit, "-")

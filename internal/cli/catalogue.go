@@ -14,16 +14,16 @@ import (
 	"github.com/quotasvc/quotasvc/internal/httpapi/catalogdoc"
 )
 
-// ErrWouldChange is the result of a dry run with --exit-code that would change something. It is no failure.
+// ErrWouldChange is the result of a dry run with --exit-code that finds changes. It is not a failure.
 var ErrWouldChange = errors.New("something would change")
 
-// Application is what is applied, and how.
+// Application is a catalogue to apply, with options.
 type Application struct {
 	Name     string // of the file, for messages
 	Text     []byte // YAML
 	DryRun   bool
 	Prune    bool
-	ExitCode bool // a dry run that would change something ends with ErrWouldChange
+	ExitCode bool // a dry run that finds changes ends with ErrWouldChange
 }
 
 // Apply applies a catalogue over the API, and prints what was changed.
@@ -58,7 +58,7 @@ func explainApply(name string, document *catalogdoc.Document, err error) error {
 	return errors.New(b.String())
 }
 
-// DiffOf returns the report of an application on the database as the answer of the API.
+// DiffOf converts the report of `apply` on a database to the API's response type.
 func DiffOf(r *diff.Report) (*client.CatalogDiff, error) {
 	text, err := json.Marshal(catalogdoc.Diff(r))
 	if err != nil {
@@ -68,7 +68,8 @@ func DiffOf(r *diff.Report) (*client.CatalogDiff, error) {
 	return d, json.Unmarshal(text, d)
 }
 
-// PrintDiff prints what was changed, or would be. With exitCode a dry run that would change something returns ErrWouldChange.
+// PrintDiff prints the changes that were made, or would be. With exitCode a dry run that finds changes returns
+// ErrWouldChange.
 func PrintDiff(io *IO, d *client.CatalogDiff, asJSON, exitCode bool) error {
 	if asJSON {
 		if err := io.json(d); err != nil {
@@ -133,7 +134,7 @@ type exportCmd struct {
 	Connection
 }
 
-// modeline tells editors with the YAML language server which schema the file has.
+// modeline tells editors with the YAML language server the schema of the file.
 const modeline = "# yaml-language-server: $schema=catalog.schema.json\n"
 
 // Run prints the catalogue.

@@ -11,7 +11,8 @@ type completeCmd struct {
 	Shell string `arg:"" enum:"bash,zsh,fish" help:"bash, zsh or fish."`
 }
 
-// Run prints the script. It knows the commands of the program that has written it, so a shell that reads it at its start is up to date.
+// Run prints the script. The script contains the commands of the program that has written it, so a shell that reads it
+// at each start is up to date.
 func (c *completeCmd) Run(command *kong.Context, io *IO) error {
 	all := entries(command.Model.Node)
 	name := command.Model.Name
@@ -119,7 +120,7 @@ func fish(name string, all []entry) string {
 	return b.String()
 }
 
-// cutLast cuts a path before its last word.
+// cutLast splits a path before its last word.
 func cutLast(path string) (parent, last string, found bool) {
 	if at := strings.LastIndexByte(path, ' '); at >= 0 {
 		return path[:at], path[at+1:], true

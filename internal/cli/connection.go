@@ -15,7 +15,7 @@ import (
 	"github.com/quotasvc/quotasvc/client"
 )
 
-// Connection locates the service.
+// Connection has the settings for reaching the service.
 type Connection struct {
 	URL     string `name:"url" env:"QUOTASVC_URL" placeholder:"URL" group:"Service" help:"Address of the service, as in http://127.0.0.1:8080."`
 	Key     string `name:"key" env:"QUOTASVC_KEY" placeholder:"KEY" group:"Service" help:"Key of the caller. Other users of this machine can read command lines: use the variable, or a context."`
@@ -43,7 +43,8 @@ func (e *UsageError) Error() string { return e.text }
 
 func usage(format string, args ...any) error { return &UsageError{fmt.Sprintf(format, args...)} }
 
-// Given reports whether flags, the environment or --context name a service. The configuration's current context alone does not count.
+// Given reports whether flags, the environment or --context name a service. The configuration's current context alone
+// does not count.
 func (c *Connection) Given() bool { return c.URL != "" || c.Context != "" }
 
 // Dial returns a client of the service. No request is sent.
@@ -111,7 +112,7 @@ func (s *service) keyIn(dir string) (string, error) {
 	return strings.TrimSpace(string(text)), nil
 }
 
-// read reads the configuration file. One that does not exist is empty, unless --config names it.
+// read reads the configuration file. A missing file counts as empty, unless --config names it.
 func (c *Connection) read() (configFile, string, error) {
 	var file configFile
 	path := c.Config

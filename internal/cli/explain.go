@@ -22,7 +22,7 @@ type explainCmd struct {
 	At      instant `placeholder:"TIME" help:"At this time, at most 400 days ahead, if nothing is used until then: a time (RFC 3339) or a day. Limits and blocks are left out."`
 }
 
-// Run says whether the units may be used now. A denial is an answer, so the status is 0.
+// Run prints whether the units may be used now. A denial is an answer, so the status is 0.
 func (c *explainCmd) Run(ctx context.Context, io *IO) error {
 	s, err := c.Dial(io)
 	if err != nil {
@@ -104,7 +104,7 @@ type explanation struct {
 	Debit *client.DebitAnswer `json:"debit,omitempty"`
 }
 
-// try tries the debit, which changes nothing. It returns nil if the debit would be refused: something was used since the check.
+// try runs the debit as a dry run. It returns nil if the debit would be refused: units were used since the check.
 func (c *explainCmd) try(ctx context.Context, s *client.Client) (*client.DebitAnswer, error) {
 	tried, err := s.Debit(ctx, client.DebitRequest{Tenant: c.Tenant, Items: []client.Item{{Meter: c.Meter, Amount: c.Amount}}, Subject: c.Subject, DryRun: true})
 	if e := client.AsError(err); e != nil && e.Status < http.StatusInternalServerError {
@@ -113,7 +113,7 @@ func (c *explainCmd) try(ctx context.Context, s *client.Client) (*client.DebitAn
 	return tried, err
 }
 
-// printDraws says what would pay, in its order, and how the price of an overflow is rounded.
+// printDraws prints which grants would pay, in their order, and how the price of an overflow is rounded.
 func printDraws(io *IO, item *client.DebitedItem) {
 	for _, d := range item.Draws {
 		if d.Source == client.SourceOverage {
@@ -135,7 +135,7 @@ func (c *explainCmd) who() string {
 	return c.Subject + " of " + c.Tenant
 }
 
-// because says what prevents the request.
+// because returns the reason why a request is denied.
 func because(a *client.CheckAnswer) string {
 	switch {
 	case a.Code == client.ProblemCodeQuotaExceeded && a.Limiting != nil:

@@ -236,7 +236,7 @@ func (c *denialsCmd) Run(ctx context.Context, io *IO) error {
 	return out.end()
 }
 
-// printSums prints the counts of all minutes by code and by what refused, the most frequent first.
+// printSums prints the counts of all minutes by code and by limit or meter, the most frequent first.
 func printSums(io *IO, counts []denied) error {
 	type key struct{ code, what string }
 	sums, last := map[key]int64{}, map[key]time.Time{}
@@ -268,7 +268,7 @@ type eventsCmd struct {
 	Limit  int    `default:"0" placeholder:"N" help:"At most so many; 0: all of the last 90 days."`
 }
 
-// event is what has happened.
+// event is an event of the service.
 type event struct {
 	EventID string    `json:"event_id"`
 	Type    string    `json:"type"`
@@ -279,7 +279,7 @@ type event struct {
 	Data    jsonText  `json:"data"`
 }
 
-// pollEvery is how often --follow asks. Events are told within 60 s of what they tell.
+// pollEvery is the pause between two requests of --follow. Events are emitted within 60 s of their cause.
 const pollEvery = 2 * time.Second
 
 // Run shows events, oldest first.
@@ -313,7 +313,7 @@ func (c *eventsCmd) Run(ctx context.Context, io *IO) error {
 			io.printf("%s  %s  %s  %s\n", at(e.At), io.paint(bold, e.Type), orDash(strings.TrimSpace(e.Tenant+" "+e.Meter+" "+e.Subject)), string(e.Data))
 			return nil
 		})
-		// While somebody follows, an outage is one of the things that happen.
+		// With --follow, an outage ends nothing.
 		if err != nil && (!c.Follow || !errors.Is(err, client.ErrUndecided)) {
 			return missing(err, "events")
 		}
@@ -329,7 +329,7 @@ func (c *eventsCmd) Run(ctx context.Context, io *IO) error {
 	}
 }
 
-// missing says what a 404 without an object means: the service is older than this program.
+// missing returns the message for a 404 without an object: the service is older than this program.
 func missing(err error, what string) error {
 	if e := client.AsError(err); e != nil && e.Code == client.ProblemCodeNotFound {
 		return fmt.Errorf("this service has no %s: it is of an earlier version (%w)", what, err)

@@ -11,11 +11,11 @@ import (
 	"github.com/quotasvc/quotasvc/client"
 )
 
-// instant is a time on the command line, as a person says it: RFC 3339; a day, today or yesterday, which stand for the first moment of that day in
-// UTC; or how long ago, as in 90m, 24h or 7d.
+// instant is a time on the command line: RFC 3339; a day, today or yesterday, which mean the first moment of that day
+// in UTC; or how long ago, as in 90m, 24h or 7d.
 type instant struct {
 	at   time.Time                     // if it does not depend on the present
-	from func(now time.Time) time.Time // else; nil if at is given, or nothing
+	from func(now time.Time) time.Time // otherwise; nil if at is set, or no time was given
 }
 
 var daysAgo = regexp.MustCompile(`^([0-9]{1,5})d$`)
@@ -58,7 +58,7 @@ func (i *instant) UnmarshalText(raw []byte) error {
 
 func (i *instant) given() bool { return i.from != nil || !i.at.IsZero() }
 
-// resolve returns the time, zero if none is given. What is relative counts from the present of the service.
+// resolve returns the time, zero if none was given. Relative times count from the service's present.
 func (i *instant) resolve(ctx context.Context, s *client.Client) (time.Time, error) {
 	if i.from == nil {
 		return i.at, nil
@@ -67,7 +67,8 @@ func (i *instant) resolve(ctx context.Context, s *client.Client) (time.Time, err
 	return i.from(now), err
 }
 
-// present returns the time of the service's ledger: in `quotasvc dev` it can be moved. A service without such a clock has the time of this machine.
+// present returns the time of the service's ledger, which `quotasvc dev` can move. For a service without such a clock
+// it returns the time of this machine.
 func present(ctx context.Context, s *client.Client) (time.Time, error) {
 	clock, err := s.GetTestClock(ctx)
 	switch {

@@ -22,7 +22,7 @@ import (
 )
 
 const (
-	// listenEvery is how often listen asks for new events.
+	// listenEvery is the pause between two queries for new events.
 	listenEvery = time.Second
 
 	// forwardTimeout bounds a call of the receiver; a webhook has 8 s.
@@ -38,7 +38,8 @@ type listenCmd struct {
 	After   string `placeholder:"ID" help:"Begin after this event. Default: with what happens from now on."`
 }
 
-// Run forwards events until it is interrupted. For development: nothing is forwarded twice, and nothing again that failed.
+// Run forwards events until it is interrupted. It is for development: no event is forwarded twice, even if the call
+// failed.
 func (c *listenCmd) Run(ctx context.Context, out *IO) error {
 	to, err := url.Parse(c.Forward)
 	if err != nil || to.Host == "" || to.Scheme != "http" && to.Scheme != "https" {
@@ -46,7 +47,7 @@ func (c *listenCmd) Run(ctx context.Context, out *IO) error {
 	}
 	if c.Secret == "" {
 		var key [32]byte
-		_, _ = rand.Read(key[:]) // never fails: it ends the process instead
+		_, _ = rand.Read(key[:]) // never fails: on an error it ends the process
 		c.Secret = "whsec_" + base64.StdEncoding.EncodeToString(key[:])
 	}
 	signer, err := standardwebhooks.NewWebhook(c.Secret)
@@ -82,7 +83,7 @@ func (c *listenCmd) Run(ctx context.Context, out *IO) error {
 	}
 }
 
-// each calls do with the events after c.After, and remembers the last.
+// each calls do with the events after c.After, and stores the last one there.
 func (c *listenCmd) each(ctx context.Context, s *client.Client, do func(*event)) error {
 	q := url.Values{}
 	for name, value := range map[string]string{"tenant": c.Tenant, "type": c.Type, "after": c.After} {
@@ -101,12 +102,13 @@ func (c *listenCmd) each(ctx context.Context, s *client.Client, do func(*event))
 	})
 }
 
-// newest returns an id after which there are no events yet: that of this moment, as ids are times in microseconds.
+// newest returns an id after which there are no events yet: the id of this moment, because ids are times in
+// microseconds.
 func (c *listenCmd) newest(ctx context.Context, s *client.Client) (string, error) {
 	after := fmt.Sprintf("evt_%016d", time.Now().Add(-time.Second).UnixMicro())
 	at := c.After
 	c.After = after
-	err := c.each(ctx, s, func(*event) {}) // also finds out whether the service answers; what is a second old is left out
+	err := c.each(ctx, s, func(*event) {}) // also finds out whether the service answers; events that are a second old are left out
 	after, c.After = c.After, at
 	return after, err
 }
@@ -120,7 +122,7 @@ type forwarder struct {
 	json   bool
 }
 
-// forwarded is a call, for --json.
+// forwarded is one delivery as `--json` prints it.
 type forwarded struct {
 	EventID    string `json:"event_id"`
 	Type       string `json:"type"`
@@ -129,7 +131,7 @@ type forwarded struct {
 	Error      string `json:"error,omitempty"`
 }
 
-// forward calls the receiver with an event, and prints how it went.
+// forward calls the receiver with an event, and prints the outcome.
 func (f *forwarder) forward(ctx context.Context, e *event) {
 	began := time.Now()
 	done := forwarded{EventID: e.EventID, Type: e.Type}
@@ -175,11 +177,11 @@ func (f *forwarder) call(ctx context.Context, e *event) (status int, err error) 
 		return 0, err
 	}
 	defer answer.Body.Close()
-	_, _ = io.CopyN(io.Discard, answer.Body, 4<<10) // what it says does not matter
+	_, _ = io.CopyN(io.Discard, answer.Body, 4<<10) // the content does not matter
 	return answer.StatusCode, nil
 }
 
-// message returns the body as a webhook of the service has it.
+// message returns the body that a webhook of the service would send.
 func message(e *event) ([]byte, error) {
 	data := map[string]json.RawMessage{}
 	if err := json.Unmarshal([]byte(e.Data), &data); err != nil {

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/term"
 )
 
-// IO is where a command writes. Colour says whether standard output is a terminal that wants colours.
+// IO is where a command writes. Colour says whether standard output is a terminal with colours.
 type IO struct {
 	Out, Err io.Writer
 	Colour   bool
@@ -33,7 +33,7 @@ const (
 	bold   = "1"
 )
 
-// paint returns text in a colour, on a terminal that wants it.
+// paint returns text in a colour, if colours are on.
 func (io *IO) paint(colour, text string) string {
 	if !io.Colour {
 		return text
@@ -71,7 +71,7 @@ func (t *table) row(cells ...string) { fmt.Fprintln(t.w, strings.Join(cells, "\t
 
 func (t *table) end() error { return t.w.Flush() }
 
-// amount returns a number with its thousands apart.
+// amount returns a number with thousands separators.
 func amount(n int64) string {
 	digits := strconv.FormatInt(n, 10)
 	sign := ""

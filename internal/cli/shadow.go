@@ -11,7 +11,7 @@ type shadowCmd struct {
 	Rule string `arg:"" help:"The limit's id."`
 }
 
-// Run shows what a limit in shadow mode would have denied, and beside it what the live limits denied of the same requests.
+// Run prints what a limit in shadow mode would have denied, and what the live limits denied of the same requests.
 func (c *shadowCmd) Run(ctx context.Context, io *IO) error {
 	s, err := c.Dial(io)
 	if err != nil {
@@ -42,7 +42,8 @@ func (c *shadowCmd) Run(ctx context.Context, io *IO) error {
 	return printShadowed(io, &got.Spans[len(got.Spans)-1])
 }
 
-// printShadowed prints the tenants of whose requests the limit would have denied the most, and what was refused for another reason.
+// printShadowed prints the tenants with the most requests that the limit would have denied, and the requests that were
+// refused for another reason.
 func printShadowed(io *IO, longest *client.LimitShadowSpan) error {
 	if longest.WouldDenyRefused > 0 {
 		io.printf("In the last %s it would also have denied %s requests that were refused for another reason than a limit.\n", longest.Span, amount(longest.WouldDenyRefused))

@@ -115,7 +115,7 @@ func (c *debitCmd) Run(ctx context.Context, io *IO) error {
 	return nil
 }
 
-// keyed returns the options of an operation with a key of the user's, if there is one.
+// keyed returns the options of an operation, with the user's key if there is one.
 func keyed(key string, meta *client.Meta) []client.Option {
 	options := []client.Option{client.WithMeta(meta)}
 	if key != "" {
@@ -124,7 +124,7 @@ func keyed(key string, meta *client.Meta) []client.Option {
 	return options
 }
 
-// done says what has happened to an operation.
+// done returns a sentence about the outcome of an operation.
 func done(verb string, dryRun, replayed bool) string {
 	switch {
 	case dryRun:

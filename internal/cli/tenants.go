@@ -31,7 +31,7 @@ type tenantListCmd struct {
 	Limit  int               `default:"100" placeholder:"N" help:"At most so many; 0: all."`
 }
 
-// listedTenant is a tenant of the list; with --near its use as well.
+// listedTenant is a tenant of the list, with --near also its use.
 type listedTenant struct {
 	Tenant    string `json:"tenant"`
 	Plan      string `json:"plan"`
@@ -138,7 +138,7 @@ type tenantCreateCmd struct {
 	Meta     map[string]string `name:"metadata" placeholder:"KEY=VALUE" help:"Kept with the tenant; may be repeated."`
 }
 
-// Run creates a tenant. One that exists stays as it is.
+// Run creates a tenant. An existing tenant stays as it is.
 func (c *tenantCreateCmd) Run(ctx context.Context, io *IO) error {
 	s, err := c.Dial(io)
 	if err != nil {

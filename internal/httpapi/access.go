@@ -54,13 +54,13 @@ func (rc *request) authorization() (string, error) {
 		return "", nil
 	case 1:
 		return keys[0], nil
-	default: // a proxy may look at the other one
+	default: // // a proxy may read the other one
 		set(rc.Response().Header(), "Connection", "close")
 		return "", body.Refuse("Authorization", "must appear once")
 	}
 }
 
-// ofTenant notes the tenant of the request for the access log. It refuses a key that is bound to another one.
+// ofTenant records the tenant of the request for the access log. It refuses a key that is bound to another tenant.
 func (rc *request) ofTenant(tenant string) error {
 	rc.tenant = tenant
 	if rc.key == nil || rc.key.May(tenant) {
@@ -74,7 +74,8 @@ func errOtherTenant() error {
 	return &refusal{code: gate.CodeForbidden, detail: "the key is bound to another tenant"}
 }
 
-// closeUnknown closes the connection after the answer unless the caller has a key: strangers must not hold connections.
+// closeUnknown closes the connection after the answer unless the caller has a valid key: strangers must not hold
+// connections.
 func (rc *request) closeUnknown() {
 	authorization, err := rc.authorization()
 	if err != nil || !rc.server.keys.Knows(authorization, rc.started) {

@@ -9,7 +9,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// enterGateway notes which gateway asks. Refusals of the gateway's key take its form as well.
+// enterGateway determines the kind of gateway that sent the request. Refusals of the gateway's key have its form as
+// well.
 func (rc *request) enterGateway() error {
 	name := rc.parameter("gateway")
 	if rc.Path() == forwarded.PrefixEnvoy+"/*" {
@@ -21,8 +22,8 @@ func (rc *request) enterGateway() error {
 	return nil
 }
 
-// authorize decides whether a request may pass a gateway. It consumes, checks or charges limits, as the gateway
-// asks.
+// authorize decides whether a request may pass a gateway. It consumes, checks or charges limits, as the gateway's
+// headers say.
 func (s *Server) authorize(rc *request) error {
 	f, err := rc.readForwarded()
 	if err != nil {

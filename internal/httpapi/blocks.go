@@ -80,8 +80,8 @@ func (s *Server) deleteBlock(rc *request) error {
 	return rc.NoContent(http.StatusNoContent)
 }
 
-// blockParameters returns the block that path and query name. The catalogue checks the names; blockParameters refuses only
-// what could not be part of one. A prefix is one segment with an escaped slash, or two segments.
+// blockParameters returns the block that path and query name. The catalogue checks the names; blockParameters refuses
+// only text that cannot be part of one. A prefix is one segment with an escaped slash, or two segments.
 func (rc *request) blockParameters() (block.Block, error) {
 	b := block.Block{Kind: rc.parameter("kind"), Value: rc.parameter("value"), Tenant: rc.query.id("tenant")}
 	switch b.Kind {
@@ -104,7 +104,8 @@ func (rc *request) blockParameters() (block.Block, error) {
 	return b, rc.query.err()
 }
 
-// ofBlock is ofTenant for a block that the path names. A subject without its tenant is one of the key's tenant.
+// ofBlock does what ofTenant does, for a block that the path names. A subject without a tenant belongs to the key's
+// tenant.
 func (rc *request) ofBlock(b *block.Block) error {
 	if b.Kind == block.KindSubject && b.Tenant == "" {
 		b.Tenant = rc.key.Tenant

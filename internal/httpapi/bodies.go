@@ -14,8 +14,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/notify/webhooks"
 )
 
-// bodies has the members of each request body that is read by a table. They are made once, so that reading a body builds
-// nothing.
+// bodies has the members of each request body that is read by a table. They are created once, so that reading a body
+// creates none.
 type bodies struct {
 	check, consume, debit []body.Member[gate.Request]
 	charge                []body.Member[gate.ChargeRequest]

@@ -17,7 +17,8 @@ func checkBatchMembers(check []body.Member[gate.Request]) []body.Member[[]gate.R
 	}
 }
 
-// checkBatch makes independent checks and answers each. It does nothing unless all of them are well-formed.
+// checkBatch carries out independent checks and returns each result. It does nothing unless all of them are
+// well-formed.
 func (s *Server) checkBatch(rc *request) error {
 	var checks []gate.Request
 	if err := decode(rc, &checks, s.bodies.checkBatch); err != nil {
@@ -50,7 +51,7 @@ func (rc *request) sendChecks(outcomes []gate.CheckOutcome) error {
 	return rc.sendBytes(http.StatusOK, typeJSON, append(out, "]}"...))
 }
 
-// checkOwn makes the checks of tenants that the key may reach, and refuses the others.
+// checkOwn carries out the checks of tenants that the key may reach, and refuses the others.
 func (rc *request) checkOwn(checks []gate.Request) []gate.CheckOutcome {
 	if rc.key.Tenant == "" {
 		return rc.server.admission.CheckBatch(rc.ctx, checks)

@@ -29,7 +29,8 @@ func voidMembers() []body.Member[ledger.GrantChange] {
 	}
 }
 
-// extensionMembers are those of a void, and the end: whoever wants none says so by null, and nobody gets none by leaving it out.
+// extensionMembers are those of a void, and the end. The end is required; null means that there is none, so that nobody
+// removes it by an omission.
 func extensionMembers() []body.Member[ledger.GrantChange] {
 	return append(voidMembers(), body.Required("expires_at", func(d *body.Document, x *ledger.GrantChange) { x.ExpiresAt = d.InstantOrNull() }))
 }

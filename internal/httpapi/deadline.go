@@ -15,7 +15,7 @@ type deadline struct {
 	context.Context // the parent
 
 	at    time.Time
-	actor *auditlog.Actor // who asks; nil: nobody yet. Set before anybody else has the context
+	actor *auditlog.Actor // who sends the request; nil: not known yet. Set before other code has the context
 
 	mu     sync.Mutex
 	timed  context.Context // with a timer; nil before the first call of Done
@@ -48,8 +48,9 @@ func (d *deadline) Done() <-chan struct{} {
 	return d.start().Done()
 }
 
-// DoneBefore returns a channel that is closed when the context ends before until. Unless the deadline is earlier than until, only the parent can end
-// it, and no timer is made. Package lane waits for it, and has a timer of its own for until.
+// DoneBefore returns a channel that is closed when the context ends before until. Unless the deadline is earlier than
+// until, only the parent can end it, and no timer is created. Package lane waits on it, and has a timer of its own for
+// until.
 func (d *deadline) DoneBefore(until time.Time) <-chan struct{} {
 	if d.at.Before(until) {
 		return d.Done()
@@ -78,7 +79,7 @@ func (d *deadline) start() context.Context {
 	return d.timed
 }
 
-// Value implements context.Context. Package context looks up the context behind a Done channel by Value; returning that of
+// Value implements context.Context. Package context looks up the context behind a Done channel by Value. The value of
 // timed lets children register there without a goroutine.
 func (d *deadline) Value(key any) any {
 	if key == (auditlog.Key{}) {

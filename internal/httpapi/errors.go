@@ -38,7 +38,7 @@ const (
 	retryAfterDefault = time.Second
 )
 
-// problemKind is how a code appears over HTTP.
+// problemKind is the HTTP form of a code.
 type problemKind struct {
 	status int
 	title  string
@@ -91,7 +91,7 @@ type problem struct {
 	fields     []body.Fault
 	denial     *ledger.Denial
 	asOf       time.Time // when the denial was decided
-	oldest     time.Time // of archived: the oldest instant that can be asked about
+	oldest     time.Time // of archived: the oldest instant with entries in the database
 	blocked    *gate.Blocked
 	violated   []string
 	limits     []gate.LimitVerdict
@@ -117,7 +117,7 @@ func (s *Server) problemOf(err error) problem {
 	return s.complete(p)
 }
 
-// complete sets what follows from the code.
+// complete sets the fields that the code determines.
 func (s *Server) complete(p problem) problem {
 	kind, known := s.problems[p.code]
 	if !known {
@@ -145,7 +145,7 @@ func (s *Server) complete(p problem) problem {
 	return p
 }
 
-// explain returns the detail of an error that has facts and no text.
+// explain returns the detail for an error that has facts but no text.
 func (p *problem) explain() string {
 	if len(p.fields) > 0 {
 		detail := p.fields[0].Field + " " + p.fields[0].Message
@@ -160,7 +160,7 @@ func (p *problem) explain() string {
 	return p.kind.detail
 }
 
-// denialEndsIn returns how long to wait before a retry can succeed, as far as the denial says.
+// denialEndsIn returns how long to wait before a retry can succeed, if the denial tells.
 func (p *problem) denialEndsIn() time.Duration {
 	if p.denial == nil {
 		return retryAfterDefault
@@ -251,7 +251,7 @@ func (p *problem) fromTransport(err error) {
 	}
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
 		p.code = ledger.CodeUnavailable
-		// The ledger knows whether anything was done. A deadline alone does not say.
+		// Only the ledger knows whether anything was done. A deadline alone does not show it.
 		p.detail = "there was no answer in time; retry with the same Idempotency-Key"
 	}
 }

@@ -11,10 +11,10 @@ import (
 	"github.com/quotasvc/quotasvc/internal/outbox/events"
 )
 
-// ofWebhook is ofTenant for a webhook.
+// ofWebhook does what ofTenant does, for a webhook.
 func (rc *request) ofWebhook(w *webhooks.Webhook) error { return rc.ofTenant(w.Tenant) }
 
-// createWebhook makes a webhook and answers with its secret.
+// createWebhook creates a webhook and answers with its secret.
 func (s *Server) createWebhook(rc *request) error {
 	var c webhooks.Change
 	if err := decode(rc, &c, s.bodies.webhook); err != nil {

@@ -88,7 +88,7 @@ func (s *Server) startVerification(rc *request) error {
 	return rc.send(http.StatusAccepted, answers.Verification(&v))
 }
 
-// listVerifications answers with the verifications that were asked for, the newest first.
+// listVerifications answers with the verifications that clients started, the newest first.
 func (s *Server) listVerifications(rc *request) error {
 	q := verifier.Query{Tenant: rc.query.id("tenant")}
 	q.Limit, q.Cursor = rc.query.page()
@@ -160,7 +160,7 @@ func (s *Server) getSeal(rc *request) error {
 	return rc.send(http.StatusOK, sealed)
 }
 
-// getStatus answers with how the service is.
+// getStatus answers with the state of the service.
 func (s *Server) getStatus(rc *request) error {
 	found := s.cfg.Status.Read(rc.ctx)
 	return rc.send(http.StatusOK, answers.Status(&found))

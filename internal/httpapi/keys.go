@@ -17,7 +17,7 @@ func (s *Server) createKey(rc *request) error {
 		return err
 	}
 	if _, err := rc.idempotencyKey(); err != nil {
-		return err // a secret is shown once, so a retry makes another key; but an Idempotency-Key must be valid
+		return err // a secret is shown once, so a retry creates another key; but an Idempotency-Key must be valid
 	}
 	if err := rc.ofTenant(n.Tenant); err != nil {
 		return err
@@ -97,7 +97,7 @@ func (s *Server) revokeKey(rc *request) error {
 	return rc.NoContent(http.StatusNoContent)
 }
 
-// createPortalSession makes a link to the customer's page.
+// createPortalSession creates a link to the customer's page.
 func (s *Server) createPortalSession(rc *request) error {
 	n := link.New{Base: s.cfg.LinkBase}
 	if err := decode(rc, &n, s.bodies.link); err != nil {
@@ -109,7 +109,7 @@ func (s *Server) createPortalSession(rc *request) error {
 	if err := rc.ofTenant(n.Tenant); err != nil {
 		return err
 	}
-	if n.Base == "" { // where the caller found this service
+	if n.Base == "" { // as the caller addressed this service
 		n.Base = rc.Scheme() + "://" + rc.Request().Host
 	}
 	made, err := s.cfg.Links.Create(rc.ctx, n)
@@ -131,7 +131,7 @@ func (s *Server) endPortalSessions(rc *request) error {
 	return rc.NoContent(http.StatusNoContent)
 }
 
-// ofKey is ofTenant for a key.
+// ofKey does what ofTenant does, for a key.
 func (rc *request) ofKey(k *access.Key) error { return rc.ofTenant(k.Tenant) }
 
 // listAudit answers with a page of the audit log.

@@ -89,8 +89,8 @@ func (s *Server) releaseLease(rc *request) error {
 	return rc.NoContent(http.StatusNoContent)
 }
 
-// leaseParameter returns the lease that the path names and notes its tenant for the access log. A text that is not one of
-// our ids names no lease.
+// leaseParameter returns the lease that the path names and records its tenant for the access log. A malformed id names
+// no lease.
 func (rc *request) leaseParameter() (ratelimit.LeaseID, error) {
 	id, err := rc.server.gate.ParseLease(rc.parameter("lease_id"))
 	if err != nil {

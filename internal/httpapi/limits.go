@@ -202,7 +202,8 @@ func (s *Server) limitTop(rc *request) error {
 	return rc.send(http.StatusOK, client.LimitTop{Rule: name, Items: mapSlice(found, answers.TopItem), Incomplete: !complete})
 }
 
-// limitShadow answers with what a limit in shadow mode would have denied. One that nothing is known of must exist, in the catalogue or in a plan.
+// limitShadow answers with what a limit in shadow mode would have denied. If there are no counts for it, it must exist,
+// in the catalogue or in a plan.
 func (s *Server) limitShadow(rc *request) error {
 	name, err := rc.idParameter("rule")
 	if err != nil {

@@ -236,7 +236,7 @@ func (s *Server) exportCatalog(rc *request) error {
 	return rc.send(http.StatusOK, answer)
 }
 
-// applyCatalog changes the catalogue to what a document says.
+// applyCatalog changes the catalogue to the content of a document.
 func (s *Server) applyCatalog(rc *request) error {
 	var r catalogdoc.Request
 	if err := decode(rc, &r, s.bodies.catalog); err != nil {

@@ -27,8 +27,8 @@ const (
 	// requestIDMax bounds an X-Request-Id of a client, in bytes.
 	requestIDMax = 128
 
-	// statusClientGone is the status in logs and metrics if the client left before the answer. nginx uses the same number.
-	// Nobody receives it; it separates impatient clients from an outage.
+	// statusClientGone is the status in logs and metrics if the client left before the answer, as in nginx. Nobody
+	// receives it; it distinguishes impatient clients from an outage.
 	statusClientGone = 499
 )
 
@@ -56,7 +56,7 @@ func (s *Server) serve(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// answer runs the handlers. It returns false after a panic: then somebody may still hold the request, and it cannot be
+// answer runs the handlers. It returns false after a panic: other code may still use the request then, and it cannot be
 // reused.
 func (s *Server) answer(rc *request, next echo.HandlerFunc) (whole bool) {
 	defer func() {
@@ -75,7 +75,7 @@ func (s *Server) answer(rc *request, next echo.HandlerFunc) (whole bool) {
 	return true
 }
 
-// fail answers with err unless an answer was sent already.
+// fail answers with err unless an answer has been sent already.
 func (rc *request) fail(err error) {
 	if rc.Response().Committed {
 		rc.cause = err

@@ -18,7 +18,7 @@ const (
 	pageMax = 500
 	// pageDefault is the size of a page if the client asks for none.
 	pageDefault = 100
-	// cursorMax bounds a cursor in bytes. The service makes no longer ones.
+	// cursorMax bounds a cursor in bytes. The service's own cursors are shorter.
 	cursorMax = 1024
 )
 
@@ -29,7 +29,8 @@ type query struct {
 	faults body.Faults
 }
 
-// parse reads a query, which may have the parameters names, and others that begin with members unless that is empty.
+// parse reads a query. It may have the parameters in names, and others whose names begin with members unless that is
+// empty.
 func (q *query) parse(raw string, names []string, members string) error {
 	values, err := url.ParseQuery(raw)
 	if err != nil {
@@ -71,7 +72,7 @@ func (q *query) id(name string) string {
 	return value
 }
 
-// requiredID is id for a parameter that must be given.
+// requiredID does what id does, for a parameter that must be given.
 func (q *query) requiredID(name string) string {
 	if !q.values.Has(name) {
 		q.faults.Add(name, "is required")
@@ -91,7 +92,7 @@ func (q *query) instant(name string) time.Time {
 	return t
 }
 
-// requiredInstant is instant for a parameter that must be given.
+// requiredInstant does what instant does, for a parameter that must be given.
 func (q *query) requiredInstant(name string) time.Time {
 	if !q.values.Has(name) {
 		q.faults.Add(name, "is required")

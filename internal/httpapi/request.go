@@ -56,11 +56,11 @@ type request struct {
 	in        bytes.Buffer // the request's body
 	out       []byte       // the answer
 
-	// A spending request and the verdicts of its limits, here to be reused.
+	// A spending request and the verdicts of its limits, kept here for reuse.
 	gateRequest gate.Request
 	limits      []gate.LimitVerdict
 
-	report history.Source // of the answer, if it is that of a report
+	report history.Source // of the answer, if it is a report
 
 	gateway *forwarded.Gateway // form of the answer; nil: a client's own request
 
@@ -82,7 +82,7 @@ func decode[T any](rc *request, into *T, members []body.Member[T]) error {
 	return body.Decode(&rc.doc, rc.in.Bytes(), into, members)
 }
 
-// decodeObject reads the body into an object of the catalogue. without names the fields that the path has.
+// decodeObject reads the body into an object of the catalogue. without names the fields that are part of the path.
 func (rc *request) decodeObject(into body.Checked, without ...string) error {
 	if err := rc.readBody(); err != nil {
 		return err
@@ -178,7 +178,7 @@ func (rc *request) operationKey(dryRun bool) (string, error) {
 	}
 }
 
-// reporting returns the context of a report. The answer will say how far the replica that it came from is behind.
+// reporting returns the context of a report. The answer will then say how far its replica lags.
 func (rc *request) reporting() context.Context { return history.Observe(rc.ctx, &rc.report) }
 
 // sendBytes answers with encoded text.
@@ -194,7 +194,7 @@ func (rc *request) sendBytes(status int, contentType string, text []byte) error 
 	}
 	rc.Response().WriteHeader(status)
 	if _, err := rc.Response().Write(text); err != nil {
-		// The client is gone. The status is sent, so the error is for the access log only.
+		// The client is gone. The status has been sent, so the error goes to the access log only.
 		return fmt.Errorf("write the answer: %w", err)
 	}
 	return nil

@@ -15,17 +15,17 @@ import (
 type route struct {
 	method, path string
 	query        []string // its query parameters
-	members      string   // begins the names of further ones; empty: there are none
+	members      string   // the prefix of further parameters; empty: there are none
 	public       bool     // needs no key
 	scope        access.Scope
 	reach        reach
-	gateway      bool // for gateways, about forwarded requests
+	gateway      bool // for gateways, which send forwarded requests
 	dev          bool // only where there is a test clock
 	handler      handler
 }
 
-// reach says which tenants' data a request reaches, so that a key bound to a tenant is held to it. A test sends every route with
-// another tenant.
+// reach says which tenants' data a request reaches. It restricts a key that is bound to a tenant. A test sends every
+// route with another tenant.
 type reach int
 
 const (
@@ -138,7 +138,7 @@ func (s *Server) jobRoutes() []route {
 	}, slices.Concat(s.eventRoutes(), s.toolRoutes())...)
 }
 
-// eventRoutes returns the operations about what happened.
+// eventRoutes returns the operations on events and webhooks.
 func (s *Server) eventRoutes() []route {
 	return []route{
 		{method: http.MethodGet, path: "/v1/events", query: []string{"tenant", "type", "after", "limit", "cursor"}, scope: access.Read, reach: ownTenant, handler: s.listEvents},
@@ -154,7 +154,7 @@ func (s *Server) eventRoutes() []route {
 	}
 }
 
-// toolRoutes returns the operations for those who write clients.
+// toolRoutes returns the operations for authors of clients.
 func (s *Server) toolRoutes() []route {
 	return []route{
 		{method: http.MethodGet, path: "/v1/catalog", scope: access.Admin, handler: s.exportCatalog},
@@ -166,7 +166,7 @@ func (s *Server) toolRoutes() []route {
 	}
 }
 
-// pages returns what is served beside the operations of the contract.
+// pages returns the routes that are not operations of the contract.
 func (s *Server) pages() []route {
 	return []route{
 		{method: http.MethodGet, path: "/docs", public: true, handler: document(s.reference.Page)},
@@ -174,7 +174,8 @@ func (s *Server) pages() []route {
 	}
 }
 
-// guard returns the handler of r behind what all operations share: authentication and the check of query parameters.
+// guard returns the handler of r, preceded by what all operations share: authentication and the check of query
+// parameters.
 func (s *Server) guard(r route) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		rc := c.(*request)

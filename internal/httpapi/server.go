@@ -42,7 +42,7 @@ type Config struct {
 	// Keys authenticates callers. Required. The server neither starts nor stops it.
 	Keys *access.Directory
 
-	// Overrides are those that the gate has. Required where there are backends.
+	// Overrides are those of the gate. Required where there are backends.
 	Overrides *override.Store
 
 	// RequestTimeout bounds a request, DefaultRequestTimeout if it is 0. Operations that have begun by
@@ -55,18 +55,19 @@ type Config struct {
 	// TrustedProxies are the proxies whose X-Forwarded-For and X-Real-IP are trusted. Default: none.
 	TrustedProxies []netip.Prefix
 
-	// Verifier runs the verifications that clients ask for. Required where there are backends.
+	// Verifier runs the verifications that clients start. Required where there are backends.
 	Verifier *verifier.Verifier
 
 	// Newcomers are those of the gate; nil: tenants must exist.
 	Newcomers *newcomer.Desk
-	// Webhooks tells events. Required where there are backends. The server neither starts nor stops it.
+	// Webhooks delivers events. Required where there are backends. The server neither starts nor stops it.
 	Webhooks *webhooks.Service
 
-	// Status says how the service is. Required where there are backends. The server neither starts nor stops it.
+	// Status knows the state of the service. Required where there are backends. The server neither starts nor stops it.
 	Status *status.Board
 
-	// Links makes links to the customer's page. Required where there are backends. Their URLs begin with LinkBase; empty: as that of the request.
+	// Links creates links to the customer's page. Required where there are backends. Their URLs begin with LinkBase;
+	// empty: with the base of the request's URL.
 	Links    *link.Store
 	LinkBase string
 
@@ -76,7 +77,8 @@ type Config struct {
 	// TestClock moves the ledger's time; nil except in `quotasvc dev`.
 	TestClock *testclock.Clock
 
-	// Traced says that requests may have a span in their context. It gets the route as its name, and exemplars and access lines its id.
+	// Traced says that requests may have a span in their context. The span is named after the route, and its id is
+	// added to exemplars and access lines.
 	Traced bool
 
 	// Log gets one line per request. Required.
@@ -141,7 +143,7 @@ func New(g *gate.Gate, l *pg.Ledger, h *history.Reader, c *catalog.Catalog, cfg 
 	return s, nil
 }
 
-// newRequest makes a request for the pool.
+// newRequest creates a request for the pool.
 func newRequest() any { return new(request) }
 
 // Handler returns the handler of all requests.
@@ -153,7 +155,7 @@ func (s *Server) router() *echo.Echo {
 	e.HideBanner, e.HidePort = true, true
 	e.Use(s.serve)
 	e.HTTPErrorHandler = func(err error, c echo.Context) {
-		// serve answers every error itself. This handler is for errors that escape it.
+		// serve answers every error itself. This handler is for errors that it misses.
 		s.log.Error("request not served", "error", err, "path", c.Path())
 	}
 	for _, r := range slices.Concat(s.routes(), s.pages()) {

@@ -38,7 +38,8 @@ func itemMembers() []body.Member[ledger.Item] {
 	}
 }
 
-// featureMembers makes the items of a check or consume optional, and adds the feature that may stand instead of them: see readFeature.
+// featureMembers makes the items of a check or consume optional, and adds the feature that may replace them: see
+// readFeature.
 func featureMembers(demand []body.Member[gate.Request]) []body.Member[gate.Request] {
 	out := append(slices.Clone(demand), body.Optional("feature", func(d *body.Document, r *gate.Request) { r.Feature = d.ID() }))
 	for i := range out {
@@ -49,7 +50,7 @@ func featureMembers(demand []body.Member[gate.Request]) []body.Member[gate.Reque
 	return out
 }
 
-// requireDemand refuses a request that asks for neither items nor a feature. field is its path, with a dot, in a batch.
+// requireDemand refuses a request with neither items nor a feature. field is its path, with a dot, in a batch.
 func requireDemand(r *gate.Request, field string) error {
 	if len(r.Items) > 0 || r.Feature != "" {
 		return nil
@@ -187,8 +188,8 @@ func (s *Server) spend(rc *request) (*ledger.DebitResult, error) {
 	return done.Result, nil
 }
 
-// writeLimits sends the headers of limits that were asked. Those of a refusal are sent with its problem, which needs the verdicts if the limits
-// did not refuse.
+// writeLimits sends the headers of the limits that were decided. Those of a refusal are sent with its problem, which
+// needs the verdicts if the limits did not refuse.
 func (rc *request) writeLimits(verdicts []gate.LimitVerdict, degraded bool, err error) {
 	h := rc.Response().Header()
 	limitheaders.WriteMode(h, degraded)
@@ -197,8 +198,8 @@ func (rc *request) writeLimits(verdicts []gate.LimitVerdict, degraded bool, err 
 	}
 }
 
-// writeRemaining sends the X-Quota headers of a consume that limits refused before its balance was read. It sends none if
-// the balance cannot be had cheaply.
+// writeRemaining sends the X-Quota headers of a consume that limits refused before its balance was read. It sends none
+// if the balance cannot be read cheaply.
 func (s *Server) writeRemaining(rc *request, refused *gate.Debited) {
 	ask, stale := rc.gateRequest, remainingStale
 	ask.MaxStale = &stale
@@ -255,7 +256,8 @@ func (rc *request) writeDebitHeaders(r *ledger.DebitResult) {
 	}
 }
 
-// debitBatch makes independent debits and answers each. It does nothing unless all of them are well-formed.
+// debitBatch carries out independent debits and returns each result. It does nothing unless all of them are
+// well-formed.
 func (s *Server) debitBatch(rc *request) error {
 	var b batch
 	if err := decode(rc, &b, s.bodies.batch); err != nil {
@@ -282,7 +284,7 @@ func (s *Server) debitBatch(rc *request) error {
 	return rc.sendBatch(b.debits, rc.debitOwn(b.debits))
 }
 
-// debitOwn makes the debits of tenants that the key may reach, and refuses the others.
+// debitOwn carries out the debits of tenants that the key may reach, and refuses the others.
 func (rc *request) debitOwn(debits []gate.Request) []gate.DebitOutcome {
 	if rc.key.Tenant == "" {
 		return rc.server.gate.DebitBatch(rc.ctx, debits)

@@ -13,7 +13,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/report/tenantlist"
 )
 
-// metadataMembers begins the names of query parameters that are members of metadata.
+// metadataMembers is the prefix of query parameters that are members of metadata.
 const metadataMembers = "metadata."
 
 // ofTenant names the state that an If-Match on a tenant demands.
@@ -47,7 +47,7 @@ func (s *Server) putTenant(rc *request) error {
 	return rc.send(putStatus(created), answers.Tenant(&stored))
 }
 
-// patchTenant changes the given fields, or answers what would change.
+// patchTenant changes the given fields, or, in a dry run, answers with the changes.
 func (s *Server) patchTenant(rc *request) error {
 	id, err := rc.tenantParameter()
 	if err != nil {
@@ -103,7 +103,7 @@ func (s *Server) getFeatures(rc *request) error {
 	return rc.send(http.StatusOK, out)
 }
 
-// listTenants answers with a page of tenants: of all, or of those that are or stand as asked for.
+// listTenants answers with a page of tenants, all or filtered.
 func (s *Server) listTenants(rc *request) error {
 	page, err := rc.catalogPage()
 	q := tenantlist.Query{

@@ -32,7 +32,7 @@ func Grant(g *ledger.GrantRecord) client.Grant {
 	}
 }
 
-// GrantAnswer returns what a grant, or its dry run, did.
+// GrantAnswer returns the result of a grant, or of its dry run.
 func GrantAnswer(r *ledger.GrantResult, dryRun bool) client.GrantAnswer {
 	g := Grant(&r.Grant)
 	return client.GrantAnswer{

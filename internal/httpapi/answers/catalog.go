@@ -82,7 +82,7 @@ func Tenant(t *catalog.Tenant) client.Tenant {
 	}
 }
 
-// TenantChange returns a change of a tenant, or what it would be.
+// TenantChange returns a change of a tenant, or the change that a dry run would make.
 func TenantChange(c *catalog.TenantChange, dryRun bool) client.TenantChange {
 	t := Tenant(&c.After)
 	out := client.TenantChange{
@@ -104,7 +104,7 @@ func Block(b *block.Block) client.Block {
 	}
 }
 
-// TenantWithBalance returns a tenant with how far it has used a meter, if that was asked.
+// TenantWithBalance returns a tenant, with the status of a balance if the list selects by balances.
 func TenantWithBalance(i *tenantlist.Item) client.Tenant {
 	out := Tenant(&i.Tenant)
 	if s := i.Balance; s != nil {

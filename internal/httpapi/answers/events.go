@@ -46,7 +46,7 @@ func Event(e *events.Listed) client.Event {
 	}
 }
 
-// WebhookTest returns how a test call went.
+// WebhookTest returns the outcome of a test call.
 func WebhookTest(message string, out webhooks.Outcome) client.WebhookTest {
 	return client.WebhookTest{
 		MessageID: message, Delivered: out.Error == "", LatencyMs: out.Latency.Milliseconds(), StatusCode: out.Status,

@@ -42,7 +42,7 @@ func PlanLimit(l *catalog.Limit) client.PlanLimit {
 	}
 }
 
-// normalizeOf tells an empty list, which is nothing to normalize, from none.
+// normalizeOf distinguishes an empty list, which means that nothing is normalized, from an absent one.
 func normalizeOf(forms []string) *client.LimitNormalize {
 	if forms == nil {
 		return nil
@@ -71,7 +71,7 @@ func matchOf(m catalog.Match) client.LimitMatch {
 	return client.LimitMatch{Method: m.Method, Route: m.Route, Meter: m.Meter, Plan: m.Plan, Tenant: m.Tenant}
 }
 
-// Explanation returns what a limit amounts to.
+// Explanation returns what a limit means in practice.
 func Explanation(e *gate.LimitExplanation) client.LimitExplanation {
 	out := client.LimitExplanation{
 		Summary: e.Summary, Capacity: e.Capacity, UnitsPerToken: e.Units, UnitsPerMicrosecond: e.Num, FirstSecond: e.InAnySecond,

@@ -13,7 +13,7 @@ func SealSummary(i *audit.SealInfo) client.SealSummary {
 	return client.SealSummary{Day: i.Day.Format(time.DateOnly), Position: i.Position, Heads: i.Heads, Root: i.Root.String(), SealedAt: i.SealedAt.UTC()}
 }
 
-// Status returns how the service is.
+// Status returns the state of the service.
 func Status(s *status.Status) client.ServiceStatus {
 	out := client.ServiceStatus{
 		At: s.At, StartedAt: s.StartedAt,

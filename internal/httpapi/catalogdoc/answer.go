@@ -31,7 +31,7 @@ func Export(f *catalog.File) (out client.Catalog, err error) {
 	return out, err
 }
 
-// Tag returns the ETag of a catalogue's meters, plans and limits. Blocks come and go by themselves, so they do not count.
+// Tag returns the ETag of a catalogue's meters, plans and limits. Blocks are left out: they expire by themselves.
 func Tag(f *catalog.File) (string, error) {
 	doc, err := Export(&catalog.File{Meters: f.Meters, Plans: f.Plans, Limits: f.Limits})
 	if err != nil {
@@ -45,7 +45,8 @@ func Tag(f *catalog.File) (string, error) {
 	return `"` + hex.EncodeToString(sum[:16]) + `"`, nil
 }
 
-// Expect returns what refuses a stored catalogue that does not have the only tag seen, which the field of this name had; nil for none.
+// Expect returns a function that refuses a stored catalogue whose tag is not the only one in seen, the value of the
+// field. It returns nil if seen is empty.
 func Expect(field string, seen []string) func(*catalog.File) error {
 	if len(seen) == 0 {
 		return nil
@@ -71,7 +72,7 @@ func blocksOf(f *catalog.File) ([]raw, error) {
 	return blocks, nil
 }
 
-// byID returns objects by their ids, which they do not repeat in the field self.
+// byID returns objects by their ids. The objects lack the field self, which would repeat the id.
 func byID[T any](objects []T, self string, id func(*T) string) (map[string]raw, error) {
 	out := make(map[string]raw, len(objects))
 	for i := range objects {

@@ -10,13 +10,13 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/yamldoc"
 )
 
-// sections are those of a catalogue file. Here each has one shape.
+// sections are those of a catalogue file. In a body each has one shape.
 var sections = []struct {
 	name string
 	kind jsontext.Kind
 }{{"meters", '{'}, {"plans", '{'}, {"limits", '{'}, {"tenants", '{'}, {"blocks", '['}}
 
-// inMetadata matches the paths in which a null is the client's own.
+// inMetadata matches the paths in which a null belongs to the client's data.
 var inMetadata = regexp.MustCompile(`^tenants\..+\.metadata[.\[]`)
 
 // Request is the body of POST /v1/catalog.
@@ -45,7 +45,7 @@ func Members() []body.Member[Request] {
 	return members
 }
 
-// File returns the catalogue that the request asks for.
+// File returns the catalogue in the request.
 func (r *Request) File() (*catalog.File, error) {
 	if len(r.text) == 0 {
 		return nil, body.Refuse("body", "must have at least one of the sections meters, plans, limits, tenants, blocks")

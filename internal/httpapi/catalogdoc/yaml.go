@@ -8,7 +8,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/yamldoc"
 )
 
-// Document is a catalogue file that is to be sent.
+// Document is a catalogue file that is to be sent to the API.
 type Document struct {
 	members map[string]json.RawMessage
 	file    *catalog.File

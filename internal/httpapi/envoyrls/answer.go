@@ -16,7 +16,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/httpapi/limitheaders"
 )
 
-// result is what one descriptor came to.
+// result is the result of one descriptor.
 type result struct {
 	limits   []gate.LimitVerdict
 	degraded bool // the limits were decided without Redis
@@ -51,7 +51,7 @@ func (s *Server) answer(results []result) *rls.RateLimitResponse {
 	return out
 }
 
-// merge appends verdicts to list. Of one rule, which several descriptors may charge, the more restrictive verdict stays.
+// merge appends verdicts to list. If several descriptors charge one rule, only the more restrictive verdict is kept.
 func merge(list, verdicts []gate.LimitVerdict) []gate.LimitVerdict {
 	for i := range verdicts {
 		v := &verdicts[i]
@@ -80,7 +80,8 @@ func descriptorStatus(r *result) *rls.RateLimitResponse_DescriptorStatus {
 
 func saturated(n int64) uint32 { return uint32(min(max(n, 0), math.MaxUint32)) }
 
-// unitOf returns the unit of a policy whose window (w, in seconds) is one; else Envoy shows the limit without a window.
+// unitOf returns the unit whose length is the policy's window (w, in seconds). Without such a unit Envoy shows the
+// limit without a window.
 func unitOf(policy string) rls.RateLimitResponse_RateLimit_Unit {
 	_, rest, _ := strings.Cut(policy, ";w=")
 	digits, _, _ := strings.Cut(rest, ";")

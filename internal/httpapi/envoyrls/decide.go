@@ -41,7 +41,7 @@ type call struct {
 	tenant    string      // of the first descriptor
 	refused   ledger.Code // of the first descriptor that was refused
 	violated  []string
-	cause     error // of an error
+	cause     error // the cause, if the answer is an error
 }
 
 // ShouldRateLimit charges the limits of each descriptor.
@@ -56,7 +56,7 @@ func (s *Server) ShouldRateLimit(ctx context.Context, req *rls.RateLimitRequest)
 		}
 		switch {
 		case err == nil:
-		case ctx.Err() != nil: // nobody waits any more, whatever failed for it
+		case ctx.Err() != nil: // the caller has given up, whatever failed
 			c.cause, err = err, status.FromContextError(ctx.Err()).Err()
 		default:
 			c.cause, err = err, statusOf(err).Err()

@@ -23,8 +23,8 @@ const descriptorsMax = 16
 // knownKeys lists the keys of entries for error messages.
 const knownKeys = "tenant, subject or user, route or path, method, remote_address or ip, rule"
 
-// unusable is a value that no limit can count, and that a client may have chosen: a path, a method, a user, an address, a number of hits. It is
-// over limit: an error would let every such request pass a proxy that fails open.
+// unusable is a value that no limit can count, and that a client may have chosen: a path, a method, a user, an address,
+// a number of hits. Such a request is over limit: an error would let it pass a proxy that fails open.
 type unusable struct {
 	descriptor   int // its index
 	field, fault string

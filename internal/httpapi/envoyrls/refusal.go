@@ -12,14 +12,14 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// refusal is an error of the gate that is an answer.
+// refusal is an error of the gate that leads to a regular answer.
 type refusal struct {
 	over     bool          // the request must not pass
 	wait     time.Duration // until the same request may pass; 0: unknown, or never
 	violated []string
 }
 
-// refusalOf translates an error of the gate. Without over, the error is none that decides: see statusOf.
+// refusalOf translates an error of the gate. Without over, the error decides nothing: see statusOf.
 func refusalOf(err error) refusal {
 	if e, ok := errors.AsType[*gate.RateLimited](err); ok {
 		return refusal{over: true, wait: e.RetryAfter, violated: e.Violated}

@@ -55,15 +55,15 @@ func Gateways() map[string]*Gateway {
 // HasQuery reports whether the query of the gateway's own request belongs to the forwarded request.
 func (g *Gateway) HasQuery() bool { return g.uri == nil }
 
-// Pass adds the id of the charge that paid to the answer to a request that may pass. A longer id than gateways accept is left out: the charge
-// cannot be refunded then.
+// Pass adds the id of the charge to the answer for a request that may pass. An id that is longer than gateways accept
+// is left out: the charge cannot be refunded then.
 func (g *Gateway) Pass(h http.Header, charge string) {
 	if charge != "" && len(charge) <= valueMax {
 		h[HeaderCharge] = []string{charge}
 	}
 }
 
-// Refuse adds the headers that the gateway needs to a refusal, and returns the status to answer with.
+// Refuse adds the headers that the gateway needs to a refusal, and returns the status of the answer.
 func (g *Gateway) Refuse(h http.Header, status int, body []byte) int {
 	if !g.hides {
 		return status

@@ -7,8 +7,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/bound"
 )
 
-// operationPrefix begins the operation ids of forwarded requests. A client whose keys a gateway passes on so cannot
-// use the key of a backend.
+// operationPrefix is the prefix of the operation ids of forwarded requests. So a client whose keys a gateway passes on
+// cannot use the key of a backend.
 const operationPrefix = "gw-"
 
 // OperationKey returns the key of the operation: the given one with a prefix, or a random one. An X-Request-Id never becomes a

@@ -124,7 +124,7 @@ func (r *headerReader) one(name string) string {
 	return values[0]
 }
 
-// text returns a header that check accepts, or notes what it must be.
+// text returns a header that check accepts, or records what it must be.
 func (r *headerReader) text(name string, check func(string) bool, must string) string {
 	value := r.one(name)
 	if value != "" && !check(value) {
@@ -147,7 +147,7 @@ func (r *headerReader) amount(name string) int64 {
 	return n
 }
 
-// require notes headers that are missing.
+// require records headers that are missing.
 func (r *headerReader) require(names ...string) {
 	for _, name := range names {
 		if r.header.Get(name) == "" {
@@ -156,8 +156,8 @@ func (r *headerReader) require(names ...string) {
 	}
 }
 
-// refuseUnknown notes X-Quota headers that are not part of a request: a misspelt X-Quota-Amount would mean an amount of 1.
-// It ignores those of answers, which a gateway may have added.
+// refuseUnknown records X-Quota headers that are not part of a request: a misspelt X-Quota-Amount would mean an amount
+// of 1. It ignores those of answers, which a gateway may have added.
 func (r *headerReader) refuseUnknown() {
 	for name := range r.header {
 		if strings.HasPrefix(name, "X-Quota-") && !isQuotaHeader(name) {

@@ -13,7 +13,7 @@ import (
 	"sync"
 )
 
-// Document is a constant text that is served with an ETag, and compressed to those who accept that.
+// Document is a constant text that is served with an ETag, and compressed for clients that accept that.
 type Document struct {
 	mediaType string
 	header    map[string]string // further headers of the answer
@@ -55,7 +55,7 @@ func newZipped(mediaType string, header map[string]string, zipped []byte) *Docum
 	})}
 }
 
-// formsOf returns both forms with their ETags, which differ: the bytes do.
+// formsOf returns both forms with their ETags. These differ, because the bytes do.
 func formsOf(plain, zipped []byte) forms {
 	sum := sha256.Sum256(plain)
 	tag := hex.EncodeToString(sum[:16])
@@ -77,14 +77,15 @@ func compress(text []byte) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// Serve answers a GET or HEAD: 200 with the document, or 304 if it is one of If-None-Match. An error before the status is sent has sent nothing.
+// Serve answers a GET or HEAD: 200 with the document, or 304 if its ETag is in If-None-Match. If it returns an error
+// before the status is sent, nothing was sent.
 func (d *Document) Serve(w http.ResponseWriter, r *http.Request) error {
 	both, err := d.forms()
 	if err != nil {
 		return fmt.Errorf("make the document: %w", err)
 	}
 	h, sent := w.Header(), both.plain
-	h.Set("Cache-Control", "no-cache") // keep it, and ask whether it is still the same
+	h.Set("Cache-Control", "no-cache") // store it, and revalidate it before use
 	for name, value := range d.header {
 		h.Set(name, value)
 	}

@@ -7,7 +7,8 @@ import (
 	"github.com/goccy/go-yaml"
 )
 
-// ViewerPath is where the page looks for the viewer. The version is part of it, so that browsers may keep the script.
+// ViewerPath is the path from which the page loads the viewer. The version is part of it, so that browsers may keep the
+// script.
 const ViewerPath = "/docs/redoc-2.5.4.js"
 
 // Specification is the contract, in YAML.
@@ -27,7 +28,7 @@ type Reference struct {
 	Page, Viewer *Document // what shows it
 }
 
-// New returns the documents, which are made when they are first asked for.
+// New returns the documents. Each is created at the first request for it.
 func New() *Reference {
 	return &Reference{
 		YAML: newDocument("application/yaml", nil, func() ([]byte, error) { return Specification, nil }),
@@ -39,7 +40,7 @@ func New() *Reference {
 			return text, nil
 		}),
 		Page: newDocument("text/html; charset=utf-8", map[string]string{
-			// The viewer makes style elements, and a worker for its search from a blob.
+			// The viewer creates style elements, and a worker for its search from a blob.
 			"Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'unsafe-inline'; connect-src 'self'; img-src 'self' data:; worker-src blob:; " +
 				"base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
 			"Referrer-Policy": "no-referrer",
