@@ -7,8 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/stretchr/testify/assert"
 
 	"github.com/quotasvc/quotasvc/client"
 )
@@ -22,9 +21,7 @@ func TestPutMeter_CreateReplaceListDelete(t *testing.T) {
 	s.call("PUT", "/v1/meters/m", `{"unit":"token","description":"Tokens\n","denial_replay":true}`).want(200).into(&replaced)
 	s.call("GET", "/v1/meters/m", "").want(200).into(&got)
 	want := client.Meter{Meter: "m", Unit: "token", Description: "Tokens\n", Kind: "counter", DenialReplay: true, CreatedAt: created.CreatedAt, UpdatedAt: replaced.UpdatedAt}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
+	assert.Equal(t, want, got)
 	s.call("DELETE", "/v1/meters/calls", "").problem(409, "precondition_failed")
 	if a := s.call("DELETE", "/v1/meters/m", "").want(204); len(a.body) != 0 {
 		t.Errorf("%s", a.body)
@@ -99,8 +96,9 @@ func TestPutPlan_NewVersionOnlyOnChange(t *testing.T) {
 			CostBy: "request", Counts: "successes", Mode: "enforce", OnBackendError: "local_share", RegionShare: 100,
 		}},
 	}
-	if diff := cmp.Diff(want, got); diff != "" || first.Version != 1 || second.Version != 1 || third.Version != 2 {
-		t.Errorf("versions %d, %d, %d\n%s", first.Version, second.Version, third.Version, diff)
+	assert.Equal(t, want, got)
+	if first.Version != 1 || second.Version != 1 || third.Version != 2 {
+		t.Errorf("versions %d, %d, %d", first.Version, second.Version, third.Version)
 	}
 	a := s.call("PUT", "/v1/plans/p", strings.Replace(one, `"calls"`, `"nothing"`, 1))
 	if p := a.problem(404, "not_found"); len(p.Errors) != 1 || p.Errors[0].Field != "allowances[0].meter" {
@@ -122,22 +120,22 @@ func TestPutTenant_CreateReplacePatch(t *testing.T) {
 		Tenant: "t1", Plan: "basic", Anchor: time.Date(2026, 1, 31, 0, 0, 0, 123456000, time.UTC), Timezone: "Europe/Berlin", Status: "active",
 		Metadata: []byte(`{"a":[2],"b":1}`), Overrides: client.Overrides{}, Version: 1, CreatedAt: created.CreatedAt, UpdatedAt: created.UpdatedAt,
 	}
-	if diff := cmp.Diff(want, created); diff != "" {
-		t.Error(diff)
-	}
+	assert.Equal(t, want, created)
 	s.call("PATCH", "/v1/tenants/t1", `{"status":"suspended"}`).want(200).into(&patched)
 	changed := client.TenantChange{
 		Tenant: "t1", Plan: want.Plan, Anchor: want.Anchor, Timezone: want.Timezone, Status: "suspended", Metadata: want.Metadata,
-		Overrides: client.Overrides{}, Version: 2, CreatedAt: want.CreatedAt, Before: want,
+		Overrides: client.Overrides{}, Version: 2, CreatedAt: want.CreatedAt, UpdatedAt: patched.UpdatedAt, Before: want,
 	}
-	if diff := cmp.Diff(changed, patched, cmpopts.IgnoreFields(client.TenantChange{}, "UpdatedAt")); diff != "" || !patched.UpdatedAt.After(want.UpdatedAt) {
-		t.Error(diff)
+	assert.Equal(t, changed, patched)
+	if !patched.UpdatedAt.After(want.UpdatedAt) {
+		t.Errorf("changed at %s, then at %s", want.UpdatedAt, patched.UpdatedAt)
 	}
 	s.call("PATCH", "/v1/tenants/t1", `{}`).want(200)
 	s.call("PUT", "/v1/tenants/t1", `{"plan":"basic"}`).want(200).into(&replaced)
 	s.call("GET", "/v1/tenants/t1", "").want(200).into(&got)
-	if diff := cmp.Diff(replaced, got); diff != "" || got.Status != "active" || got.Timezone != "UTC" || string(got.Metadata) != "{}" {
-		t.Errorf("%+v\n%s", got, diff)
+	assert.Equal(t, replaced, got)
+	if got.Status != "active" || got.Timezone != "UTC" || string(got.Metadata) != "{}" {
+		t.Errorf("%+v", got)
 	}
 	for _, method := range []string{"PUT", "PATCH"} {
 		a := s.call(method, "/v1/tenants/t1", `{"plan":"nothing"}`)
@@ -161,9 +159,7 @@ func TestPutLimit_CreateReplaceDelete_MustBeEnforceable(t *testing.T) {
 		Rule: "r", Per: []client.LimitPer{"tenant", "subject"}, Match: client.LimitMatch{Meter: "calls"}, Kind: "token_bucket", Rate: "60/s", Burst: 60, Cost: 1,
 		CostBy: "request", Counts: "successes", Mode: "enforce", OnBackendError: "local_share", RegionShare: 100, CreatedAt: got.CreatedAt, UpdatedAt: got.UpdatedAt,
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
+	assert.Equal(t, want, got)
 	s.call("PUT", "/v1/limits/r", `{"per":["tenant"],"kind":"token_bucket","rate":"1/day","burst":7,"cost":3,"mode":"shadow","on_backend_error":"closed"}`).want(200)
 	s.call("GET", "/v1/limits/r", "").want(200).into(&got)
 	if got.Burst != 7 || got.Cost != 3 || got.Mode != "shadow" || got.OnBackendError != "closed" {
@@ -271,9 +267,7 @@ func TestGrant_IssuedOnce_RaisesBalance(t *testing.T) {
 		CostBasis: "0.01 EUR", Reason: "order 17", Status: "active", OperationID: "k1", CreatedAt: got.CreatedAt, AsOf: got.AsOf,
 		Balance: client.Position{Remaining: 50, Limit: 50},
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
+	assert.Equal(t, want, got)
 	again := s.call("POST", "/v1/tenants/acme/grants", body, headerIdempotencyKey, "k1").want(201)
 	if again.header.Get(headerReplayed) != "true" || string(again.body) != string(first.body) {
 		t.Errorf("%v %s", again.header, again.body)

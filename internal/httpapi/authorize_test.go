@@ -5,11 +5,10 @@ import (
 	"fmt"
 	"net/http"
 	"net/netip"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/quotasvc/quotasvc/client"
 	"github.com/quotasvc/quotasvc/internal/httpapi/forwarded"
@@ -91,7 +90,7 @@ func (a *answer) refusedTo(gateway string, status int, code string) client.Probl
 	}
 	if inHeader != "" {
 		var same client.Problem
-		if err := json.Unmarshal([]byte(inHeader), &same); err != nil || cmp.Diff(p, same) != "" {
+		if err := json.Unmarshal([]byte(inHeader), &same); err != nil || !reflect.DeepEqual(p, same) {
 			a.t.Errorf("%s: the header has %s, the body %s (%v)", gateway, inHeader, a.body, err)
 		}
 	}

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/getkin/kin-openapi/openapi3"
-	gocmp "github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/assert"
 
 	"github.com/quotasvc/quotasvc/internal/access"
 	"github.com/quotasvc/quotasvc/internal/catalog"
@@ -73,9 +73,7 @@ func TestRoutes_EqualContract(t *testing.T) {
 			return cmp.Or(strings.Compare(a.Path, b.Path), strings.Compare(a.Method, b.Method))
 		})
 	}
-	if diff := gocmp.Diff(written, served); diff != "" {
-		t.Errorf("contract - / routes +\n%s", diff)
-	}
+	assert.Equal(t, written, served)
 }
 
 // field is a field of a body, by its table or its schema.
@@ -148,9 +146,7 @@ func TestBodies_FieldsEqualSchemas(t *testing.T) {
 		byName := func(a, b field) int { return strings.Compare(a.Name, b.Name) }
 		slices.SortFunc(want, byName)
 		slices.SortFunc(table, byName)
-		if diff := gocmp.Diff(want, table); diff != "" {
-			t.Errorf("%s: schema - / table +\n%s", name, diff)
-		}
+		assert.Equal(t, want, table, "%s", name)
 		if closed := schema.AdditionalProperties.Has; bodies[name] && (closed == nil || *closed) {
 			t.Errorf("%s allows other fields; the decoder does not", name)
 		}
@@ -230,9 +226,7 @@ func TestProblemKinds_EveryCodeHasContractStatus(t *testing.T) {
 			t.Errorf("%s has no title or no detail", code)
 		}
 	}
-	if diff := gocmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
+	assert.Equal(t, want, got)
 	for _, code := range []catalog.Code{
 		catalog.CodeInvalidArgument, catalog.CodeNotFound, catalog.CodeTenantNotFound, catalog.CodeConflict, catalog.CodeUnavailable, catalog.CodeInternal,
 	} {
@@ -310,12 +304,8 @@ func TestContract_ProblemCodes_EqualCode(t *testing.T) {
 	slices.Sort(want)
 	slices.Sort(listed)
 	slices.Sort(divided)
-	if diff := gocmp.Diff(want, listed); diff != "" {
-		t.Errorf("code - / ProblemCode +\n%s", diff)
-	}
-	if diff := gocmp.Diff(want, divided); diff != "" {
-		t.Errorf("code - / alternatives of Problem +\n%s", diff)
-	}
+	assert.Equal(t, want, listed)
+	assert.Equal(t, want, divided, "code - / alternatives of Problem +")
 }
 
 func TestContract_EntryKinds_EqualCode(t *testing.T) {
@@ -327,7 +317,5 @@ func TestContract_EntryKinds_EqualCode(t *testing.T) {
 	for _, kind := range contract().Components.Schemas["EntryKind"].Value.Enum {
 		written = append(written, kind.(string))
 	}
-	if diff := gocmp.Diff(code, written); diff != "" {
-		t.Errorf("code - / EntryKind +\n%s", diff)
-	}
+	assert.Equal(t, code, written)
 }

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/assert"
 
 	"github.com/quotasvc/quotasvc/client"
 	"github.com/quotasvc/quotasvc/internal/ledger"
@@ -31,9 +31,7 @@ func TestRefund_InParts_UpToDebit(t *testing.T) {
 		Meter: "calls", Refunded: 2, Remaining: 6,
 		Draws: []client.Draw{{Grant: d.Items[0].Draws[0].Grant, Source: client.SourceAllowance, Meter: "calls", Amount: 2}},
 	}}}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
+	assert.Equal(t, want, got)
 	again := refund("r1", `,"amount":2,"reason":"wrong result"`).want(200)
 	if again.header.Get(headerReplayed) != "true" || string(again.body) != string(first.body) {
 		t.Errorf("%v %s", again.header, again.body)
@@ -177,9 +175,8 @@ func TestVoidGrant_RemovesRemainder(t *testing.T) {
 	want := client.ChangeAnswer{
 		OperationID: "v1", Tenant: "acme", Meter: "credits", Grant: "paid", Amount: -14, Before: 19, Remaining: 5, Seq: got.Seq, AsOf: got.AsOf,
 	}
-	if diff := cmp.Diff(want, got); diff != "" || got.Seq < 1 {
-		t.Error(diff)
-	}
+	assert.Equal(t, want, got)
+	assert.Positive(t, got.Seq)
 	if a := void("acme", "paid", "v1", `{"reason":"payment failed"}`).want(200); a.header.Get(headerReplayed) != "true" {
 		t.Errorf("%v", a.header)
 	}
@@ -223,16 +220,17 @@ func TestExtendGrant_MovesTheEnd_OnceAndNothingElse(t *testing.T) {
 		OperationID: "x1", Tenant: "acme", Meter: "credits", Grant: "paid", Units: 14, Remaining: got.Remaining, Seq: got.Seq, AsOf: got.AsOf,
 		PreviousExpiresAt: time.Date(2098, 1, 1, 0, 0, 0, 0, time.UTC), ExpiresAt: new(time.Date(2099, 2, 3, 4, 5, 6, 0, time.UTC)),
 	}
-	if diff := cmp.Diff(want, got); diff != "" || got.Seq < 1 || got.Remaining != s.remaining("acme", "credits") {
-		t.Error(diff)
-	}
+	assert.Equal(t, want, got)
+	assert.Positive(t, got.Seq)
+	assert.Equal(t, s.remaining("acme", "credits"), got.Remaining)
 	s.unmoved("again", func() {
 		var again client.GrantExtension
-		if a := extend("acme", "paid", "x1", good).want(200); a.header.Get(headerReplayed) != "true" {
+		a := extend("acme", "paid", "x1", good).want(200)
+		if a.header.Get(headerReplayed) != "true" {
 			t.Errorf("%v", a.header)
-		} else if a.into(&again); !cmp.Equal(got, again) {
-			t.Errorf("the replay says %+v", again)
 		}
+		a.into(&again)
+		assert.Equal(t, got, again, "the replay")
 		extend("acme", "paid", "x1", `{"expires_at":"2099-03-01T00:00:00Z","reason":"paid late"}`).problem(422, "idempotency_key_reused")
 	})
 	var endless client.GrantExtension
@@ -298,9 +296,8 @@ func TestAdjust_ShowsBeforeAfter_HonoursIfMatch(t *testing.T) {
 	var c client.ChangeAnswer
 	adjust("a2", up, headerIfMatch, look()).want(200).into(&c)
 	want := client.ChangeAnswer{OperationID: "a2", Tenant: "acme", Meter: "calls", Grant: c.Grant, Amount: 5, Before: 5, Remaining: 10, Seq: b.Seq + 1, AsOf: c.AsOf}
-	if diff := cmp.Diff(want, c); diff != "" || c.Grant == "" {
-		t.Error(diff)
-	}
+	assert.Equal(t, want, c)
+	assert.NotEmpty(t, c.Grant)
 	if a := adjust("a2", up, headerIfMatch, stale).want(200); a.header.Get(headerReplayed) != "true" { // a stored decision stays
 		t.Errorf("%v", a.header)
 	}

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/assert"
 
 	"github.com/quotasvc/quotasvc/client"
 	"github.com/quotasvc/quotasvc/internal/httpapi/forwarded"
@@ -89,9 +89,7 @@ func TestDenials_EachRefusal_ListedWithCodeRuleAndMinute(t *testing.T) {
 		{"meter_not_in_plan", "other", "", "", "", 0, -1, "r-batch"},
 		{"feature_not_in_plan", "calls", "", "ann", "", 0, -1, "r-feature"},
 	}
-	if diff := cmp.Diff(want, got, cmp.AllowUnexported(line{})); diff != "" {
-		t.Error(diff)
-	}
+	assert.Equal(t, want, got)
 	counts := map[string]int64{}
 	for _, c := range list.Counts {
 		counts[string(c.Code)+" "+c.Meter+" "+c.Rule] += c.N
@@ -99,12 +97,10 @@ func TestDenials_EachRefusal_ListedWithCodeRuleAndMinute(t *testing.T) {
 			t.Errorf("%+v", c)
 		}
 	}
-	if diff := cmp.Diff(map[string]int64{
+	assert.Equal(t, map[string]int64{
 		"quota_exceeded calls ": 2, "credits_exhausted credits ": 1, "meter_not_in_plan other ": 2, "rate_limited calls search": 2, "rate_limited  search": 1,
 		"forbidden calls ": 1, "feature_not_in_plan calls ": 1,
-	}, counts); diff != "" {
-		t.Error(diff)
-	}
+	}, counts)
 	if of := s.denialsOf("gone", ""); len(of.Items) != 1 || of.Items[0].Code != "tenant_suspended" || of.Items[0].RequestID != "r-suspended" {
 		t.Errorf("%+v", of)
 	}

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/assert"
 
 	"github.com/quotasvc/quotasvc/client"
 	"github.com/quotasvc/quotasvc/internal/ledger/history"
@@ -68,11 +68,9 @@ func TestUsage_ByDimension_FootsWithTheTotal(t *testing.T) {
 	s.send("/v1/refunds", "r", `{"tenant":"acme","operation_id":"b","amount":8}`).want(200)
 	debit("g", 750, `{"model":"large"}`, "") // beyond what is left
 	by, all := s.usageOf("&group_by=metadata.model", "model")
-	if diff := cmp.Diff(map[string]grouped{
+	assert.Equal(t, map[string]grouped{
 		"small": {85, 0, 0, 3}, "large": {743, 27, 0, 2}, "7": {40, 0, 0, 1}, "": {140, 0, 8, 4},
-	}, by, cmp.AllowUnexported(grouped{})); diff != "" {
-		t.Error(diff)
-	}
+	}, by)
 	for _, step := range []string{"", "&by=hour", "&by=month"} {
 		_, total := s.usageOf(step, "")
 		for query, group := range map[string]string{"&group_by=metadata.model": "model", "&group_by=metadata.feature": "feature", "&group_by=subject": "subject"} {
@@ -105,8 +103,8 @@ func TestUsage_ManyValues_TheRestIsOther(t *testing.T) {
 		s.send("/v1/debits", fmt.Sprint("k", i), fmt.Sprintf(`{"tenant":"acme","items":[{"meter":"calls","amount":%d}],"metadata":{"model":"m%d"}}`, amount, i)).want(200)
 	}
 	by, all := s.usageOf("&group_by=metadata.model", "model")
-	if len(by) != history.UsageValuesMax+1 || by[history.UsageOther] != (grouped{20, 0, 0, 20}) || by["m7"].used != 5 || all.used != 5*history.UsageValuesMax+20 {
-		t.Errorf("%d values, others %+v, %+v in all", len(by), by[history.UsageOther], all)
+	if len(by) != history.UsageValuesMax+1 || by["(other)"] != (grouped{20, 0, 0, 20}) || by["m7"].used != 5 || all.used != 5*history.UsageValuesMax+20 {
+		t.Errorf("%d values, others %+v, %+v in all", len(by), by["(other)"], all)
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/assert"
 
 	"github.com/quotasvc/quotasvc/client"
 	"github.com/quotasvc/quotasvc/internal/catalog"
@@ -42,9 +42,7 @@ func TestDocs_ExplainEveryCodeWithStatus(t *testing.T) {
 	for code, kind := range problemKinds() {
 		want[code] = statusText(kind.status)
 	}
-	if diff := cmp.Diff(want, explained); diff != "" {
-		t.Errorf("code - / page +\n%s", diff)
-	}
+	assert.Equal(t, want, explained)
 }
 
 func statusText(status int) string { return string(encoding.AppendField(nil, "", int64(status))) }

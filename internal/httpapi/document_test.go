@@ -3,12 +3,10 @@ package httpapi
 import (
 	"errors"
 	"fmt"
-	"net/netip"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/stretchr/testify/assert"
 
 	"github.com/quotasvc/quotasvc/internal/gate"
 	"github.com/quotasvc/quotasvc/internal/kit/body"
@@ -52,9 +50,8 @@ func TestDecode_AnyFieldOrderAndEscapes(t *testing.T) {
 		if faults != nil {
 			t.Errorf("%s: %q", name, faults)
 		}
-		if diff := cmp.Diff(want, got, cmpopts.EquateComparable(netip.Addr{}), cmpopts.IgnoreUnexported(gate.Request{})); diff != "" {
-			t.Errorf("%s: %s", name, diff)
-		}
+		assert.EqualExportedValues(t, want, got, name)
+		assert.Equal(t, want.IP, got.IP, name)
 	}
 }
 
@@ -72,9 +69,7 @@ func TestDecode_AllFaultsByPath(t *testing.T) {
 		"refund is an unknown field",
 		"metadata " + bound.MustBeMetadata,
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
+	assert.Equal(t, want, got)
 }
 
 func TestDecode_NotJSON_NamesPlace(t *testing.T) {
@@ -128,9 +123,7 @@ func TestDecode_AmountIsBoundedInteger(t *testing.T) {
 		`"1"`, "true", "false", "null", "[]", "[1]", "{}", `""`,
 	} {
 		_, faults := faultsOf(t, body(amount))
-		if diff := cmp.Diff([]string{"items[0].amount must be an integer from 1 to 9007199254740991"}, faults); diff != "" {
-			t.Errorf("%s: %s", amount, diff)
-		}
+		assert.Equal(t, []string{"items[0].amount must be an integer from 1 to 9007199254740991"}, faults, amount)
 	}
 }
 
@@ -170,9 +163,7 @@ func TestDecode_1To16ItemsOfDistinctMeters(t *testing.T) {
 		}
 	}
 	_, faults := faultsOf(t, `{"tenant":"a","items":[{"meter":"m","amount":1},{"meter":"n","amount":1},{"meter":"m","amount":2}]}`)
-	if diff := cmp.Diff([]string{"items[2].meter is a duplicate of items[0].meter"}, faults); diff != "" {
-		t.Error(diff)
-	}
+	assert.Equal(t, []string{"items[2].meter is a duplicate of items[0].meter"}, faults)
 }
 
 func TestDecode_MetadataIsStorable(t *testing.T) {

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
 	"github.com/quotasvc/quotasvc/client"
@@ -55,9 +55,7 @@ func sameJSON(t *rapid.T, written []byte, value any) {
 	if err := json.Unmarshal(want, &b); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(b, a); diff != "" {
-		t.Fatalf("type - / written +\n%s", diff)
-	}
+	require.Equal(t, b, a)
 }
 
 func drawDebit(t *rapid.T) *ledger.DebitResult {

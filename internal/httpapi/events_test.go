@@ -5,8 +5,8 @@ import (
 	"net/url"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/assert"
 
 	"github.com/quotasvc/quotasvc/client"
 	"github.com/quotasvc/quotasvc/internal/outbox/events"
@@ -46,9 +46,7 @@ func TestEvents_ThresholdsPlansSuspensions_ListedOldestFirst(t *testing.T) {
 
 	var plan client.Plan
 	s.call("GET", "/v1/plans/small", "").want(200).into(&plan)
-	if diff := cmp.Diff([]int64{50}, plan.Allowances[0].AlertAt); diff != "" {
-		t.Error(diff)
-	}
+	assert.Equal(t, []int64{50}, plan.Allowances[0].AlertAt)
 	got, page := s.events("")
 	if len(got) != 3 || page.NextCursor != nil {
 		t.Fatalf("%q", got)
@@ -56,29 +54,24 @@ func TestEvents_ThresholdsPlansSuspensions_ListedOldestFirst(t *testing.T) {
 	want := []string{
 		`plan.changed two  {"plan":"large","apply":"now","previous_plan":"small"}`, `tenant.suspended two  {"plan":"large"}`,
 	}
-	if diff := cmp.Diff(want, got[1:]); diff != "" {
-		t.Error(diff)
-	}
+	assert.Equal(t, want, got[1:])
 	if page.Items[0].Type != "balance.threshold_reached" || *page.Items[0].Tenant != "one" || page.Items[0].Meter != "calls" {
 		t.Errorf("%s", got[0])
 	}
 	// After an event, by type, by tenant, page by page.
 	first := page.Items[0].EventID
-	if got, _ := s.events("?after=" + first); !cmp.Equal(got, want) {
-		t.Errorf("after %s: %q", first, got)
-	}
-	if got, _ := s.events("?type=tenant.suspended"); !cmp.Equal(got, want[1:]) {
-		t.Errorf("%q", got)
-	}
+	got, _ = s.events("?after=" + first)
+	assert.Equal(t, want, got)
+	got, _ = s.events("?type=tenant.suspended")
+	assert.Equal(t, want[1:], got)
 	if got, _ := s.events("?tenant=one"); len(got) != 1 {
 		t.Errorf("%q", got)
 	}
 	if _, page = s.events("?limit=1"); page.NextCursor == nil {
 		t.Fatal("no cursor")
 	}
-	if got, _ := s.events("?cursor=" + url.QueryEscape(*page.NextCursor)); !cmp.Equal(got, want) {
-		t.Errorf("second page: %q", got)
-	}
+	got, _ = s.events("?cursor=" + url.QueryEscape(*page.NextCursor))
+	assert.Equal(t, want, got, "second page")
 	// A key of one tenant sees that tenant's.
 	k := s.newKey(`{"name":"of two","scopes":["read"],"tenant":"two"}`)
 	var bound client.EventList
@@ -109,8 +102,6 @@ func TestAlertAt_BadValues_NamedByField(t *testing.T) {
 		var plan client.Plan
 		s.call("PUT", "/v1/plans/p", `{"allowances":[{"meter":"calls","amount":1,"every":"month","anchor":"calendar","alert_at":`+alert+`}]}`).want(200, 201)
 		s.call("GET", "/v1/plans/p", "").want(200).into(&plan)
-		if diff := cmp.Diff(want, plan.Allowances[0].AlertAt); diff != "" {
-			t.Errorf("%s: %s", alert, diff)
-		}
+		assert.Equal(t, want, plan.Allowances[0].AlertAt, alert)
 	}
 }

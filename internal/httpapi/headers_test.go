@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/assert"
 
 	"github.com/quotasvc/quotasvc/internal/gate"
 	"github.com/quotasvc/quotasvc/internal/kit/bound"
@@ -39,9 +39,7 @@ func TestMinRemaining_ItemThatRunsOutFirst(t *testing.T) {
 		if c.left == "" {
 			delete(want, headerQuotaReset)
 		}
-		if diff := cmp.Diff(want, h); diff != "" {
-			t.Errorf("%s: %s", name, diff)
-		}
+		assert.Equal(t, want, h, name)
 	}
 	h := http.Header{}
 	if new(minRemaining).write(h); len(h) != 0 {

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/assert"
 
 	"github.com/quotasvc/quotasvc/client"
 )
@@ -51,21 +51,15 @@ func TestListHolds_ByStatus(t *testing.T) {
 			}
 			want[i].CreatedAt, want[i].ExpiresAt = got[i].CreatedAt, got[i].ExpiresAt
 		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Error(diff)
-		}
+		assert.Equal(t, want, got)
 		for i, status := range []string{"active", "captured", "expired", "released"} {
 			var page client.HoldList
 			s.call("GET", "/v1/tenants/acme/holds?status="+status, "").want(200).into(&page)
-			if diff := cmp.Diff(want[i:i+1], page.Items); diff != "" {
-				t.Errorf("%s: %s", status, diff)
-			}
+			assert.Equal(t, want[i:i+1], page.Items, status)
 		}
 		var one client.Hold
 		s.call("GET", "/v1/tenants/acme/holds/a-over", "").want(200).into(&one)
-		if diff := cmp.Diff(want[0], one); diff != "" {
-			t.Error(diff)
-		}
+		assert.Equal(t, want[0], one)
 		s.call("GET", "/v1/tenants/acme/holds/none", "").problem(404, "hold_not_found")
 		s.call("GET", "/v1/tenants/nobody/holds", "").problem(404, "tenant_not_found")
 		s.call("GET", "/v1/tenants/nobody/holds/a-over", "").problem(404, "tenant_not_found")

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/assert"
 
 	"github.com/quotasvc/quotasvc/client"
 )
@@ -61,9 +61,7 @@ func TestCaptureHold_InParts_RestReturns(t *testing.T) {
 		OperationID: "hold-h1", HoldID: "h1", Tenant: "acme", Status: client.HoldStatusActive, AsOf: h.AsOf, ExpiresAt: h.AsOf.Add(time.Hour),
 		Items: []client.HeldItem{{Meter: "calls", Amount: 6, Held: 6, Remaining: 4, Draws: []client.Draw{{Grant: grant, Source: client.SourceAllowance, Meter: "calls", Amount: 6}}}},
 	}
-	if diff := cmp.Diff(want, h); diff != "" {
-		t.Error(diff)
-	}
+	assert.Equal(t, want, h)
 	if first.number(headerQuotaLimit) != 10 || first.number(headerQuotaRemaining) != 4 || first.number(headerQuotaReset) < 1 {
 		t.Errorf("headers: %v", first.header)
 	}

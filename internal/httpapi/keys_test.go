@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/assert"
 
 	"github.com/quotasvc/quotasvc/client"
 	"github.com/quotasvc/quotasvc/internal/access"
@@ -311,14 +311,10 @@ func TestKeys_CreateListRotateRevoke(t *testing.T) {
 		KeyID: k.KeyID, Name: "gateway eu-1", Scopes: []client.KeyScope{"use", "read"}, Tenant: &acme, Prefix: k.Prefix, CreatedAt: k.CreatedAt,
 		ExpiresAt: &end, Status: "active",
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
+	assert.Equal(t, want, got)
 	var list client.KeyList
 	s.call("GET", "/v1/keys", "").want(200).into(&list)
-	if diff := cmp.Diff([]client.Key{want}, list.Items); diff != "" {
-		t.Error(diff)
-	}
+	assert.Equal(t, []client.Key{want}, list.Items)
 	var rotated client.CreatedKey
 	s.call("POST", "/v1/keys/"+k.KeyID+"/rotate", `{"overlap_seconds":3600}`).want(201).into(&rotated)
 	if rotated.KeyID != k.KeyID || rotated.Secret == k.Secret {
@@ -447,9 +443,7 @@ func TestAudit_EveryAdministrativeChange(t *testing.T) {
 		"block.delete ip 192.0.2.0/24 true>false ", "block.put ip 192.0.2.0/24 false>true abuse", "tenant.patch acme true>true moved",
 		"limit.delete r true>false ", "limit.put r true>true ", "limit.put r false>true ",
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
+	assert.Equal(t, want, got)
 	first := page.Items[len(page.Items)-1]
 	var after struct {
 		Rate string `json:"rate"`
@@ -531,9 +525,7 @@ func TestAudit_AmountsMoved(t *testing.T) {
 		"verification.start acme", "roll.start", "refund.create acme goodwill", "adjustment.create acme drift", "grant.void acme wrong order", "grant.extend acme paid late", "grant.create acme order 18",
 		"grant.create acme order 17",
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
+	assert.Equal(t, want, got)
 	s.call("GET", "/v1/audit?actor="+use.KeyID, "").want(200).into(&page)
 	if len(page.Items) != 0 {
 		t.Errorf("use is in the audit log: %+v", page.Items)

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/assert"
 
 	"github.com/quotasvc/quotasvc/client"
 )
@@ -135,14 +135,10 @@ func TestDebit_ShowsOverflowAndOverage(t *testing.T) {
 	want := []client.Draw{
 		{Grant: draws[0].Grant, Source: client.SourceAllowance, Meter: "calls", Amount: 10}, {Grant: "paid", Source: client.SourceTopup, Meter: "credits", Amount: 6},
 	}
-	if diff := cmp.Diff(want, draws); diff != "" {
-		t.Error(diff)
-	}
+	assert.Equal(t, want, draws)
 	draws = drawsOf(s.debit("k2", "acme", "jobs", 7))
 	want = []client.Draw{{Grant: draws[0].Grant, Source: client.SourceAllowance, Meter: "jobs", Amount: 5}, {Source: client.SourceOverage, Meter: "jobs", Amount: 2}}
-	if diff := cmp.Diff(want, draws); diff != "" {
-		t.Error(diff)
-	}
+	assert.Equal(t, want, draws)
 	if p := s.debit("k3", "acme", "jobs", 3).problem(429, "quota_exceeded"); *p.Available != 2 {
 		t.Errorf("%+v", p)
 	}
@@ -185,9 +181,7 @@ func TestDebit_StoredDenial_ReplayedByEveryEndpoint(t *testing.T) {
 		first, again := s.send(path, path, demandOf("acme", "money", 6)), s.send(path, path, demandOf("acme", "money", 6))
 		p, q := first.problem(429, "quota_exceeded"), again.problem(429, "quota_exceeded")
 		p.RequestID, q.RequestID = "", ""
-		if diff := cmp.Diff(p, q); diff != "" {
-			t.Errorf("%s: first - / again +\n%s", path, diff)
-		}
+		assert.Equal(t, p, q, path)
 		if first.header.Get(headerReplayed) != "" || again.header.Get(headerReplayed) != "true" || again.number(headerQuotaRemaining) != first.number(headerQuotaRemaining) {
 			t.Errorf("%s: %v, again %v", path, first.header, again.header)
 		}

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/assert"
 
 	"github.com/quotasvc/quotasvc/client"
 )
@@ -26,9 +26,7 @@ func TestGetBalance_RemainderAndGrants(t *testing.T) {
 	}
 	year := got.AsOf.Year()
 	period := client.BalancePeriod{Start: new(time.Date(year, 1, 1, 0, 0, 0, 0, time.UTC)), End: new(time.Date(year+1, 1, 1, 0, 0, 0, 0, time.UTC))}
-	if diff := cmp.Diff(period, got.Period); diff != "" {
-		t.Error(diff)
-	}
+	assert.Equal(t, period, got.Period)
 	if len(got.Grants) != 2 || got.Grants[0].Source != "allowance" || got.Grants[0].Remaining != 7 || got.Grants[1].GrantID != "g1" || got.Grants[1].ExpiresAt != nil {
 		t.Errorf("%+v", got.Grants)
 	}

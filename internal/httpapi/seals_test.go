@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/assert"
 
 	"github.com/quotasvc/quotasvc/client"
 	"github.com/quotasvc/quotasvc/internal/ledger/audit"
@@ -39,9 +39,7 @@ func TestSeals_ListAndFile(t *testing.T) {
 		}
 		file, err := got.Encode()
 		s.check(err)
-		if diff := cmp.Diff(made[i], string(file)); diff != "" {
-			t.Errorf("%s: made - / answer +\n%s", day, diff)
-		}
+		assert.Equal(t, made[i], string(file), day)
 	}
 	var listed []string
 	next := ""
@@ -56,9 +54,7 @@ func TestSeals_ListAndFile(t *testing.T) {
 		}
 		next = "&cursor=" + *page.NextCursor
 	}
-	if diff := cmp.Diff([]string{"2025-01-04 2", "2025-01-02 1", "2025-01-01 0"}, listed); diff != "" {
-		t.Error(diff)
-	}
+	assert.Equal(t, []string{"2025-01-04 2", "2025-01-02 1", "2025-01-01 0"}, listed)
 	s.call("GET", "/v1/seals/2025-01-03", "").problem(404, "not_found")
 	s.call("GET", "/v1/seals/2025-01-05", "").problem(404, "not_found")
 	s.call("GET", "/v1/seals/yesterday", "").refused("day")

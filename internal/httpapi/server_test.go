@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/labstack/echo/v4"
+	"github.com/stretchr/testify/assert"
 
 	"github.com/quotasvc/quotasvc/client"
 	"github.com/quotasvc/quotasvc/internal/gate"
@@ -199,9 +199,7 @@ func TestAccessLog_OneLineWithoutSecrets(t *testing.T) {
 			t.Errorf("the line tells the key: %s", line)
 		}
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
+	assert.Equal(t, want, got)
 }
 
 func TestAccessLog_NothingOfPreviousRequest(t *testing.T) {

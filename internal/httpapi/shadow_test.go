@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/assert"
 
 	"github.com/quotasvc/quotasvc/client"
 	"github.com/quotasvc/quotasvc/internal/httpapi/forwarded"
@@ -29,9 +29,7 @@ func (s *service) shadowOf(rule string) client.LimitShadowSpan {
 			s.t.Errorf("%+v", span)
 		}
 		span.Span, span.From, span.To = hour.Span, hour.From, hour.To
-		if diff := cmp.Diff(hour, span); diff != "" {
-			s.t.Errorf("%s differs from the hour: %s", name, diff)
-		}
+		assert.Equal(s.t, hour, span, "%s differs from the hour", name)
 	}
 	return hour
 }
@@ -47,9 +45,7 @@ func (s *service) wantShadow(rule string, want client.LimitShadowSpan) {
 	if want.Limits == nil {
 		want.Limits = []client.LimitShadowLimit{}
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		s.t.Errorf("%s (-want +got):\n%s", rule, diff)
-	}
+	assert.Equal(s.t, want, got, rule)
 }
 
 // What a limit would have denied is counted by what became of the request. What is no denial for an enforced limit is none for it, and it is no denial itself.
@@ -111,8 +107,9 @@ func TestLimitShadow_EachRequest_CountedByWhatBecameOfIt(t *testing.T) {
 	for _, c := range list.Counts {
 		counts[string(c.Code)+" "+c.Rule] += c.N
 	}
-	if diff := cmp.Diff(map[string]int64{"rate_limited live": 3, "quota_exceeded ": 1}, counts); diff != "" || len(list.Items) != 4 {
-		t.Errorf("%d denials: %s", len(list.Items), diff)
+	assert.Equal(t, map[string]int64{"rate_limited live": 3, "quota_exceeded ": 1}, counts)
+	if len(list.Items) != 4 {
+		t.Errorf("%d denials", len(list.Items))
 	}
 	if list := s.denialsOf("other", ""); len(list.Items)+len(list.Counts) != 0 {
 		t.Errorf("%+v", list)

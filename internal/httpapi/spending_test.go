@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/assert"
 
 	"github.com/quotasvc/quotasvc/client"
 	"github.com/quotasvc/quotasvc/internal/httpapi/encoding"
@@ -30,9 +30,8 @@ func TestDebit_AnswersDrawsAndQuotaHeaders(t *testing.T) {
 		Meter: "calls", Requested: 3, Charged: 3, Remaining: 7,
 		Draws: []client.Draw{{Grant: grant, Source: client.SourceAllowance, Meter: "calls", Amount: 3}},
 	}}}
-	if diff := cmp.Diff(want, got); diff != "" || grant == "" {
-		t.Error(diff)
-	}
+	assert.Equal(t, want, got)
+	assert.NotEmpty(t, grant)
 	if a.number(headerQuotaLimit) != 10 || a.number(headerQuotaRemaining) != 7 {
 		t.Errorf("headers: %v", a.header)
 	}
@@ -176,9 +175,7 @@ func TestCheck_AnswersLikeDebit_ChargesNothing(t *testing.T) {
 	want := client.CheckAnswer{Allowed: true, Source: "ledger", AsOf: c.AsOf, Limits: []client.LimitVerdict{}, Items: []client.CheckedItem{
 		{Meter: "calls", Required: 10, Remaining: 10, Limit: 10, MaxAllowedNow: 10},
 	}}
-	if diff := cmp.Diff(want, c); diff != "" {
-		t.Error(diff)
-	}
+	assert.Equal(t, want, c)
 	if a.number(headerQuotaLimit) != 10 || a.number(headerQuotaRemaining) != 10 || a.number(headerQuotaReset) < 1 || a.header.Get(headerQuotaSource) != "ledger" {
 		t.Errorf("headers: %v", a.header)
 	}
@@ -335,9 +332,7 @@ func TestDebitBatch_AnswersEach(t *testing.T) {
 		{402, false, "credits_exhausted"},
 		{200, false, ""},
 	}
-	if diff := cmp.Diff(want, results); diff != "" {
-		t.Error(diff)
-	}
+	assert.Equal(t, want, results)
 	if got.Results[0].OperationID != "a" || got.Results[0].Items[0].Remaining != 6 || *got.Results[3].Available != 6 || got.Results[3].ResetAt == nil {
 		t.Errorf("%s", a.body)
 	}

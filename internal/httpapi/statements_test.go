@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/assert"
 
 	"github.com/quotasvc/quotasvc/client"
 )
@@ -55,9 +55,7 @@ func TestGetStatement_Foots(t *testing.T) {
 		t.Errorf("%+v does not foot", got)
 	}
 	got.Lines, want.Lines = withoutHolds(got.Lines), withoutHolds(want.Lines)
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
+	assert.Equal(t, want, got)
 }
 
 // withoutHolds removes what depends on the order in which grants were drawn after a refund.
@@ -288,9 +286,8 @@ func TestGetStatement_NamedPeriods_AndTheirList(t *testing.T) {
 	s.call("GET", "/v1/tenants/acme/statements/calls/current", "").want(200).into(&current)
 	s.call("GET", "/v1/tenants/acme/statements/calls/at:"+time.Now().UTC().Format(time.RFC3339), "").want(200).into(&within)
 	current.AsOf, within.AsOf = exact.AsOf, exact.AsOf
-	if diff := cmp.Diff(exact, current) + cmp.Diff(exact, within); diff != "" {
-		t.Error(diff)
-	}
+	assert.Equal(t, exact, current)
+	assert.Equal(t, exact, within)
 	s.call("GET", "/v1/tenants/acme/statements/calls/last", "").problem(404, "not_found")
 	for _, name := range []string{"newest", "at:", "at:noon", "2026", "at:2999-01-01T00:00:00Z"} {
 		s.call("GET", "/v1/tenants/acme/statements/calls/"+name, "").refused("period_start")

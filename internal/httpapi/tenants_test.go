@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/assert"
 
 	"github.com/quotasvc/quotasvc/client"
 )
@@ -167,12 +167,8 @@ func TestPatchTenant_DryRun_AnswersLikePatch(t *testing.T) {
 			t.Errorf("%s: %v, %+v, then %+v", body, dry.header, got, want)
 		}
 		got.DryRun, got.UpdatedAt = false, want.UpdatedAt
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("%s: %s", body, diff)
-		}
-		if diff := cmp.Diff(before, got.Before); diff != "" {
-			t.Errorf("%s: %s", body, diff)
-		}
+		assert.Equal(t, want, got, body)
+		assert.Equal(t, before, got.Before, body)
 	}
 	s.unmoved("stale", func() {
 		s.patch(`{"status":"active","dry_run":true}`, headerIfMatch, `"1"`).problem(409, "precondition_failed")
@@ -217,9 +213,7 @@ func TestListTerms_WhatWhenWhy(t *testing.T) {
 			}
 			got[i].EffectiveAt = want[0].EffectiveAt
 		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Error(diff)
-		}
+		assert.Equal(t, want, got)
 	}
 	s.call("GET", "/v1/tenants/nobody/terms", "").problem(404, "tenant_not_found")
 	for _, cursor := range []string{"x", "AAAA", "%25", "MjAyNg", "bm93"} {

@@ -3,7 +3,8 @@ package httpapi
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/client"
 )
@@ -48,9 +49,7 @@ func TestVerification_ReportsDifferences(t *testing.T) {
 		want.VerificationID, want.StartedAt, want.FinishedAt = got.VerificationID, got.StartedAt, got.FinishedAt
 		want.Status, want.Differences, want.Copies, want.StaleCopies = "clean", []client.Difference{}, got.Copies, got.StaleCopies
 		want.UnreadBalances = []client.UnreadBalance{}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("%s: %s", body, diff)
-		}
+		assert.Equal(t, want, got, body)
 	}
 	if _, err := s.pool.Exec(t.Context(), `UPDATE balances SET used = used - 1 WHERE tenant_id = 'other'`); err != nil {
 		t.Fatal(err)
@@ -99,9 +98,7 @@ func TestVerification_PartOnly_SaysWhatWasNotRead(t *testing.T) {
 		UnreadBalances: []client.UnreadBalance{{Tenant: "acme", Meter: "calls", Subject: "ann"}, {Tenant: "other"}},
 		Totals:         []client.VerifiedMeter{}, Differences: []client.Difference{}, StartedAt: got.StartedAt, FinishedAt: got.FinishedAt,
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
+	assert.Equal(t, want, got)
 }
 
 func TestVerification_ProcessDied_Abandoned(t *testing.T) {
@@ -148,8 +145,9 @@ func TestVerifications_List(t *testing.T) {
 			Incremental: v.Incremental, DifferenceCount: v.DifferenceCount, StartedAt: v.StartedAt, FinishedAt: v.FinishedAt,
 		})
 	}
-	if diff := cmp.Diff(want, got); diff != "" || list.NextCursor != nil || got[0].DifferenceCount == 0 || got[0].Status != "drift" {
-		t.Errorf("%v %s", list.NextCursor, diff)
+	require.Equal(t, want, got)
+	if list.NextCursor != nil || got[0].DifferenceCount == 0 || got[0].Status != "drift" {
+		t.Errorf("%v", list.NextCursor)
 	}
 	list = client.VerificationList{}
 	if s.call("GET", "/v1/verifications?tenant=acme", "").want(200).into(&list); len(list.Items) != 1 || list.Items[0].VerificationID != second.VerificationID {

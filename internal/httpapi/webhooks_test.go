@@ -3,11 +3,12 @@ package httpapi
 import (
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/assert"
 
 	"github.com/quotasvc/quotasvc/client"
 	"github.com/quotasvc/quotasvc/internal/notify/webhooks"
@@ -31,8 +32,8 @@ func TestWebhooks_LifeOfOne(t *testing.T) {
 		t.Errorf("%s", get.body)
 	}
 	s.call("PATCH", path, `{"status":"paused","types":["verify.drift"],"url":"https://example.org/"}`).want(200).into(&shown)
-	if diff := cmp.Diff([]client.EventType{"verify.drift"}, shown.Types); diff != "" || shown.Status != "paused" || shown.URL != "https://example.org/" {
-		t.Errorf("%s %+v", diff, shown)
+	if !slices.Equal(shown.Types, []client.EventType{"verify.drift"}) || shown.Status != "paused" || shown.URL != "https://example.org/" {
+		t.Errorf("%+v", shown)
 	}
 	var rotated client.NewWebhookEndpoint
 	s.call("POST", path+"/rotate", `{"overlap_seconds":60}`).want(201).into(&rotated)
@@ -55,9 +56,7 @@ func TestWebhooks_LifeOfOne(t *testing.T) {
 	for _, l := range audit.Items {
 		actions = append(actions, l.Action)
 	}
-	if diff := cmp.Diff([]string{"webhook.delete", "webhook.rotate", "webhook.rotate", "webhook.patch", "webhook.create"}, actions); diff != "" {
-		t.Error(diff)
-	}
+	assert.Equal(t, []string{"webhook.delete", "webhook.rotate", "webhook.rotate", "webhook.patch", "webhook.create"}, actions)
 	if strings.Contains(string(s.call("GET", "/v1/audit", "").body), "whsec_") {
 		t.Error("a secret is in the audit log")
 	}

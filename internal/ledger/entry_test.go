@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/assert"
 )
 
 func TestEntryKinds_ListEveryConstant(t *testing.T) {
@@ -20,9 +20,7 @@ func TestEntryKinds_ListEveryConstant(t *testing.T) {
 	got := EntryKinds()
 	slices.Sort(want)
 	slices.Sort(got)
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("the constants and the table differ (-constants +table):\n%s", diff)
-	}
+	assert.Equal(t, want, got, "the constants and the table differ")
 	for _, kind := range want {
 		if _, known := kind.Moves(); !known {
 			t.Errorf("kind %s has no moves", kind)

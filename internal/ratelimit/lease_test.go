@@ -11,9 +11,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
 	"github.com/quotasvc/quotasvc/internal/kit/bound"
@@ -421,9 +421,7 @@ func TestLeaseIDs_ParseReadsOnlyWhatTextWrites(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(id, back, cmp.AllowUnexported(LeaseID{})); diff != "" {
-			t.Fatal(diff)
-		}
+		require.Equal(t, id, back)
 		if _, err := ids.Parse(text, later); (err != nil) != id.unsigned {
 			t.Fatalf("later: %v", err)
 		}

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
 	"github.com/quotasvc/quotasvc/internal/ledger"
@@ -29,9 +29,7 @@ func TestEncodeCopy_DecodesToTheSame(t *testing.T) {
 			t.Fatalf("%q is not read back", encodeCopy(want))
 		}
 		want.Seq = got.Seq // the script keeps it, not the encoding
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Fatal(diff)
-		}
+		require.Equal(t, want, got)
 	})
 }
 

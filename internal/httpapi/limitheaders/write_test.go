@@ -3,13 +3,14 @@ package limitheaders
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
 	"github.com/quotasvc/quotasvc/internal/gate"
@@ -142,8 +143,8 @@ func TestLegacyHeaders_MostRestrictiveLimit(t *testing.T) {
 		for name := range h {
 			got[name] = only(t, h, name)
 		}
-		if diff := cmp.Diff(c.want, got); diff != "" && len(got)+len(c.want) > 0 {
-			t.Errorf("%v: %s", c.sets, diff)
+		if !maps.Equal(c.want, got) {
+			t.Errorf("%v: got %v, want %v", c.sets, got, c.want)
 		}
 	}
 }
@@ -280,9 +281,7 @@ func TestLimitHeaders_ParseAndMatchVerdicts(t *testing.T) {
 			if policy[i].value != v.Rule {
 				rt.Fatal(policy[i], v)
 			}
-			if diff := cmp.Diff(stateOf(v, denied), state[i].parameters); diff != "" {
-				rt.Fatal(diff)
-			}
+			require.Equal(rt, stateOf(v, denied), state[i].parameters)
 			if t, ok := state[i].parameters["t"].(int64); ok && t > retry {
 				rt.Fatalf("t is %d, Retry-After %d", t, retry)
 			}

@@ -14,7 +14,7 @@ import (
 	"testing"
 
 	"github.com/goccy/go-yaml"
-	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/assert"
 )
 
 // answer is what a document answers. Its body holds nothing open.
@@ -91,9 +91,8 @@ func TestDocument_HeadAndRange_AreWhole(t *testing.T) {
 	for name, d := range documents() {
 		whole := get(t, d, "GET")
 		head := get(t, d, "HEAD")
-		if diff := cmp.Diff(whole.Header, head.Header); diff != "" || len(head.Body) != 0 {
-			t.Errorf("%s: GET - / HEAD +\n%s", name, diff)
-		}
+		assert.Equal(t, whole.Header, head.Header, name)
+		assert.Empty(t, head.Body, name)
 		part := get(t, d, "GET", "Range", "bytes=5-9")
 		if part.StatusCode != http.StatusOK || !bytes.Equal(part.Body, whole.Body) {
 			t.Errorf("%s: a range is %d", name, part.StatusCode)
@@ -132,9 +131,7 @@ func TestReference_JSONEqualsYAML(t *testing.T) {
 	if err := json.Unmarshal(again, &want); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("YAML - / JSON +\n%s", diff)
-	}
+	assert.Equal(t, want, got)
 	if !bytes.HasPrefix(text, []byte(`{"openapi":`)) && !bytes.HasPrefix(text, []byte(`{"openapi": `)) {
 		t.Errorf("it begins with %.40s", text)
 	}

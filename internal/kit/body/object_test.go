@@ -9,7 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
 	"github.com/quotasvc/quotasvc/internal/kit/bound"
@@ -77,8 +78,9 @@ func TestJSON_ReadsEveryFieldByItsTag(t *testing.T) {
 		Parts: []part{{"a"}, {"b"}}, Extra: &part{"c"}, Note: json.RawMessage(`{"a":null,"b":1}`), Amounts: map[string]int64{"m": 5},
 		Changes: map[string]*int64{"m": nil, "n": &six},
 	}
-	if diff := cmp.Diff(want, got); diff != "" || faults != nil {
-		t.Errorf("%q\n%s", faults, diff)
+	assert.Equal(t, want, got)
+	if faults != nil {
+		t.Errorf("%q", faults)
 	}
 }
 
@@ -105,9 +107,8 @@ func TestJSON_ListsAllFaultsByPath(t *testing.T) {
 		``:   {"body must be a JSON object; it is empty"},
 		`[]`: {"body must be an object"},
 	} {
-		if _, got := read(text, Options{}); !cmp.Equal(want, got) {
-			t.Errorf("%s\n got %q\nwant %q", text, got, want)
-		}
+		_, got := read(text, Options{})
+		assert.Equal(t, want, got, text)
 	}
 }
 
@@ -130,11 +131,8 @@ func TestJSON_FileTakesNullForAnAbsentField(t *testing.T) {
 	if faults != nil || len(got.Amounts) != 0 || got.Extra != nil {
 		t.Errorf("%+v, %q", got, faults)
 	}
-	if _, faults := read(`{"order":5,"price":null}`, Options{File: true}); !cmp.Equal(faults, []string{
-		"order must be text; quote it if it looks like a number", "price is required",
-	}) {
-		t.Errorf("%q", faults)
-	}
+	_, faults = read(`{"order":5,"price":null}`, Options{File: true})
+	assert.Equal(t, []string{"order must be text; quote it if it looks like a number", "price is required"}, faults)
 }
 
 func TestJSON_ReportsAtMost32Faults(t *testing.T) {
@@ -153,9 +151,7 @@ func TestFields_RequiredUnlessTagOrKindSaysOtherwise(t *testing.T) {
 			required = append(required, f.Name)
 		}
 	}
-	if !cmp.Equal(required, []string{"price", "parts"}) {
-		t.Errorf("%q", required)
-	}
+	assert.Equal(t, []string{"price", "parts"}, required)
 }
 
 // Whatever the text is, JSON ends without a panic, and reads what encoding/json reads of it if it accepts it.
@@ -177,8 +173,6 @@ func TestJSON_AcceptsNothingThatJSONReadsOtherwise(t *testing.T) {
 		if err := json.Unmarshal(text, &want); err != nil {
 			t.Fatalf("%s: accepted, but %v", text, err)
 		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Fatalf("%s: %s", text, diff)
-		}
+		require.Equal(t, want, got, text)
 	})
 }

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/assert"
 
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/ledger/history"
@@ -74,9 +74,7 @@ func TestArchive_AnswersSinceBorder_AreTheSame_OlderOnesSayArchived(t *testing.T
 	if _, err := Run(t.Context(), b.options(begin+3, filepath.Join(t.TempDir(), "a"))); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(before, b.ask("acme", border, kept)); diff != "" {
-		t.Errorf("(-before +after)\n%s", diff)
-	}
+	assert.Equal(t, before, b.ask("acme", border, kept))
 	b.check(b.verify(t.Context()))
 
 	ctx, past := t.Context(), border.Add(-time.Microsecond)

@@ -9,7 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/ledger"
@@ -50,9 +51,7 @@ func TestArchive_KilledAtEachStep_NextRunGoesOn(t *testing.T) {
 			t.Fatal("it does not come to an end")
 		}
 		if kills%5 == 0 {
-			if diff := cmp.Diff(before, b.ask("acme", border)); diff != "" {
-				t.Fatalf("after %d kills (-before +after)\n%s", kills, diff)
-			}
+			require.Equal(t, before, b.ask("acme", border), "after %d kills", kills)
 			b.check(b.verify(t.Context()))
 		}
 	}
@@ -70,9 +69,7 @@ func TestArchive_KilledAtEachStep_NextRunGoesOn(t *testing.T) {
 	if names, err := o.dir().names(); err != nil || strings.Contains(strings.Join(names, " "), partial) {
 		t.Errorf("%v (%v)", names, err)
 	}
-	if diff := cmp.Diff(before, b.ask("acme", border)); diff != "" {
-		t.Errorf("(-before +after)\n%s", diff)
-	}
+	assert.Equal(t, before, b.ask("acme", border))
 }
 
 // A run waits until PostgreSQL has noticed that a killed one is gone, but not for one that works.

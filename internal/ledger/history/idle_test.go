@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/assert"
 
 	"github.com/quotasvc/quotasvc/internal/kit/period"
 	"github.com/quotasvc/quotasvc/internal/ledger"
@@ -70,9 +70,7 @@ func TestStatement_IdlePeriods_SameBeforeAndAfterTheyAreWritten(t *testing.T) {
 			must(b, debitOf("acme", "k1", 1))
 			written := b.idlePeriods(first, hours)
 			for i := range derived {
-				if diff := cmp.Diff(derived[i], written[i]); diff != "" {
-					t.Errorf("hour %d (-before +after it was written):\n%s", i, diff)
-				}
+				assert.Equal(t, derived[i], written[i], "hour %d", i)
 				wantEqual(t, fmt.Sprint("closing and middle of hour ", i), [2]int64{derived[i].Statement.Closing, derived[i].Middle.Remaining},
 					[2]int64{tc.closing[i], tc.middle[i]})
 			}

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/kit/period"
 	"github.com/quotasvc/quotasvc/internal/ledger"
@@ -83,9 +83,7 @@ func TestEntries_RandomFilters_EqualPlainFilter(t *testing.T) {
 				break
 			}
 		}
-		if diff := cmp.Diff(strings.Join(want, " "), strings.Join(got, " ")); diff != "" {
-			t.Fatalf("entries of %+v (-want +got):\n%s", ask, diff)
-		}
+		require.Equal(t, strings.Join(want, " "), strings.Join(got, " "), "entries of %+v", ask)
 	}
 	if !period.Earliest.Before(instants[0]) {
 		t.Error("no bound in time is older than the entries")

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/kit/period"
 	"github.com/quotasvc/quotasvc/internal/ledger"
@@ -186,9 +186,7 @@ func (b *bundle) compareSums(k ledger.BalanceKey, r *rand.Rand) {
 		for _, at := range sample(r, append(instants, period.Forever), 6) {
 			sums, err := b.report().sumsAsOf(b.t.Context(), k, s, at)
 			b.check(err)
-			if diff := cmp.Diff(b.oracle(k, s, at), linesOf(sums)); diff != "" {
-				b.t.Fatalf("sums of %v at %s (-oracle +got):\n%s", s, at, diff)
-			}
+			require.Equal(b.t, b.oracle(k, s, at), linesOf(sums), "sums of %v at %s", s, at)
 		}
 	}
 }
@@ -217,9 +215,7 @@ func (b *bundle) compareUsage(k ledger.BalanceKey, r *rand.Rand) {
 				}
 				got, err := b.report().usage(b.t.Context(), &q)
 				b.check(err)
-				if diff := cmp.Diff(b.oracleUsage(q), got); diff != "" {
-					b.t.Fatalf("use of %+v (-oracle +got):\n%s", q, diff)
-				}
+				require.Equal(b.t, b.oracleUsage(q), got, "use of %+v", q)
 			}
 		}
 	}

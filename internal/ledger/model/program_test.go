@@ -5,8 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/stretchr/testify/assert"
 	"pgregory.net/rapid"
 
 	"github.com/quotasvc/quotasvc/internal/ledger"
@@ -75,9 +74,9 @@ func (p *Program) batch() {
 	for _, c := range calls {
 		got = append(got, AnswerOf(c))
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
+	if !assert.Equal(t, want, got, "the answers differ") {
 		p.logBalances()
-		t.Fatalf("the answers differ (-model +ledger):\n%s", diff)
+		t.FailNow()
 	}
 }
 
@@ -124,9 +123,9 @@ func (p *Program) compare(seen map[ledger.BalanceKey]int) map[ledger.BalanceKey]
 		if err := b.AdvanceInMemory(nil); err != nil {
 			p.T.Fatalf("read %v: %v", k, err)
 		}
-		if diff := cmp.Diff(p.Model.describe(k), DescribeBook(b.Books[k])); diff != "" {
+		if !assert.Equal(p.T, p.Model.describe(k), DescribeBook(b.Books[k]), "balance %v differs", k) {
 			p.logBalances()
-			p.T.Fatalf("balance %v differs (-model +ledger):\n%s", k, diff)
+			p.T.FailNow()
 		}
 		rows, from := slices.Concat(p.Memory.periods[k], b.Books[k].Closed), 0
 		for len(rows) > 0 && from+max(1, int(rows[0].Idle)) <= seen[k] {
@@ -141,7 +140,7 @@ func (p *Program) compare(seen map[ledger.BalanceKey]int) map[ledger.BalanceKey]
 			got[i] = periodText(&periods[i])
 		}
 		if !slices.Equal(want, got) {
-			p.T.Fatalf("the closed periods of %v from the %dth on differ (-model +ledger):\n%s", k, from, cmp.Diff(want, got, cmpopts.EquateEmpty()))
+			p.T.Fatalf("the closed periods of %v from the %dth on differ: model %q, ledger %q", k, from, want, got)
 		}
 		out[k] = from + len(periods)
 	}

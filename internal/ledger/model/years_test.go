@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
 	"github.com/quotasvc/quotasvc/internal/kit/period"
@@ -227,9 +227,7 @@ func (y *years) runRough(calls []*ledger.Call) {
 	case 0:
 		before := y.rough.frozen()
 		y.rough.run(t, calls, y.now, true)
-		if after := y.rough.frozen(); before != after {
-			t.Fatalf("a lost transaction has changed rows:\n%s", cmp.Diff(before, after))
-		}
+		require.Equal(t, before, y.rough.frozen(), "a lost transaction has changed rows")
 	case 1:
 		y.rough.run(t, calls, y.now, false)
 		before := y.rough.frozen()
@@ -249,9 +247,7 @@ func (y *years) runRough(calls []*ledger.Call) {
 				t.Fatalf("%s: first answer %q, answer to the retry %q", c.ID.Key, first[i], got)
 			}
 		}
-		if after := y.rough.frozen(); before != after {
-			t.Fatalf("retries have changed rows:\n%s", cmp.Diff(before, after))
-		}
+		require.Equal(t, before, y.rough.frozen(), "retries have changed rows")
 		return
 	}
 	y.rough.run(t, calls, y.now, false)
@@ -259,9 +255,7 @@ func (y *years) runRough(calls []*ledger.Call) {
 		// I11: all are refused. A second run changes nothing; the first may have done what was due.
 		before := y.rough.frozen()
 		y.rough.run(t, calls, y.now, false)
-		if after := y.rough.frozen(); before != after {
-			t.Fatalf("refused requests have changed rows:\n%s", cmp.Diff(before, after))
-		}
+		require.Equal(t, before, y.rough.frozen(), "refused requests have changed rows")
 	}
 }
 
@@ -327,9 +321,7 @@ func (y *years) compare() {
 		for _, s := range []*Memory{y.rough, y.plain} {
 			s.write(t, k, y.now)
 		}
-		if diff := cmp.Diff(y.plain.journal(t, k), y.rough.journal(t, k)); diff != "" {
-			t.Fatalf("the entries of %s depend on batches, rolls or crashes (-plain +rough):\n%s", meter, diff)
-		}
+		require.Equal(t, y.plain.journal(t, k), y.rough.journal(t, k), "the entries of %s depend on batches, rolls or crashes", meter)
 	}
 }
 

@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/assert"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/ledger"
@@ -168,9 +168,7 @@ func wantSums(t testing.TB, got *ledger.Balance, want ledger.Sums) {
 // wantEqual fails the test when got differs from want. what names them in the message.
 func wantEqual[V any](t testing.TB, what string, got, want V) {
 	t.Helper()
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", what, diff)
-	}
+	assert.Equal(t, want, got, what)
 }
 
 // charge is what a debit has done to an item.

@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/assert"
 
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/ledger/audit"
@@ -76,9 +76,7 @@ func TestDebit_Denied_ChangesNothing_ExplainsItself(t *testing.T) {
 	}
 	after := b.mustBalance("acme", "api_calls")
 	after.AsOf = before.AsOf
-	if diff := cmp.Diff(before, after); diff != "" {
-		t.Errorf("a denial changed the balance:\n%s", diff)
-	}
+	assert.Equal(t, before, after, "a denial changed the balance")
 	b.mustVerify()
 }
 
@@ -196,9 +194,7 @@ func TestDryRun_AnswersAsDebit_WritesNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(dry.Items, made.Items); diff != "" {
-		t.Errorf("dry run differs from the debit:\n%s", diff)
-	}
+	assert.Equal(t, dry.Items, made.Items, "dry run differs from the debit")
 	_, err = Do(t.Context(), b.Ledger, debitOf("acme", "k2", 7), DryRun(true))
 	wantCode(t, err, ledger.CodeQuotaExceeded)
 }

@@ -3,7 +3,7 @@ package pg
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/assert"
 
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/ledger/audit"
@@ -22,9 +22,7 @@ func TestEntryKind_MovesMatchAuditorSums(t *testing.T) {
 			Granted: m.Granted, Refunded: m.Refunded, Used: m.Used, Expired: m.Expired, Adjusted: m.Adjusted, Held: m.Held, Overage: m.Overage,
 			Owed: m.Owed, Paid: m.Paid, Remaining: m.Remaining(),
 		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("%s: package ledger and the auditor add entries up differently (-ledger +auditor):\n%s", kind, diff)
-		}
+		assert.Equal(t, want, got, "%s: package ledger and the auditor add entries up differently", kind)
 	}
 	if _, known := audit.MovedBy("gift"); known {
 		t.Error("the auditor knows a kind that does not exist")

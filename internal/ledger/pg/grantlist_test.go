@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/assert"
 
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
@@ -43,9 +43,7 @@ func TestGrants_PeriodNotYetWritten_AgreeWithBalance(t *testing.T) {
 				for _, g := range got[meter] {
 					listed[g.ID] = g.Remaining
 				}
-				if diff := cmp.Diff(want, listed); diff != "" {
-					t.Errorf("%s, %s, pages of %d (-balance +grants):\n%s", when, meter, limit, diff)
-				}
+				assert.Equal(t, want, listed, "%s, %s, pages of %d", when, meter, limit)
 			}
 		}
 	}

@@ -9,8 +9,8 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/assert"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/ledger/audit"
@@ -31,9 +31,7 @@ func (b *bundle) told() []string {
 func (b *bundle) wantTold(want ...string) {
 	b.t.Helper()
 	slices.Sort(want)
-	if diff := cmp.Diff(append([]string{}, want...), b.told()); diff != "" {
-		b.t.Errorf("events (-want +got):\n%s", diff)
-	}
+	assert.Equal(b.t, append([]string{}, want...), b.told(), "events")
 }
 
 // verification starts one as a client does, and returns it when it has ended.

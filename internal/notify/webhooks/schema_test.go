@@ -5,11 +5,11 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
 	"github.com/riverqueue/river/rivermigrate"
+	"github.com/stretchr/testify/assert"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
@@ -71,7 +71,5 @@ func TestMigration_RiversTables_AsItsOwnMigrationsMakeThem(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if diff := cmp.Diff(schema(t, own), schema(t, ours)); diff != "" {
-		t.Errorf("(-River's +ours):\n%s", diff)
-	}
+	assert.Equal(t, schema(t, own), schema(t, ours))
 }

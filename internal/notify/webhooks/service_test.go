@@ -5,12 +5,12 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"reflect"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/quotasvc/quotasvc/internal/outbox/events"
@@ -238,7 +238,7 @@ func TestWebhook_Paused_NotTold_ReplayCatchesUp(t *testing.T) {
 	if out, err := b.Replay(t.Context(), w.ID, time.Now().Add(-time.Hour), time.Time{}, anybody); err != nil || out.Events != 4 {
 		t.Fatal(out, err)
 	}
-	b.eventually("the replay is told", func() bool { return cmp.Equal(keys(r.ids()), keys(witness.ids())) && len(r.got()) == 6 })
+	b.eventually("the replay is told", func() bool { return reflect.DeepEqual(keys(r.ids()), keys(witness.ids())) && len(r.got()) == 6 })
 }
 
 func keys(m map[string]int) map[string]bool {

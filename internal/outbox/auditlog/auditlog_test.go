@@ -4,9 +4,9 @@ import (
 	"context"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/assert"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
@@ -65,9 +65,7 @@ func TestRecord_Lines_InTheTransaction(t *testing.T) {
 
 func TestFrom_ActorOfTheContext_NobodyWithoutOne(t *testing.T) {
 	t.Parallel()
-	if diff := cmp.Diff(&Actor{}, From(context.Background())); diff != "" {
-		t.Error(diff)
-	}
+	assert.Equal(t, &Actor{}, From(context.Background()))
 	actor := &Actor{KeyID: Command, Name: "quotasvc apply"}
 	if got := From(With(t.Context(), actor)); got != actor {
 		t.Errorf("%+v", got)

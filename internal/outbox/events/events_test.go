@@ -4,13 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/assert"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
@@ -84,18 +85,15 @@ func TestNumber_LateCommit_NotMissedByAReader(t *testing.T) {
 		t.Fatal(n, err)
 	}
 	got, after, _ := listed(t, pool, Query{Limit: 10})
-	if diff := cmp.Diff(data("second"), got); diff != "" {
-		t.Error(diff)
-	}
+	assert.Equal(t, data("second"), got)
 	if err := slow.Commit(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if n, err := Number(t.Context(), pool, nobody); n != 1 || err != nil {
 		t.Fatal(n, err)
 	}
-	if got, _, _ = listed(t, pool, Query{After: after, Limit: 10}); !cmp.Equal(data("first"), got) {
-		t.Errorf("%v", got)
-	}
+	got, _, _ = listed(t, pool, Query{After: after, Limit: 10})
+	assert.Equal(t, data("first"), got)
 }
 
 // On Citus a transaction becomes visible node by node, and a node may be lost in the midst of COMMIT. Who has read past its events would never see them.
@@ -111,9 +109,7 @@ func TestNumber_PositionNotVisibleYet_ListEndsBeforeIt(t *testing.T) {
 	wantListed := func(q Query, want ...string) (last string) {
 		t.Helper()
 		got, last, _ := listed(t, pool, q)
-		if diff := cmp.Diff(data(want...), got); diff != "" {
-			t.Error(diff)
-		}
+		assert.Equal(t, data(want...), got)
 		return last
 	}
 	add := func(tenant, reason string, at time.Time) {
@@ -211,7 +207,7 @@ func TestNumber_Each_InTheSameTransaction_AloneAndInOrder(t *testing.T) {
 			break
 		}
 	}
-	if len(pages) != numberMax+10 || !cmp.Equal(seen, pages) || pages[0] != data("0000")[0] || pages[numberMax+9] != data(fmt.Sprintf("%04d", numberMax+9))[0] {
+	if len(pages) != numberMax+10 || !slices.Equal(seen, pages) || pages[0] != data("0000")[0] || pages[numberMax+9] != data(fmt.Sprintf("%04d", numberMax+9))[0] {
 		t.Errorf("%d events in pages, %d were given to each", len(pages), len(seen))
 	}
 }
@@ -239,9 +235,8 @@ func TestList_Filters_AndAge(t *testing.T) {
 		"none":   {Query{Tenant: "acme", Type: string(VerifyDrift)}, nil},
 	} {
 		c.q.Limit = 10
-		if got, _, _ := listed(t, pool, c.q); !cmp.Equal(c.want, got) {
-			t.Errorf("%s: %v", name, got)
-		}
+		got, _, _ := listed(t, pool, c.q)
+		assert.Equal(t, c.want, got, name)
 	}
 	err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
 		page, err := List(t.Context(), tx, time.Now().Add(Kept+time.Hour), Query{Limit: 10})

@@ -8,10 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/stretchr/testify/assert"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
@@ -34,9 +34,7 @@ func (b *bench) told() []string {
 func (b *bench) wantTold(want ...string) {
 	b.t.Helper()
 	slices.Sort(want)
-	if diff := cmp.Diff(append([]string{}, want...), b.told()); diff != "" {
-		b.t.Errorf("events (-want +got):\n%s", diff)
-	}
+	assert.Equal(b.t, append([]string{}, want...), b.told(), "events")
 }
 
 // stopped is a clock that stands still.
@@ -175,7 +173,6 @@ func TestRecorder_ThresholdZero_NothingTold(t *testing.T) {
 	}
 	b.wantTold()
 	w := &write{tenant: []string{"a", "a", "a", "b", "c"}, minute: make([]time.Time, 5), rule: []string{"", "r", "s", Other, "r"}, n: []int64{900, 1, 1, 900, 1}}
-	if tenants, _ := w.limited(); !cmp.Equal(tenants, []string{"a", "c"}) {
-		t.Errorf("looked at: %v", tenants)
-	}
+	tenants, _ := w.limited()
+	assert.Equal(t, []string{"a", "c"}, tenants)
 }

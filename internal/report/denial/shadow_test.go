@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/stretchr/testify/assert"
 )
 
 // shadow returns what is known of a limit at an instant, by span.
@@ -59,9 +59,7 @@ func TestShadows_TwoInstances_AddUpByWhatBecameOfTheRequests(t *testing.T) {
 			Span: span, From: c.From, To: now.Add(time.Minute).Truncate(time.Minute), Denies: 36, Tenants: 2, Top: []ShadowTenant{{"acme", 30}, {"globex", 6}}, DeniesRefused: 9,
 			Limits: []ShadowLimit{{"live", 15, 21}, {"other", 0, 3}},
 		}
-		if diff := cmp.Diff(want, c); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", span, diff)
-		}
+		assert.Equal(t, want, c, span)
 	}
 	if len(got) != 3 {
 		t.Errorf("%+v", got)

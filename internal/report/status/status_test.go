@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/assert"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/ledger/history"
@@ -98,11 +98,10 @@ func TestRead_CountsRefusalsOfTheLastHourByTenant(t *testing.T) {
 	}}
 	tenants := r.Tenants
 	r.Tenants = nil
-	if diff := cmp.Diff(want, r); diff != "" {
-		t.Error(diff)
-	}
-	if diff := cmp.Diff([]Refused{{"acme", 7, "rate_limited"}, {"globex", 5, "rate_limited"}, {"small-a", 1, "rate_limited"}}, tenants[:3]); diff != "" || len(tenants) != tenantsMax {
-		t.Errorf("%d tenants: %s", len(tenants), diff)
+	assert.Equal(t, want, r)
+	assert.Equal(t, []Refused{{"acme", 7, "rate_limited"}, {"globex", 5, "rate_limited"}, {"small-a", 1, "rate_limited"}}, tenants[:3])
+	if len(tenants) != tenantsMax {
+		t.Errorf("%d tenants", len(tenants))
 	}
 	b.refused("late", "rate_limited", 3*time.Minute, 9)
 	if again := b.Read(t.Context()); again.Records != got.Records {
@@ -132,9 +131,7 @@ func TestRead_LastJobs(t *testing.T) {
 		Seal:         &Seal{Day: time.Date(2026, 11, 24, 0, 0, 0, 0, time.UTC), Heads: 12, SealedAt: at(-4)},
 		Archive:      &Archive{Month: time.Date(2025, 10, 1, 0, 0, 0, 0, time.UTC), ArchivedAt: at(-6)},
 	}
-	if diff := cmp.Diff(want, r); diff != "" {
-		t.Error(diff)
-	}
+	assert.Equal(t, want, r)
 }
 
 func TestRead_RequestsOfTheWindow(t *testing.T) {

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"testing/fstest"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/assert"
 )
 
 func file(text string) fstest.MapFS { return fstest.MapFS{"sql/a.sql": {Data: []byte(text)}} }
@@ -16,9 +16,7 @@ func TestLoad_Statements_ByNameWithoutComments(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(map[string]string{"One": "SELECT 1\nFROM a", "Two": "SELECT 2"}, got); diff != "" {
-		t.Error(diff)
-	}
+	assert.Equal(t, map[string]string{"One": "SELECT 1\nFROM a", "Two": "SELECT 2"}, got)
 }
 
 func TestLoad_BadFile_NamesTheStatement(t *testing.T) {
@@ -43,8 +41,6 @@ func TestLoadFor_LinesOfOneTarget_LeftOutForTheOther(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(map[string]string{"One": want}, got); diff != "" {
-			t.Error(diff)
-		}
+		assert.Equal(t, map[string]string{"One": want}, got)
 	}
 }
