@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 
@@ -29,7 +30,10 @@ func (s *Server) checkBatch(rc *request) error {
 			return err
 		}
 	}
-	return rc.sendChecks(rc.checkOwn(checks))
+	outcomes := ofOwnTenants(rc, checks, s.admission.CheckBatch, func(err error) gate.CheckOutcome {
+		return gate.CheckOutcome{Err: err}
+	})
+	return rc.sendChecks(outcomes)
 }
 
 func (rc *request) sendChecks(outcomes []gate.CheckOutcome) error {
@@ -51,22 +55,26 @@ func (rc *request) sendChecks(outcomes []gate.CheckOutcome) error {
 	return rc.sendBytes(http.StatusOK, typeJSON, append(out, "]}"...))
 }
 
-// checkOwn carries out the checks of tenants that the key may reach, and refuses the others.
-func (rc *request) checkOwn(checks []gate.Request) []gate.CheckOutcome {
+// ofOwnTenants carries out the requests for tenants that the key may reach. refuse answers each of the others.
+func ofOwnTenants[O any](
+	rc *request, all []gate.Request, carryOut func(context.Context, []gate.Request) []O, refuse func(error) O,
+) []O {
 	if rc.key.Tenant == "" {
-		return rc.server.admission.CheckBatch(rc.ctx, checks)
+		return carryOut(rc.ctx, all)
 	}
 	rc.tenant = rc.key.Tenant
-	out := make([]gate.CheckOutcome, len(checks))
-	own, at := make([]gate.Request, 0, len(checks)), make([]int, 0, len(checks))
-	for i := range checks {
-		if rc.key.May(checks[i].Tenant) {
-			own, at = append(own, checks[i]), append(at, i)
+	out := make([]O, len(all))
+	own := make([]gate.Request, 0, len(all))
+	at := make([]int, 0, len(all))
+	for i := range all {
+		if rc.key.May(all[i].Tenant) {
+			own = append(own, all[i])
+			at = append(at, i)
 		} else {
-			out[i].Err = errOtherTenant()
+			out[i] = refuse(errOtherTenant())
 		}
 	}
-	for i, o := range rc.server.admission.CheckBatch(rc.ctx, own) {
+	for i, o := range carryOut(rc.ctx, own) {
 		out[at[i]] = o
 	}
 	return out

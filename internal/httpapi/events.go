@@ -4,7 +4,6 @@ import (
 	"net/http"
 
 	"github.com/quotasvc/quotasvc/client"
-	"github.com/quotasvc/quotasvc/internal/access"
 	"github.com/quotasvc/quotasvc/internal/httpapi/answers"
 	"github.com/quotasvc/quotasvc/internal/kit/body"
 	"github.com/quotasvc/quotasvc/internal/notify/webhooks"
@@ -91,20 +90,11 @@ func (s *Server) deleteWebhook(rc *request) error {
 
 // rotateWebhook gives a webhook a new secret.
 func (s *Server) rotateWebhook(rc *request) error {
-	id, err := rc.idParameter("webhook_id")
+	id, overlap, err := rc.rotation("webhook_id")
 	if err != nil {
 		return err
 	}
-	var r access.Rotation
-	if rc.Request().ContentLength != 0 { // no body: no overlap
-		if err := decode(rc, &r, s.bodies.rotation); err != nil {
-			return err
-		}
-	}
-	if _, err := rc.idempotencyKey(); err != nil {
-		return err // as for createKey
-	}
-	w, secret, err := s.webhooks.Rotate(rc.ctx, id, r.Overlap, rc.ofWebhook)
+	w, secret, err := s.webhooks.Rotate(rc.ctx, id, overlap, rc.ofWebhook)
 	if err != nil {
 		return err
 	}

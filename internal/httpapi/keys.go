@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"net/http"
+	"time"
 
 	"github.com/quotasvc/quotasvc/client"
 	"github.com/quotasvc/quotasvc/internal/access"
@@ -65,24 +66,30 @@ func (s *Server) getKey(rc *request) error {
 
 // rotateKey gives a key a new secret.
 func (s *Server) rotateKey(rc *request) error {
-	id, err := rc.idParameter("key_id")
+	id, overlap, err := rc.rotation("key_id")
 	if err != nil {
 		return err
 	}
-	var r access.Rotation
-	if rc.Request().ContentLength != 0 { // no body: no overlap
-		if err := decode(rc, &r, s.bodies.rotation); err != nil {
-			return err
-		}
-	}
-	if _, err := rc.idempotencyKey(); err != nil {
-		return err // as for createKey
-	}
-	k, secret, err := s.keys.Store().Rotate(rc.ctx, id, r.Overlap, rc.ofKey)
+	k, secret, err := s.keys.Store().Rotate(rc.ctx, id, overlap, rc.ofKey)
 	if err != nil {
 		return err
 	}
 	return rc.send(http.StatusCreated, answers.NewKey(&k, secret))
+}
+
+// rotation returns the id of what gets a new secret, from a parameter, and how much longer the secrets so far work.
+func (rc *request) rotation(parameter string) (id string, overlap time.Duration, err error) {
+	if id, err = rc.idParameter(parameter); err != nil {
+		return "", 0, err
+	}
+	var r access.Rotation
+	if rc.Request().ContentLength != 0 { // no body: no overlap
+		if err = decode(rc, &r, rc.server.bodies.rotation); err != nil {
+			return "", 0, err
+		}
+	}
+	_, err = rc.idempotencyKey() // as for createKey
+	return id, r.Overlap, err
 }
 
 // revokeKey revokes a key.

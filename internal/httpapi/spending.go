@@ -281,29 +281,10 @@ func (s *Server) debitBatch(rc *request) error {
 	if err := missing.Err(); err != nil {
 		return err
 	}
-	return rc.sendBatch(b.debits, rc.debitOwn(b.debits))
-}
-
-// debitOwn carries out the debits of tenants that the key may reach, and refuses the others.
-func (rc *request) debitOwn(debits []gate.Request) []gate.DebitOutcome {
-	if rc.key.Tenant == "" {
-		return rc.server.gate.DebitBatch(rc.ctx, debits)
-	}
-	rc.tenant = rc.key.Tenant
-	out := make([]gate.DebitOutcome, len(debits))
-	var own []gate.Request
-	var at []int
-	for i := range debits {
-		if rc.key.May(debits[i].Tenant) {
-			own, at = append(own, debits[i]), append(at, i)
-		} else {
-			out[i].Err = errOtherTenant()
-		}
-	}
-	for i, o := range rc.server.gate.DebitBatch(rc.ctx, own) {
-		out[at[i]] = o
-	}
-	return out
+	outcomes := ofOwnTenants(rc, b.debits, s.gate.DebitBatch, func(err error) gate.DebitOutcome {
+		return gate.DebitOutcome{Err: err}
+	})
+	return rc.sendBatch(b.debits, outcomes)
 }
 
 func (rc *request) sendBatch(debits []gate.Request, outcomes []gate.DebitOutcome) error {

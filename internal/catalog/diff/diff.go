@@ -165,10 +165,7 @@ func (d *Report) Delete(kind, id string) {
 	}
 }
 
-// IsChange reports whether the catalogue is, or would be, changed.
-func (d *Report) IsChange() bool { return d.Count(Created)+d.Count(Changed)+d.Count(Deleted) > 0 }
-
-// headings returns the fields that name an object, by kind.
+// headings are the fields that name an object, by kind.
 func headings(kind string) []string {
 	switch kind {
 	case "limit":

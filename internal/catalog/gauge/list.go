@@ -12,9 +12,6 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// ListMax bounds a page of gauges.
-const ListMax = 500
-
 const (
 	// behindAll sorts after every meter: no id has a tilde.
 	behindAll = "~"
@@ -25,7 +22,7 @@ const (
 type Query struct {
 	Tenant string
 	Meter  string // empty: all
-	Limit  int    // 1..ListMax
+	Limit  int    // at least 1
 	Cursor string // empty for the first page, then the NextCursor of the page before
 }
 

@@ -65,7 +65,7 @@ func TestList_PlanSubjectsAndWhatThePlanLost_InPages(t *testing.T) {
 		require.Equal(t, want[1:5], all, limit)
 	}
 	// Each item is what Get says.
-	page, err := b.List(ctx, Query{Tenant: "acme", Limit: ListMax})
+	page, err := b.List(ctx, Query{Tenant: "acme", Limit: 500})
 	require.NoError(t, err)
 	for _, s := range page.Items {
 		one, err := b.Get(ctx, s.Key)

@@ -20,9 +20,6 @@ import (
 // CodeLimit refuses a value above what the plan allows.
 const CodeLimit ledger.Code = "gauge_limit"
 
-// EntriesMax bounds a page of entries.
-const EntriesMax = 500
-
 // Key names a gauge. Subject is empty for the tenant's own.
 type Key struct{ Tenant, Meter, Subject string }
 
@@ -254,7 +251,7 @@ func (s *Store) Get(ctx context.Context, k Key) (state State, err error) {
 	return state, plain(err)
 }
 
-// Entries returns the entries of a gauge with numbers below before, newest first, at most limit, which is 1..EntriesMax.
+// Entries returns the entries of a gauge with numbers below before, newest first, at most limit.
 func (s *Store) Entries(ctx context.Context, k Key, before int64, limit int) (list []Entry, err error) {
 	if err := k.validate(); err != nil {
 		return nil, err

@@ -202,7 +202,7 @@ func TestSet_ParallelAndRepeated_CountsEachKeyOnce(t *testing.T) {
 	require.EqualValues(t, 10, state.Value)
 	require.EqualValues(t, 10, done.Load())
 	require.EqualValues(t, 60, done.Load()+refused.Load()+replayed.Load())
-	entries, err := b.Entries(ctx, seats, 1<<62, EntriesMax)
+	entries, err := b.Entries(ctx, seats, 1<<62, 500)
 	require.NoError(t, err)
 	require.Len(t, entries, 10)
 	_, err = b.Set(ctx, Change{Key: seats, OperationID: entries[0].OperationID, Delta: -1})

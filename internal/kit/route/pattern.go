@@ -49,9 +49,6 @@ func (p Pattern) isAny() bool { return p == Pattern{} }
 // Exact reports whether the pattern has no wildcard.
 func (p Pattern) Exact() bool { return !p.rest && p.literal == len(p.text) && p.text != "" }
 
-// Literal returns the text before the first wildcard. Every matching route begins with it.
-func (p Pattern) Literal() string { return p.text[:p.literal] }
-
 // Match reports whether the pattern matches route.
 func (p Pattern) Match(route string) bool {
 	if p.isAny() {

@@ -48,14 +48,9 @@ func (g UsageGroup) Dimension() string {
 	return name
 }
 
-const (
-	// UsageValuesMax bounds the values of a dimension that an answer names: those with the most use. A product has a few models and features; ids of
-	// documents do not belong there.
-	UsageValuesMax = 100
-
-	// UsageOther stands for all other values.
-	UsageOther = "(other)"
-)
+// UsageValuesMax bounds the values of a dimension that an answer names: those with the most use. A product has a few models and features; ids of
+// documents do not belong there.
+const UsageValuesMax = 100
 
 // UsageGroupsMax bounds the steps times subjects of an answer.
 const UsageGroupsMax = 10_000
