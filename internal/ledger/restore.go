@@ -24,10 +24,10 @@ type returned struct {
 	policy ReturnPolicy
 }
 
-// lives reports whether units can return to g. An active grant has not ended: advance runs first, and a hold that ends at the same
+// takesReturns reports whether units can return to g. An active grant has not ended: advance runs first, and a hold that ends at the same
 // instant as its grant ends before it. An allowance that was used up ended with its period, which a change of plan may have cut
 // short.
-func (b *Book) lives(g *OpenGrant, now time.Time) bool {
+func (b *Book) takesReturns(g *OpenGrant, now time.Time) bool {
 	if g.fromPlan() && g.Status == GrantExhausted && g.EffectiveAt.Before(b.Start) {
 		return false
 	}
@@ -48,7 +48,7 @@ func (b *Book) restore(grantID string, source Source, n int64, policy ReturnPoli
 		if g.ID != grantID {
 			continue
 		}
-		if b.lives(g, now) {
+		if b.takesReturns(g, now) {
 			if g.Status == GrantExhausted {
 				g.Status, g.changed = GrantActive, true
 			}

@@ -40,17 +40,11 @@ var oddWordsKept = map[string][]string{
 	"client":           {"settle", "settled"},
 	"client/quotahttp": {"settle"},
 
-	"cmd/quotasvc":             {"desk"},
-	"internal/gate":            {"crowd", "desk", "settle", "settled", "told"},
-	"internal/gate/admission":  {"desk"},
-	"internal/gate/balances":   {"settle", "shelf"},
-	"internal/gate/newcomer":   {"desk", "world"},
-	"internal/ledger":          {"lives", "settle"},
-	"internal/ledger/audit":    {"settle", "settled", "trail"},
-	"internal/ledger/model":    {"settled", "told"},
-	"internal/ledger/notice":   {"tell", "told"},
-	"internal/ledger/pg":       {"foresee", "shelf", "shelved", "sift", "told", "unborn", "wishes"},
-	"internal/ledger/verifier": {"tell", "told"},
+	"cmd/quotasvc":            {"desk"},
+	"internal/gate":           {"crowd", "desk", "settle", "settled", "told"},
+	"internal/gate/admission": {"desk"},
+	"internal/gate/balances":  {"settle", "shelf"},
+	"internal/gate/newcomer":  {"desk", "world"},
 }
 
 // wordOf finds the words of an identifier in mixed case.

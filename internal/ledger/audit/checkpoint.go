@@ -37,13 +37,13 @@ type state struct {
 // list returns the sums in the order of state.Period.
 func (p *periodSums) list() []int64 {
 	return []int64{
-		p.granted, p.refunded, p.used, p.expired, p.adjusted, p.overage, p.owed, p.settled, p.owing, p.forgiven, p.held, p.lastSeq,
+		p.granted, p.refunded, p.used, p.expired, p.adjusted, p.overage, p.owed, p.paid, p.owing, p.forgiven, p.held, p.lastSeq,
 	}
 }
 
 func periodOf(n []int64) *periodSums {
 	return &periodSums{
-		moves: moves{granted: n[0], refunded: n[1], used: n[2], expired: n[3], adjusted: n[4], overage: n[5], owed: n[6], settled: n[7]},
+		moves: moves{granted: n[0], refunded: n[1], used: n[2], expired: n[3], adjusted: n[4], overage: n[5], owed: n[6], paid: n[7]},
 		owing: n[8], forgiven: n[9], held: n[10], lastSeq: n[11],
 	}
 }

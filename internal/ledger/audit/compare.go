@@ -95,7 +95,7 @@ func (s *stored) comparePeriods(k Key, j *journal, r *Report) {
 			s.compareEnd(k, at, j, list, i, r)
 		} else {
 			r.equal(k, "owed", sums.owed, b.owed)
-			r.equal(k, "settled", sums.settled, b.settled)
+			r.equal(k, "settled", sums.paid, b.paid)
 		}
 	}
 	for start := range j.periods {

@@ -152,7 +152,7 @@ func (j *journal) addToPeriod(e *entry, m *moves) {
 	p.adjusted += m.adjusted * e.amount
 	p.overage += m.overage * e.amount
 	p.owed += m.owed * e.amount
-	p.settled += m.settled * e.amount
+	p.paid += m.paid * e.amount
 	p.held, p.lastSeq = j.held, e.seq
 	switch string(e.kind) {
 	case "owe":

@@ -3,7 +3,7 @@ package audit
 // moves says what one unit of an entry adds to the sums of its period, to the grant it names, and to what holds reserve.
 type moves struct {
 	granted, refunded, used, expired, adjusted int64
-	overage, owed, settled                     int64
+	overage, owed, paid                        int64
 	held                                       int64
 	left                                       int64 // of the grant
 	issued                                     int64 // by the grant
@@ -23,9 +23,9 @@ var kinds = map[string]moves{
 	"unoverage":     {overage: -1},
 	"forgive":       {},
 	"owe":           {overage: 1, owed: 1},
-	"settle":        {used: 1, overage: -1, owed: -1, settled: 1, left: -1},
+	"settle":        {used: 1, overage: -1, owed: -1, paid: 1, left: -1},
 	"unowe":         {overage: -1, owed: -1},
-	"unsettle":      {refunded: 1, settled: -1, left: 1},
+	"unsettle":      {refunded: 1, paid: -1, left: 1},
 	"closed_refund": {},
 	"expire":        {expired: 1, left: -1},
 	"void":          {adjusted: -1, left: -1},
@@ -51,5 +51,5 @@ type Moved struct {
 // does not know.
 func MovedBy(kind string) (Moved, bool) {
 	m, known := kinds[kind]
-	return Moved{m.granted, m.refunded, m.used, m.expired, m.adjusted, m.held, m.overage, m.owed, m.settled, m.remaining()}, known
+	return Moved{m.granted, m.refunded, m.used, m.expired, m.adjusted, m.held, m.overage, m.owed, m.paid, m.remaining()}, known
 }

@@ -33,7 +33,7 @@ type balance struct {
 	start, end                       time.Time
 	opening, granted, refunded, used int64
 	expired, adjusted, held, overage int64
-	owed, settled, forgivenSeq       int64
+	owed, paid, forgivenSeq          int64
 	headID, headSource               string
 	headRemaining                    int64
 	nextEvent, updatedAt             time.Time
@@ -94,7 +94,7 @@ func scanBalances(rows pgx.Rows, into map[Key]*balance) error {
 	var b balance
 	_, err := pgx.ForEachRow(rows, []any{
 		&k.Tenant, &k.Meter, &k.Subject, &b.seq, &b.start, &b.end, &b.opening, &b.granted, &b.refunded, &b.used, &b.expired,
-		&b.adjusted, &b.held, &b.overage, &b.owed, &b.settled, &b.forgivenSeq, &b.headID, &b.headSource, &b.headRemaining,
+		&b.adjusted, &b.held, &b.overage, &b.owed, &b.paid, &b.forgivenSeq, &b.headID, &b.headSource, &b.headRemaining,
 		&b.nextEvent, &b.updatedAt, &b.chain, &b.facts,
 	}, func() error {
 		row := b

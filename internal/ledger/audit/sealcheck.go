@@ -43,7 +43,7 @@ type sealCheck struct {
 	report   *SealReport
 	progress func(SealReport)
 	days     map[time.Time]*seal.Heads // of the days that have a seal
-	open     *trail                    // of the newest balance
+	open     *segment                  // of the newest balance
 }
 
 // CheckSeal compares the journal and the log of seals with a seal that somebody else holds: every head that was sealed until its day is the
@@ -143,18 +143,18 @@ func (c *sealCheck) compareHeads(ctx context.Context) error {
 			return nil
 		}
 		after = page[len(page)-1]
-		var trails []*trail
+		var segments []*segment
 		for i := range page {
-			if t := c.take(&page[i]); len(trails) == 0 || trails[len(trails)-1] != t {
-				trails = append(trails, t)
+			if t := c.take(&page[i]); len(segments) == 0 || segments[len(segments)-1] != t {
+				segments = append(segments, t)
 			}
 		}
-		entries, err := c.readTrails(ctx, slices.Clone(trails), forever)
+		entries, err := c.readSegments(ctx, slices.Clone(segments), forever)
 		if err != nil {
 			return err
 		}
 		c.report.Entries += entries
-		for _, t := range trails {
+		for _, t := range segments {
 			c.compareRest(t)
 		}
 		if c.progress != nil {
@@ -175,8 +175,8 @@ func (c *sealCheck) readHeads(ctx context.Context, after *sealedHead) ([]sealedH
 	})
 }
 
-// take adds a head to its day and to its balance's trail, which it returns.
-func (c *sealCheck) take(h *sealedHead) *trail {
+// take adds a head to its day and to its balance's segment, which it returns.
+func (c *sealCheck) take(h *sealedHead) *segment {
 	heads := c.days[h.day]
 	if heads != nil {
 		heads.Add(h.Tenant, h.Meter, h.Subject, h.chain)
@@ -184,7 +184,7 @@ func (c *sealCheck) take(h *sealedHead) *trail {
 	}
 	t := c.open
 	if t == nil || t.key != h.Key {
-		t = &trail{key: h.Key, differ: c.differ}
+		t = &segment{key: h.Key, differ: c.differ}
 		if h.archivedSeq != nil {
 			t.last = *h.archivedSeq
 			t.chain, _ = decodeChain(h.archived)
@@ -209,14 +209,14 @@ func (c *sealCheck) take(h *sealedHead) *trail {
 	return t
 }
 
-// continues reports whether a head that was sealed can be the hash of the trail and what follows it. It cannot if it covers entries from before
+// continues reports whether a head that was sealed can be the hash of the segment and what follows it. It cannot if it covers entries from before
 // balances had chains, and these are archived.
-func (t *trail) continues(head *chain) bool {
+func (t *segment) continues(head *chain) bool {
 	return len(t.marks) > 0 || head.From == t.chain.From || t.chain.From == 0 && head.From == t.last+1
 }
 
 // compareRest reports the first mark of which no entry was found.
-func (c *sealCheck) compareRest(t *trail) {
+func (c *sealCheck) compareRest(t *segment) {
 	if len(t.marks) == 0 {
 		return
 	}
@@ -230,11 +230,11 @@ func (c *sealCheck) compareRest(t *trail) {
 }
 
 // differ reports a head that is not the hash of the entries.
-func (c *sealCheck) differ(t *trail, m *mark) {
+func (c *sealCheck) differ(t *segment, m *mark) {
 	c.report.add("%s: entries %d to %d are not those that were sealed on %s", t.name(), m.chain.From, m.chain.Last, date(m.day))
 }
 
-func (t *trail) name() string {
+func (t *segment) name() string {
 	if t.key.Subject == "" {
 		return t.key.Tenant + "/" + t.key.Meter
 	}

@@ -12,9 +12,9 @@ import (
 )
 
 const (
-	// sealSettle is how long after its end a day is sealed: operations that were decided before may still be committed. One that comes even
+	// sealDelay is how long after its end a day is sealed: operations that were decided before may still be committed. One that comes even
 	// later is part of the next seal.
-	sealSettle = time.Minute
+	sealDelay = time.Minute
 	// sealPage is how many balances are looked at together. Most of them have nothing new.
 	sealPage = 500
 )
@@ -120,7 +120,7 @@ func (r *sealRun) choose(list []sealRow) (sealed *sealRow, err error) {
 	if own := host(); own.Before(now) {
 		now = own
 	}
-	newest := now.Add(-sealSettle).UTC().Truncate(24*time.Hour).AddDate(0, 0, -1)
+	newest := now.Add(-sealDelay).UTC().Truncate(24*time.Hour).AddDate(0, 0, -1)
 	r.day = r.options.Day
 	if r.day.IsZero() {
 		r.day = newest
@@ -159,7 +159,7 @@ func (r *sealRun) writeHeads(ctx context.Context) error {
 			return nil
 		}
 		after = last
-		entries, err := r.readTrails(ctx, page.trails, end)
+		entries, err := r.readSegments(ctx, page.segments, end)
 		if err != nil {
 			return err
 		}
@@ -188,9 +188,9 @@ func (r *sealRun) dropUnfinished(ctx context.Context) error {
 
 // balancePage has the balances of a page that have entries after their newest head.
 type balancePage struct {
-	trails []*trail
-	begun  []chain // where each trail began
-	stored []chain // of the balances' rows
+	segments []*segment
+	begun    []chain // where each segment began
+	stored   []chain // of the balances' rows
 }
 
 // page reads the next balances. last is the key of the last one that was looked at.
@@ -210,7 +210,7 @@ func (r *sealRun) page(ctx context.Context, after Key) (p *balancePage, last Key
 	_, err = pgx.ForEachRow(rows, []any{&k.Tenant, &k.Meter, &k.Subject, &seq, &own, &day, &head, &archivedSeq, &archived}, func() error {
 		last = k
 		r.done.Balances++
-		t := &trail{key: k, until: seq}
+		t := &segment{key: k, until: seq}
 		if archivedSeq != nil {
 			t.last = *archivedSeq
 			t.chain, _ = decodeChain(archived)
@@ -223,7 +223,7 @@ func (r *sealRun) page(ctx context.Context, after Key) (p *balancePage, last Key
 			return nil
 		}
 		stored, _ := decodeChain(own)
-		p.trails, p.begun, p.stored = append(p.trails, t), append(p.begun, t.chain), append(p.stored, stored)
+		p.segments, p.begun, p.stored = append(p.segments, t), append(p.begun, t.chain), append(p.stored, stored)
 		return nil
 	})
 	return p, last, err
@@ -233,7 +233,7 @@ func (r *sealRun) page(ctx context.Context, after Key) (p *balancePage, last Key
 func (r *sealRun) save(ctx context.Context, p *balancePage) error {
 	var keys []Key
 	var heads [][]byte
-	for i, t := range p.trails {
+	for i, t := range p.segments {
 		if stored := &p.stored[i]; t.fault == "" && t.chain.From == stored.From && t.last == stored.Last && t.chain != *stored {
 			t.fault = "the entries do not give the hash chain in the balance's row"
 		}

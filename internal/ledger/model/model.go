@@ -28,8 +28,8 @@ type balance struct {
 	terms                                                        Terms
 	opening, granted, refunded, used, expired, adjusted, overage int64
 	owed                                                         int64     // part of overage that earlier periods left
-	settled                                                      int64     // what this period's grants have paid of it
-	settledByRollover                                            int64     // part of settled
+	paid                                                         int64     // what this period's grants have paid of it
+	paidByRollover                                               int64     // part of paid
 	nominal                                                      time.Time // when the period would have begun if no change had opened it
 	promised                                                     time.Time // when it would end if no change ended it
 	carried                                                      int64     // use since nominal, before the period began

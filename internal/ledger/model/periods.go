@@ -303,9 +303,9 @@ func (b *balance) payOwed(g *grant) {
 		return
 	}
 	g.left -= n
-	b.settled += n
+	b.paid += n
 	if g.source == "rollover" {
-		b.settledByRollover += n
+		b.paidByRollover += n
 	}
 	b.used += n
 	b.overage -= n

@@ -171,10 +171,10 @@ func (m *Model) refundOverage(b *balance, p *usedPart, n int64, r *ledger.Refund
 		b.owed -= owed
 		b.entries++
 	}
-	paid := min(n-owed, b.settled)
-	byRollover := min(paid, b.settledByRollover)
-	b.settled -= paid
-	b.settledByRollover -= byRollover
+	paid := min(n-owed, b.paid)
+	byRollover := min(paid, b.paidByRollover)
+	b.paid -= paid
+	b.paidByRollover -= byRollover
 	b.refunded += paid
 	began := b.start.Format("2006-01-02T15:04:05.999999Z")
 	if byRollover > 0 {

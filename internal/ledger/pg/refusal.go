@@ -47,7 +47,7 @@ func reasons() []reason {
 	}
 }
 
-// text returns what callers are told.
+// text returns the text for callers.
 func (r reason) text() string {
 	switch r {
 	case reasonAway, reasonUnreachable:

@@ -58,7 +58,7 @@ func clip(text string) string {
 	return strings.ToValidUTF8(text[:driftTextMax], "") + "..."
 }
 
-// EmitDrift tells the differences of a verification of a tenant, or of all (""), that nobody has asked the API for: the watch repeats it every hour, and on each instance. A balance is told once
+// EmitDrift emits an event for the differences of a verification of a tenant, or of all (""), that nobody has asked the API for: the watch repeats it every hour, and on each instance. A balance has one
 // on a day (UTC), by whoever finds it first.
 func (v *Verifier) EmitDrift(ctx context.Context, tenant string, r *audit.Report) error {
 	if len(r.Differences) == 0 {
@@ -71,12 +71,12 @@ func (v *Verifier) EmitDrift(ctx context.Context, tenant string, r *audit.Report
 		if err := tx.QueryRow(ctx, v.sql["Now"]).Scan(&now); err != nil {
 			return err
 		}
-		told := drifts(r, tenant, "", now)
+		drifted := drifts(r, tenant, "", now)
 		day := now.UTC().Truncate(driftDay)
-		for i := range told {
-			told[i].Once = &events.Once{Start: day, End: day.Add(driftDay), Mark: "drift"}
+		for i := range drifted {
+			drifted[i].Once = &events.Once{Start: day, End: day.Add(driftDay), Mark: "drift"}
 		}
-		return events.RecordOnce(ctx, tx, told)
+		return events.RecordOnce(ctx, tx, drifted)
 	})
 	if err != nil {
 		return fmt.Errorf("tell differences: %w", err)

@@ -9,8 +9,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// trail is a part of a balance's entries that is hashed again.
-type trail struct {
+// segment is a part of a balance's entries that is hashed again.
+type segment struct {
 	key   Key
 	chain chain // up to the newest entry that was read
 	last  int64 // that entry
@@ -20,7 +20,7 @@ type trail struct {
 	// marks are the heads that were sealed, oldest first. Each is compared when its entry was read. differ is called with the first that does
 	// not agree; later ones differ for the same reason.
 	marks    []mark
-	differ   func(*trail, *mark)
+	differ   func(*segment, *mark)
 	reported bool
 }
 
@@ -30,10 +30,10 @@ type mark struct {
 	chain chain
 }
 
-func (t *trail) pending() int64 { return max(t.until-t.last, 0) }
+func (t *segment) pending() int64 { return max(t.until-t.last, 0) }
 
 // add takes the next entry.
-func (t *trail) add(h *hasher, e *entry) error {
+func (t *segment) add(h *hasher, e *entry) error {
 	if t.fault != "" {
 		return nil
 	}
@@ -50,7 +50,7 @@ func (t *trail) add(h *hasher, e *entry) error {
 }
 
 // compare compares the marks that end at the newest entry.
-func (t *trail) compare() {
+func (t *segment) compare() {
 	for len(t.marks) > 0 && t.marks[0].chain.Last == t.last {
 		if t.marks[0].chain != t.chain {
 			t.differ(t, &t.marks[0])
@@ -61,41 +61,41 @@ func (t *trail) compare() {
 	}
 }
 
-// readTrails reads the entries of trails that are older than before, in groups that one transaction can read, and returns how many.
-func (a *Auditor) readTrails(ctx context.Context, trails []*trail, before time.Time) (entries int64, err error) {
+// readSegments reads the entries of segments that are older than before, in groups that one transaction can read, and returns how many.
+func (a *Auditor) readSegments(ctx context.Context, segments []*segment, before time.Time) (entries int64, err error) {
 	h := &hasher{}
-	trails = slices.DeleteFunc(trails, func(t *trail) bool { return t.pending() == 0 })
-	for len(trails) > 0 {
+	segments = slices.DeleteFunc(segments, func(t *segment) bool { return t.pending() == 0 })
+	for len(segments) > 0 {
 		n, pending := 0, int64(0)
-		for n < len(trails) && (n == 0 || pending+trails[n].pending() <= a.RangeEntries) {
-			pending += trails[n].pending()
+		for n < len(segments) && (n == 0 || pending+segments[n].pending() <= a.RangeEntries) {
+			pending += segments[n].pending()
 			n++
 		}
 		for {
-			last, read := trails[0].last, int64(0)
+			last, read := segments[0].last, int64(0)
 			err := a.inSnapshot(ctx, chunkTimeout, func(ctx context.Context, tx pgx.Tx) error {
 				var err error
-				read, err = a.readTrailsOnce(ctx, tx, h, trails[:n], before)
+				read, err = a.readSegmentsOnce(ctx, tx, h, segments[:n], before)
 				return err
 			})
 			if err != nil {
 				return entries, err
 			}
 			entries += read
-			if n > 1 || trails[0].pending() == 0 || trails[0].last == last {
+			if n > 1 || segments[0].pending() == 0 || segments[0].last == last {
 				break
 			}
 		}
-		trails = trails[n:]
+		segments = segments[n:]
 	}
 	return entries, nil
 }
 
-// readTrailsOnce reads at most RangeEntries of each trail.
-func (a *Auditor) readTrailsOnce(ctx context.Context, tx pgx.Tx, h *hasher, trails []*trail, before time.Time) (entries int64, err error) {
-	keys := make([]Key, len(trails))
-	after, until := make([]int64, len(trails)), make([]int64, len(trails))
-	for i, t := range trails {
+// readSegmentsOnce reads at most RangeEntries of each segment.
+func (a *Auditor) readSegmentsOnce(ctx context.Context, tx pgx.Tx, h *hasher, segments []*segment, before time.Time) (entries int64, err error) {
+	keys := make([]Key, len(segments))
+	after, until := make([]int64, len(segments)), make([]int64, len(segments))
+	for i, t := range segments {
 		keys[i], after[i], until[i] = t.key, t.last, min(t.until, t.last+a.RangeEntries)
 	}
 	tenants, meters, subjects := columnsOf(keys)
@@ -105,7 +105,7 @@ func (a *Auditor) readTrailsOnce(ctx context.Context, tx pgx.Tx, h *hasher, trai
 	}
 	err = eachEntry(rows, func(i int, e *entry) error {
 		entries++
-		return trails[i].add(h, e)
+		return segments[i].add(h, e)
 	})
 	return entries, err
 }
