@@ -11,8 +11,9 @@ import (
 // maxColumns bounds a line of hand-written code, a tab counted as four columns.
 const maxColumns = 120
 
-// wideFiles are the files from before this rule. A file that is made narrow leaves the list, and none joins it. The linter
-// lll cannot hold such a list: golangci-lint only warns when an exclusion excludes nothing, so the list would not shrink.
+// wideFiles are the files from before this rule. A file that is made narrow leaves the list, and none joins it. The
+// linter lll cannot hold such a list: golangci-lint only warns when an exclusion excludes nothing, so the list would
+// not shrink.
 const wideFiles = "testdata/wide.txt"
 
 func isWide(text string) bool {

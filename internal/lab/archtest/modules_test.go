@@ -114,8 +114,8 @@ func TestClient_User_KeepsItsVersions(t *testing.T) {
 	}
 }
 
-// With go.work the go command reads the version of Go there; without it, as in the image, it reads that of go.mod. All must
-// name the same.
+// With go.work the go command reads the version of Go there; without it, as in the image, it reads that of go.mod. All
+// must name the same.
 func TestGo_WorkAndModules_SameVersion(t *testing.T) {
 	t.Parallel()
 	versions := func(file string) string {
