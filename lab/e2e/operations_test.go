@@ -84,8 +84,13 @@ func newMachine(t *testing.T) *machine {
 		t.Fatal(err)
 	}
 	bin := filepath.Join(m.root, "bin")
+	program, err := os.ReadFile(quotasvc(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.write(filepath.Join(bin, "program"), string(program), 0o755) // where PostgreSQL's user can reach it
 	for name, text := range map[string]string{
-		"quotasvc":  "exec " + quotasvc(t) + ` "$@"`,
+		"quotasvc":  "exec " + bin + `/program "$@"`,
 		"sudo":      `if [ "$1" = -u ]; then shift 2; cd /; exec ` + as + `"$@"; fi; exec "$@"`,
 		"systemctl": `exec curl -fsS -d "$*" ` + systemd.URL,
 		"promtool":  "exec " + promtool + ` "$@"`,

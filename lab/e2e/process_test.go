@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
@@ -31,17 +32,14 @@ func TestMain(m *testing.M) {
 	testenv.Main(m)
 }
 
-// built builds the program for the first test that needs it. It has the race detector if the tests have it.
+// built builds the program for the first test that needs it. It has the race detector if the tests have it. It is beside
+// the program of the tests, in a directory that go test removes however the tests end.
 var built = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "quotasvc-program-")
+	tests, err := os.Executable()
 	if err != nil {
 		return "", err
 	}
-	testenv.AtEnd(func(context.Context) error { return os.RemoveAll(dir) })
-	if err := os.Chmod(dir, 0o755); err != nil { //nolint:gosec // PostgreSQL's user runs the program
-		return "", err
-	}
-	return program.Build(context.Background(), "../..", dir, raceDetector)
+	return program.Build(context.Background(), "../..", filepath.Dir(tests), raceDetector)
 })
 
 // quotasvc returns the path of the program.

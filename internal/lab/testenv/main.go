@@ -75,9 +75,6 @@ func (e *env) run(tests func() int, options []goleak.Option) int {
 	return 0
 }
 
-// AtEnd registers a function that Main runs after all tests.
-func AtEnd(end func(context.Context) error) { shared.onStop(end) }
-
 // onStop registers a function that stops a shared server.
 func (e *env) onStop(stop func(context.Context) error) {
 	e.mu.Lock()
