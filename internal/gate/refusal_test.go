@@ -49,7 +49,8 @@ func TestRefusal_EqualsTheErrorOfConsume(t *testing.T) {
 				e.RetryAfter = 0
 				for i := range e.Verdicts {
 					v := &e.Verdicts[i]
-					v.RetryAfter, v.Delay, v.Banned = 0, 0, 0
+					v.RetryAfter, v.Next, v.Full = 0, 0, 0
+					v.Delay, v.Banned = 0, 0
 				}
 			}
 			assert.Equal(t, usedSlower, askedSlower, name)
