@@ -7,13 +7,13 @@ import (
 )
 
 const (
-	// After undecidedMax calls in a row without a decision, calls that may fail open do so at once, except one each probeEvery. So an outage
-	// does not delay each request of a backend by the deadline.
+	// After undecidedMax calls in a row without a decision, calls that may fail open do so at once, except for one per
+	// probeEvery. So an outage does not delay each request of a backend until the deadline.
 	undecidedMax = 5
 	probeEvery   = time.Second
 )
 
-// decision is a call that asks the service to decide.
+// decision is a call that the service has to decide.
 type decision struct {
 	operation, tenant string
 	items             []Item
@@ -30,7 +30,8 @@ func (c *Client) failsOpen(d *decision, o *callOptions) bool {
 	})
 }
 
-// decide does work that asks the service. If it may fail open and there is no decision, the answer is open().
+// decide calls work, which sends a request to the service. If the call may fail open and there is no decision, it
+// returns open().
 func decide[T any](c *Client, d decision, work func() (*T, error), open func() *T) (*T, error) {
 	o, err := c.optionsOf(d.options)
 	if err != nil {
@@ -63,7 +64,8 @@ func decide[T any](c *Client, d decision, work func() (*T, error), open func() *
 	return answer, err
 }
 
-// isAway reports whether the service does not decide, so that this call need not ask. One call each probeEvery asks.
+// isAway reports whether the service does not decide, so that this call need not be sent. One call per probeEvery is
+// sent.
 func (c *Client) isAway() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

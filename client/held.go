@@ -16,7 +16,8 @@ const defaultHoldTTL = 300
 // HeldUnits are units that are reserved for one piece of work of unknown cost. Use counts; Finish captures what was used and returns the
 // rest. Until Finish or Release the hold is extended in the background. It is safe for concurrent use.
 type HeldUnits struct {
-	// Answer is the service's; nil if the hold failed open: then it reserves nothing, and what is used is debited at the end.
+	// Answer is the service's answer; nil if the hold failed open. Then it reserves nothing, and the use is debited at
+	// the end.
 	Answer *HoldAnswer
 
 	client *Client
@@ -36,7 +37,7 @@ type HeldUnits struct {
 type HoldResult struct {
 	Used      int64
 	Charged   int64
-	Shortfall int64 // used, and not covered by the balance
+	Shortfall int64 // used, but not covered by the balance
 }
 
 // Hold reserves units. The id of the hold is also the key of the operation; without HoldID a new one is made. Without TTLSeconds the hold
@@ -94,7 +95,7 @@ func (c *Client) HoldFor(ctx context.Context, body HoldRequest, work func(contex
 	}()
 	err = work(ctx, h)
 	done = true
-	// The end of the caller's context is no reason to give the use away.
+	// The use is charged even if the caller's context has ended.
 	result, failed := h.Finish(context.WithoutCancel(ctx))
 	if err != nil {
 		c.report(failed)
@@ -162,7 +163,7 @@ func (h *HeldUnits) Left() int64 {
 // far as the balance covers it.
 func (h *HeldUnits) Use(n int64) error { return h.UseOf(h.body.Items[0].Meter, n) }
 
-// UseOf is Use for one of several meters.
+// UseOf does what Use does, for one of several meters.
 func (h *HeldUnits) UseOf(meter string, n int64) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -291,7 +292,7 @@ func (h *HeldUnits) debit(ctx context.Context, items []Item, suffix string, char
 	return result, nil
 }
 
-// extendNow keeps the hold for another TTL, and comes again at half of it.
+// extendNow keeps the hold for another TTL, and schedules the next extension at half of it.
 func (h *HeldUnits) extendNow(ctx context.Context) {
 	h.mu.Lock()
 	if h.ended {
@@ -311,7 +312,7 @@ func (h *HeldUnits) extendNow(ctx context.Context) {
 	}
 }
 
-// key returns the key of an operation on the hold. It is the same for a repetition.
+// key returns the key of an operation on the hold. A repetition has the same key.
 func (h *HeldUnits) key(suffix string) Option {
 	if key := h.body.HoldID + "." + suffix; len(key) <= 255 {
 		return WithKey(key)

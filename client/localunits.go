@@ -14,7 +14,7 @@ const (
 	// defaultMin is small enough for a quiet backend to keep next to nothing from others.
 	defaultMin = 100
 
-	// defaultMax makes two requests of 10,000 decisions, after which a larger hold saves nothing that can be measured.
+	// defaultMax leads to two requests per 10,000 decisions. A larger hold saves nothing that can be measured.
 	defaultMax = 10_000
 
 	// defaultTTL is long enough for a restart or a failover of the service, and returns the units of a crashed backend within a minute.
@@ -26,7 +26,7 @@ const (
 	// defaultTimeout is what the service takes at most to refuse.
 	defaultTimeout = 5 * time.Second
 
-	// defaultLocalCap bounds how long a LocalUnits without units does not notice that the service is back.
+	// defaultLocalCap bounds the time until a LocalUnits without units notices that the service is back.
 	defaultLocalCap = 2 * time.Second
 
 	// defaultClose bounds a Close whose context has no deadline.
@@ -45,7 +45,7 @@ const (
 	// steady rate; the others bridge slow captures.
 	maxHolds = 4
 
-	// deniedPause is how long a denial of the service answers for it. A top-up is noticed after that.
+	// deniedPause is how long a denial by the service is reused. A top-up is noticed after that.
 	deniedPause = time.Second
 )
 
@@ -115,7 +115,8 @@ type LocalUnitsOptions struct {
 	// Backoff computes the waits between attempts. Its Cap is 2 s if it is 0.
 	Backoff Backoff
 
-	// OnError is called with every failed attempt and every refusal of the service. It must return soon. nil means that nobody looks.
+	// OnError is called with every failed attempt and every refusal of the service. It must return soon. nil: it is not
+	// called.
 	OnError func(error)
 }
 
@@ -136,7 +137,7 @@ type LocalUnits struct {
 	holds   []*localHold  // all that are not settled, oldest first
 	changed chan struct{} // closed and replaced after every answer that TakeWait waits for
 
-	filling     bool          // a hold is being asked for
+	filling     bool          // a hold has been requested
 	asking      *operation    // the request for it; nil before the first attempt
 	away        bool          // and the service does not answer
 	denial      *LocalDenial  // the service's last answer about a hold, if it refused
@@ -257,7 +258,7 @@ func (l *LocalUnits) TakeWait(ctx context.Context, n int64) error {
 	}
 }
 
-// take is Take under the lock.
+// take does what Take does. The caller holds the lock.
 func (l *LocalUnits) take(n int64) error {
 	if l.closed {
 		return &LocalDenial{Reason: ErrClosed}
@@ -293,7 +294,7 @@ func (l *LocalUnits) take(n int64) error {
 	return nil
 }
 
-// short answers a Take of n units, of which so many are missing.
+// short answers a Take of n units when some are missing.
 func (l *LocalUnits) short(n, missing int64, now time.Duration) error {
 	l.sizing.miss(missing)
 	l.askForUnits(now)
@@ -370,7 +371,7 @@ func (l *LocalUnits) unsettled() int {
 	return len(l.holds)
 }
 
-// announce wakes all TakeWaits. The caller has the lock.
+// announce wakes all TakeWaits. The caller holds the lock.
 func (l *LocalUnits) announce() {
 	close(l.changed)
 	l.changed = make(chan struct{})

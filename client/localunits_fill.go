@@ -15,7 +15,7 @@ func (l *LocalUnits) fill() {
 	}
 }
 
-// refill takes one hold, if one was asked for. It tries until the service answers or the LocalUnits are closed.
+// refill takes one hold, if one is wanted. It tries until the service answers or the LocalUnits are closed.
 func (l *LocalUnits) refill() {
 	for units := l.nextSize(); units > 0; {
 		hold := &localHold{id: "local-" + NewKey(), size: units}
@@ -85,7 +85,8 @@ func (l *LocalUnits) untilAnswered(op *operation) *opAnswer {
 	}
 }
 
-// setAway notes that the service does not answer to op, unless it has answered meanwhile. Without op, captures are not answered.
+// setAway records that the service does not answer op, unless it has answered meanwhile. Without op, captures are not
+// answered.
 func (l *LocalUnits) setAway(op *operation) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -95,7 +96,7 @@ func (l *LocalUnits) setAway(op *operation) {
 	}
 }
 
-// answered notes the answer about a hold. It returns the size of the hold to ask for next, 0 for none.
+// answered records the answer about a hold. It returns the size of the next hold to request, 0 for none.
 func (l *LocalUnits) answered(h *localHold, a *opAnswer) int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -120,7 +121,7 @@ func (l *LocalUnits) answered(h *localHold, a *opAnswer) int64 {
 	return 0
 }
 
-// deny lets the service's refusal answer takes for a while. The caller has the lock.
+// deny lets the service's refusal answer takes for a while. The caller holds the lock.
 func (l *LocalUnits) deny(a *opAnswer) {
 	l.denial = &LocalDenial{Reason: ErrExhausted, Status: a.status, Code: a.Code, Detail: a.Detail, RetryAfter: a.after}
 	l.deniedUntil = l.now() + deniedPause
@@ -129,7 +130,7 @@ func (l *LocalUnits) deny(a *opAnswer) {
 	l.announce()
 }
 
-// abandon leaves a hold to the settler whose request was not answered before Close: the service may have made it.
+// abandon passes a hold to the settler if its request was not answered before Close: the service may have created it.
 func (l *LocalUnits) abandon(h *localHold, op *operation) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

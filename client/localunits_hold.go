@@ -33,7 +33,7 @@ func (h *localHold) free(now time.Duration) int64 {
 	return h.size - h.taken
 }
 
-// take takes n units. It returns true if the settler has something new to do.
+// take takes n units. It returns true if the settler has new work.
 func (h *localHold) take(n int64, now time.Duration) bool {
 	first := h.taken == h.asked
 	if first {
@@ -56,10 +56,11 @@ const (
 	actionExtend         // keep the hold for another TTL
 )
 
-// next returns what to do with the hold. For actionWait, due is when to ask again.
+// next returns what to do with the hold. For actionWait, due is when to call it again.
 //
-// A hold that is spent, or is near its end, ends. One in use is extended when half of its life is over, but not beyond the period that pays
-// it: a hold would carry its units into the next one. One not in use is returned then.
+// A hold that is spent, or is near its end, ends. A hold in use is extended when half of its life is over, but not
+// beyond the period that pays it, because its units would be carried into the next period. A hold that is not in use is
+// returned then.
 func (h *localHold) next(now time.Duration, o *LocalUnitsOptions, closing bool) (do action, due time.Duration) {
 	extendable := h.touched && (h.reset == 0 || now+o.TTL <= h.reset)
 	idle := now >= h.renew && !h.touched
@@ -102,10 +103,11 @@ type sizing struct {
 // that ask for them.
 const share = 4
 
-// low returns the number of free units below which more are asked for. With the rate that made the last hold, half a second is left.
+// low returns the number of free units below which more are requested. At the rate that led to the last hold, half a
+// second is left.
 func (s *sizing) low() int64 { return (s.chunk + 1) / 2 }
 
-// miss notes that a Take lacked n units.
+// miss records that a Take lacked n units.
 func (s *sizing) miss(n int64) { s.missing = max(s.missing, n) }
 
 // next returns the size of the next hold: what is used in a second, by the average of the last holds, twice the last one if that was spent

@@ -88,7 +88,7 @@ func (l *LocalUnits) retryNow() {
 	}
 }
 
-// change returns the operation that does something with a hold. Its key is the hold's id and the number of the change.
+// change returns the operation for an action on a hold. Its key is the hold's id and the number of the change.
 func (l *LocalUnits) change(h *localHold, do action) *operation {
 	h.changes++
 	verb := map[action]string{actionCapture: "capture", actionFinish: "capture", actionRelease: "release", actionExtend: "extend"}[do]
@@ -132,10 +132,11 @@ func (l *LocalUnits) newDebit() *operation {
 	return op
 }
 
-// done notes the answer to an operation on a hold, or to a debit.
+// done records the answer to an operation on a hold, or to a debit.
 func (l *LocalUnits) done(h *localHold, op *operation, a *opAnswer) {
 	if a.refused() && (h == nil || !a.ended() && !a.exhausted()) {
-		// Only an operator can mend it: a revoked key, a suspended tenant. It is tried again, as rarely as Backoff allows.
+		// Only an operator can solve it: a revoked key, a suspended tenant. The operation is repeated, as rarely as
+		// Backoff allows.
 		l.postpone(op, a.after)
 		return
 	}
@@ -162,7 +163,8 @@ func (l *LocalUnits) done(h *localHold, op *operation, a *opAnswer) {
 	}
 }
 
-// lose forgets a hold that ended at the service before this process captured all that it took from it. The rest is debited.
+// lose drops a hold that ended at the service before this process captured all units that it took from it. The rest is
+// debited.
 func (l *LocalUnits) lose(h *localHold) {
 	l.late += h.taken - h.captured
 	l.remove(h)

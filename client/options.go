@@ -59,7 +59,7 @@ type Options struct {
 	OnBackgroundError func(error)         // a refund or an extension that failed
 }
 
-// FailOpenEvent is a call that passed although the service did not decide.
+// FailOpenEvent describes a call that passed although the service did not decide.
 type FailOpenEvent struct {
 	Operation string // operationId of the contract
 	Tenant    string
@@ -67,7 +67,7 @@ type FailOpenEvent struct {
 	Err       error
 }
 
-// RetryEvent is what happens before a retry.
+// RetryEvent describes a retry that is about to be sent.
 type RetryEvent struct {
 	Operation string
 	Attempt   int // the one that failed, from 1
@@ -114,7 +114,7 @@ var (
 	keys = regexp.MustCompile(`^[!-~]+$`)
 )
 
-// http returns the client that sends. own: nobody else uses its connections.
+// http returns the client that sends requests. own reports that nothing else uses its connections.
 func (o *Options) http() (c *http.Client, own bool) {
 	if o.HTTP == nil {
 		transport := &http.Transport{Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true, IdleConnTimeout: 90 * time.Second}
@@ -163,10 +163,10 @@ func KeepDenial() Option { return func(o *callOptions) { o.keepDenials = true } 
 // Hold of a Client know it.
 func WithFailOpen(pass bool) Option { return func(o *callOptions) { o.failOpen = &pass } }
 
-// WithMeta stores what is known of the answer beside its body. The paging methods store that of the last page.
+// WithMeta stores the metadata of the answer. The paging methods store that of the last page.
 func WithMeta(m *Meta) Option { return func(o *callOptions) { o.meta = m } }
 
-// Meta is what is known of an answer beside its body.
+// Meta is the metadata of an answer, without its body.
 type Meta struct {
 	Status         int         // 0 if the call failed open
 	Header         http.Header // those for your own clients are X-Quota-*, RateLimit and RateLimit-Policy

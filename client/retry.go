@@ -25,7 +25,7 @@ const (
 	retryCost = 10
 	maxBudget = 10 * retryCost
 
-	// maxDiscard bounds the bytes read from a response that is not returned. An error response has a hundredth of it. If more
+	// maxDiscard bounds the bytes read from a response that is not returned. Error responses are about 1 % of this size. If more
 	// is left, the connection is closed.
 	maxDiscard = 64 << 10
 )

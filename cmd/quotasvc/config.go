@@ -93,8 +93,8 @@ type serviceConfig struct {
 
 	TLSCertFile     string `env:"QUOTASVC_TLS_CERT_FILE" placeholder:"FILE" group:"Listeners" help:"Certificate of the API in PEM form, with intermediate certificates after it. The API speaks HTTPS then. The files are read again when they change."`
 	TLSKeyFile      string `env:"QUOTASVC_TLS_KEY_FILE" placeholder:"FILE" group:"Listeners" help:"Private key of the certificate, in PEM form."`
-	TLSClientCAFile string `env:"QUOTASVC_TLS_CLIENT_CA_FILE" placeholder:"FILE" group:"Listeners" help:"Certificates of authorities, in PEM form. Clients must then show a certificate that one of them has signed, besides their key."`
-	ConnectionsMax  int    `env:"QUOTASVC_CONNECTIONS_MAX" default:"0" group:"Listeners" help:"Most connections of clients at a time. More are closed at once. 0: as many as the limit of open files allows, with a reserve for operators, PostgreSQL and Redis."`
+	TLSClientCAFile string `env:"QUOTASVC_TLS_CLIENT_CA_FILE" placeholder:"FILE" group:"Listeners" help:"Certificates of authorities, in PEM form. Clients then need a certificate signed by one of them, besides their key."`
+	ConnectionsMax  int    `env:"QUOTASVC_CONNECTIONS_MAX" default:"0" group:"Listeners" help:"Maximum number of client connections. Further ones are closed at once. 0: as many as the limit of open files allows, with a reserve for operators, PostgreSQL and Redis."`
 
 	LegacyHeaders  []string `env:"QUOTASVC_LEGACY_HEADERS" placeholder:"SET,..." group:"Listeners" help:"Rate-limit headers for older clients, in addition to RateLimit. x-ratelimit-epoch and x-ratelimit-delta send X-RateLimit-Limit, -Remaining and -Reset, with Reset as a Unix time or as seconds from now. ratelimit sends RateLimit-Limit, -Remaining and -Reset (seconds)."`
 	TrustedProxies []string `env:"QUOTASVC_TRUSTED_PROXIES" placeholder:"CIDR,..." group:"Listeners" help:"Proxies (addresses or CIDR blocks) whose X-Forwarded-For and X-Real-IP headers are trusted. Default: none."`
@@ -110,15 +110,15 @@ type serviceConfig struct {
 	LedgerLanes         int           `env:"QUOTASVC_LEDGER_LANES" default:"0" group:"Tuning" help:"Number of ledger writers, 1 to 64. Each one uses a PostgreSQL connection. 0: 2, of which an instance beside others uses one; on Citus one for each shard group, at most 32."`
 	CoordinatorOnly     bool          `env:"QUOTASVC_COORDINATOR_ONLY" group:"Tuning" help:"On Citus, send every statement through the coordinator. Otherwise writers connect to the node that holds their tenants, at the address that pg_dist_node has, if it answers."`
 	CheckReads          int           `env:"QUOTASVC_CHECK_READS" default:"8" group:"Tuning" help:"Maximum number of concurrent PostgreSQL reads for checks."`
-	Readers             int           `env:"QUOTASVC_READERS" default:"8" group:"Tuning" help:"PostgreSQL connections for reads of balances, checks and look-ups, 1 to 1024. Reports have three of their own."`
-	TenantsInMemory     int           `env:"QUOTASVC_TENANTS_IN_MEMORY" default:"50000" group:"Tuning" help:"Tenants in use of which the process keeps facts, copies of balances and levels of limits, 1000 to 5000000. Checks of further tenants ask Redis or read PostgreSQL. A tenant takes about 1 kB."`
+	Readers             int           `env:"QUOTASVC_READERS" default:"8" group:"Tuning" help:"PostgreSQL connections for reads of balances, checks and look-ups, 1 to 1024. Reports have three connections of their own."`
+	TenantsInMemory     int           `env:"QUOTASVC_TENANTS_IN_MEMORY" default:"50000" group:"Tuning" help:"Number of active tenants whose facts, copies of balances and levels of limits stay in memory, 1000 to 5000000. Checks of further tenants read Redis or PostgreSQL. A tenant takes about 1 kB."`
 	CacheFresh          time.Duration `env:"QUOTASVC_CACHE_FRESH" default:"30s" group:"Tuning" help:"Age at which a cached balance is read from PostgreSQL again, unless a check sets max_stale_ms."`
-	WebhookAllowPrivate bool          `env:"QUOTASVC_WEBHOOK_ALLOW_PRIVATE" group:"Tuning" help:"Let webhooks have addresses of private, loopback and link-local networks. Whoever may make a webhook can then have this service call what it reaches inside."`
-	RejectionsHigh      int64         `env:"QUOTASVC_REJECTIONS_HIGH" default:"100" group:"Tuning" help:"How many requests of a tenant a limit refuses in a minute when the event limit.rejections_high tells it, up to 1000000000. It is told once an hour for each tenant and limit. 0: never."`
+	WebhookAllowPrivate bool          `env:"QUOTASVC_WEBHOOK_ALLOW_PRIVATE" group:"Tuning" help:"Let webhooks have addresses in private, loopback and link-local networks. Everybody who may create a webhook can then make this service call internal addresses."`
+	RejectionsHigh      int64         `env:"QUOTASVC_REJECTIONS_HIGH" default:"100" group:"Tuning" help:"Number of a tenant's requests that a limit refuses in a minute from which on the event limit.rejections_high is emitted, at most once an hour for each tenant and limit. Up to 1000000000. 0: never."`
 	VerifyEvery         time.Duration `env:"QUOTASVC_VERIFY_EVERY" default:"1h" group:"Tuning" help:"Pause between two background verifications of journal and balances. 0s turns them off."`
 
-	DefaultPlan     string `env:"QUOTASVC_DEFAULT_PLAN" placeholder:"PLAN" group:"Tenants" help:"Plan on which a tenant is made by its first debit, consume, hold or request at a gateway. A use that the plan refuses makes none. Default: none, tenants must exist."`
-	DefaultPlanRate int    `env:"QUOTASVC_DEFAULT_PLAN_RATE" default:"50" group:"Tenants" help:"Tenants that an instance makes a second at the most, 1 to 10000. More first uses are 503 queue_full, with Retry-After."`
+	DefaultPlan     string `env:"QUOTASVC_DEFAULT_PLAN" placeholder:"PLAN" group:"Tenants" help:"Plan on which a tenant is created by its first debit, consume, hold or request at a gateway. A use that the plan refuses creates none. Default: none, tenants must exist."`
+	DefaultPlanRate int    `env:"QUOTASVC_DEFAULT_PLAN_RATE" default:"50" group:"Tenants" help:"Maximum number of tenants that an instance creates per second, 1 to 10000. Further first uses get 503 queue_full, with Retry-After."`
 
 	level   *slog.LevelVar   // of the log
 	lines   *flood           // of the log

@@ -22,10 +22,10 @@ import (
 type sealCmd struct {
 	databaseConfig
 	Day     string `placeholder:"YYYY-MM-DD" help:"The day to seal, in UTC: everything that was entered until its end and is not sealed yet. Default: the last day that has ended."`
-	Out     string `type:"path" placeholder:"FILE" help:"Write the seal to this file. Default: to standard output. Another seal there is not overwritten."`
-	Key     secret `name:"seal-key" env:"QUOTASVC_SEAL_KEY" placeholder:"KEY" help:"Private key that signs the seal, of --new-key."`
+	Out     string `type:"path" placeholder:"FILE" help:"Write the seal to this file. Default: to standard output. A different seal in that file is not overwritten."`
+	Key     secret `name:"seal-key" env:"QUOTASVC_SEAL_KEY" placeholder:"KEY" help:"Private key that signs the seal, made by --new-key."`
 	KeyFile string `name:"seal-key-file" env:"QUOTASVC_SEAL_KEY_FILE" type:"path" placeholder:"FILE" help:"File with that key."`
-	NewKey  string `type:"path" placeholder:"FILE" help:"Make a key instead: the private one goes to this new file, the public one to standard output."`
+	NewKey  string `type:"path" placeholder:"FILE" help:"Create a key pair instead: the private key goes to this new file, the public key to standard output."`
 	KeyName string `default:"quotasvc" placeholder:"NAME" help:"Name of the new key, such as ledger.example.com. Signatures show it."`
 }
 

@@ -115,7 +115,7 @@ func (r *rotation) reload() {
 	}
 	r.log.Info("SIGHUP: secrets and certificates are read again; all other settings need a restart", "changed", changed)
 	if len(failed) > 0 {
-		r.log.Error("secrets that cannot be used; the old ones stay", "faults", failed)
+		r.log.Error("new secrets cannot be used; the old ones stay", "faults", failed)
 	}
 	if len(r.needsNewStart) > 0 {
 		r.log.Warn("of these URLs only user and password have changed; hosts, names and parameters need a restart", "settings", r.needsNewStart)

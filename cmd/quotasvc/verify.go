@@ -86,7 +86,7 @@ func (c *verifyCmd) Run(ctx context.Context, log *slog.Logger) error {
 			return err
 		}
 		if err := v.EmitDrift(ctx, c.Tenant, report); err != nil { // the answer is the output, also on a database that cannot be written
-			log.Warn("the differences were not told as events", "error", err)
+			log.Warn("the events for the differences were not stored", "error", err)
 		}
 		if c.JSON {
 			err = printJSON(os.Stdout, c.Tenant, report, began)

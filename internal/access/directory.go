@@ -97,7 +97,7 @@ func NewDirectory(store *Store, bootstrap string, cfg Config) (*Directory, error
 		store: store, log: cfg.Log, every: cmp.Or(cfg.RereadEvery, defaultRereadEvery), wait: cmp.Or(cfg.UnknownWait, defaultUnknownWait), kick: make(chan struct{}, 1), uses: map[string]*atomic.Int64{}, noted: map[string]int64{},
 		failures: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "quotasvc_auth_failures_total",
-			Help: "Requests without a key in force, by reason: missing, unknown, too_many (wrong keys from one address) and undecided (PostgreSQL did not answer).",
+			Help: "Requests without a valid key, by reason: missing, unknown, too_many (wrong keys from one address) and undecided (PostgreSQL did not answer).",
 		}, []string{"reason"}),
 	}
 	for r := Missing; r <= Undecided; r++ {
@@ -139,7 +139,7 @@ func (d *Directory) Stop(ctx context.Context) error {
 	d.running.Wait() // soon: all waits end with their context
 	d.cancel = nil
 	if err := d.storeUses(ctx); err != nil {
-		d.log.Warn("the newest uses of keys could not be stored", "error", err)
+		d.log.Warn("the latest uses of keys could not be stored", "error", err)
 	}
 	return nil
 }
@@ -290,7 +290,7 @@ func (d *Directory) read(ctx context.Context) error {
 	}
 	if err != nil {
 		if !d.failed && ctx.Err() == nil {
-			d.log.Warn("keys cannot be read; those in memory stay in force", "error", err)
+			d.log.Warn("keys cannot be read; those in memory stay valid", "error", err)
 		}
 		d.failed = true
 		return err

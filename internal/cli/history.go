@@ -23,7 +23,7 @@ type usageCmd struct {
 	To       instant `placeholder:"TIME" help:"Before then. Default: now."`
 	Subject  string  `placeholder:"SUBJECT" help:"Only of this subject."`
 	GroupBy  string  `name:"group-by" placeholder:"KEY" help:"subject, or metadata.KEY of a dimension of the meter."`
-	Timezone string  `placeholder:"ZONE" help:"Whose hours, days and months. Default: UTC."`
+	Timezone string  `placeholder:"ZONE" help:"Time zone of the hours, days and months. Default: UTC."`
 }
 
 // Run shows use over time.
@@ -164,7 +164,7 @@ type denialsCmd struct {
 	Tenant string  `arg:"" help:"The tenant's id."`
 	From   instant `placeholder:"TIME" help:"From then on: a time (RFC 3339), a day, yesterday, or how long ago (24h, 7d). Default: a day before --to."`
 	To     instant `placeholder:"TIME" help:"Before then. Default: now."`
-	Limit  int     `default:"100" placeholder:"N" help:"At most so many single denials."`
+	Limit  int     `default:"100" placeholder:"N" help:"Maximum number of single denials."`
 }
 
 // denial is a refused request.
@@ -264,8 +264,8 @@ type eventsCmd struct {
 	Follow bool   `short:"f" help:"Wait for further events, until interrupted."`
 	Tenant string `placeholder:"TENANT" help:"Only of this tenant."`
 	Type   string `placeholder:"TYPE" help:"Only of this type, as in balance.threshold_reached."`
-	After  string `placeholder:"ID" help:"Only what came after this event."`
-	Limit  int    `default:"0" placeholder:"N" help:"At most so many; 0: all of the last 90 days."`
+	After  string `placeholder:"ID" help:"Only events after this one."`
+	Limit  int    `default:"0" placeholder:"N" help:"Maximum number; 0: all of the last 90 days."`
 }
 
 // event is an event of the service.

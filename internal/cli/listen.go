@@ -32,10 +32,10 @@ const (
 type listenCmd struct {
 	Connection
 	Forward string `required:"" placeholder:"URL" help:"Where events are forwarded, as in http://localhost:3000/hooks."`
-	Secret  string `env:"QUOTASVC_WEBHOOK_SECRET" placeholder:"whsec_..." help:"Signs what is forwarded. Default: a new one, which is printed."`
+	Secret  string `env:"QUOTASVC_WEBHOOK_SECRET" placeholder:"whsec_..." help:"Secret that signs the calls. Default: a new one, which is printed."`
 	Tenant  string `placeholder:"TENANT" help:"Only events of this tenant."`
 	Type    string `placeholder:"TYPE" help:"Only events of this type, as in balance.threshold_reached."`
-	After   string `placeholder:"ID" help:"Begin after this event. Default: with what happens from now on."`
+	After   string `placeholder:"ID" help:"Start after this event. Default: only events from now on."`
 }
 
 // Run forwards events until it is interrupted. It is for development: no event is forwarded twice, even if the call

@@ -44,8 +44,8 @@ type extendCmd struct {
 	Connection
 	Tenant         string    `arg:"" help:"The tenant's id."`
 	Grant          string    `arg:"" help:"The grant's id."`
-	ExpiresAt      time.Time `name:"expires-at" placeholder:"TIME" xor:"end" required:"" help:"When it is to expire (RFC 3339), later than now."`
-	Never          bool      `xor:"end" required:"" help:"It is to last for ever."`
+	ExpiresAt      time.Time `name:"expires-at" placeholder:"TIME" xor:"end" required:"" help:"New expiry (RFC 3339), in the future."`
+	Never          bool      `xor:"end" required:"" help:"The grant never expires."`
 	Meter          string    `placeholder:"METER" help:"Needed only if grants of several meters have this id."`
 	Reason         string    `required:"" placeholder:"TEXT" help:"For the records."`
 	IdempotencyKey string    `name:"idempotency-key" placeholder:"KEY" help:"Extensions with one key take effect once. Default: a new key."`

@@ -28,7 +28,7 @@ type tenantListCmd struct {
 	Status string            `enum:",active,suspended" default:"" placeholder:"STATUS" help:"Only active, or only suspended tenants."`
 	Meta   map[string]string `name:"metadata" placeholder:"KEY=VALUE" help:"Only tenants with this in their metadata."`
 	Sort   string            `enum:",remaining,tenant" default:"" placeholder:"ORDER" help:"remaining (of --meter, least first) or tenant."`
-	Limit  int               `default:"100" placeholder:"N" help:"At most so many; 0: all."`
+	Limit  int               `default:"100" placeholder:"N" help:"Maximum number; 0: all."`
 }
 
 // listedTenant is a tenant of the list, with --near also its use.
@@ -135,7 +135,7 @@ type tenantCreateCmd struct {
 	Plan     string            `required:"" placeholder:"PLAN" help:"Its plan."`
 	Timezone string            `placeholder:"ZONE" help:"IANA zone of its periods, as in Europe/Berlin. Default: UTC."`
 	Anchor   time.Time         `placeholder:"TIME" help:"Start of its own periods (RFC 3339). Default: now."`
-	Meta     map[string]string `name:"metadata" placeholder:"KEY=VALUE" help:"Kept with the tenant; may be repeated."`
+	Meta     map[string]string `name:"metadata" placeholder:"KEY=VALUE" help:"Metadata stored with the tenant; may be repeated."`
 }
 
 // Run creates a tenant. An existing tenant stays as it is.

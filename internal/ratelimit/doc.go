@@ -56,8 +56,8 @@
 //  11. A peek that is not Fresh may be decided from held levels: levels that this process has read, and of which Redis has announced no
 //     change (redisstore.Watch). It misses charges of other processes in the last redisstore.HeldFor (25 ms), and no others.
 //
-//  12. A bucket whose rule has a ban is banned with the denial that completes the number, for any number of callers and replicas, as long
-//     as Redis decides. Each denial by such a rule reaches Redis until then. On a cluster a slot that was not asked denies nothing.
+//  12. The ban of a bucket starts with the denial that reaches the configured count, counted over all callers and replicas, as long as
+//     Redis decides. Until then each denial by such a rule reaches Redis. On a cluster a slot that was not reached denies nothing.
 //
 // # Clock
 //

@@ -244,6 +244,6 @@ func (l *Limiter) corruptLease(key string) {
 	l.metrics.corrupt.Inc()
 	now, last := l.micros(), l.corruptLog.Load()
 	if (last == 0 || now-last >= corruptLogEvery.Microseconds()) && l.corruptLog.CompareAndSwap(last, now) {
-		l.cfg.Log.Error("a stored value is not leases; it is not changed, and its rule is decided as if redis were away", "key", key)
+		l.cfg.Log.Error("a stored value is not a set of leases; it is not changed, and its rule is decided as if redis were away", "key", key)
 	}
 }

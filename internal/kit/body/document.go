@@ -197,7 +197,7 @@ func (d *Document) value() (jsontext.Value, bool) {
 	return raw, true
 }
 
-// Skip consumes any value.
+// skip consumes any value.
 func (d *Document) skip() {
 	if d.broken {
 		return

@@ -62,7 +62,7 @@ type Lane[Q, A any] struct {
 	items []Q // the argument of process, reused; used by the lane's goroutine only
 }
 
-// New makes a lane and starts its goroutine. It panics if MaxQueue or MaxBatch is below 1.
+// New creates a lane and starts its goroutine. It panics if MaxQueue or MaxBatch is below 1.
 //
 // weight returns the weight of an item. It runs on the caller's goroutine. With a nil weight, or a result below 1, the item
 // weighs 1.

@@ -20,7 +20,7 @@ type Metrics struct {
 // depther is a Lane of any item and answer type.
 type depther interface{ Depth() int }
 
-// NewMetrics makes the metrics and registers them with reg, unless reg is nil. It panics if reg already has metrics of these
+// NewMetrics creates the metrics and registers them with reg, unless reg is nil. It panics if reg already has metrics of these
 // names.
 func NewMetrics(reg prometheus.Registerer) *Metrics {
 	m := &Metrics{

@@ -21,24 +21,24 @@ func NewCache[K comparable, V any](most int, dropped func(V)) *Cache[K, V] {
 	return c
 }
 
-// Len returns the number of entries. It waits for nobody.
+// Len returns the number of entries. It does not block.
 func (c *Cache[K, V]) Len() int { return int(c.len.Load()) }
 
-// Get returns the value of key and notes that it was used.
+// Get returns the value of key and marks it as used.
 func (c *Cache[K, V]) Get(key K) (value V, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.entries.Get(key)
 }
 
-// Peek returns the value of key.
+// Peek returns the value of key without marking it as used.
 func (c *Cache[K, V]) Peek(key K) (value V, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.entries.Peek(key)
 }
 
-// Put sets the value of key, which is then the newest.
+// Put sets the value of key and marks it as used.
 func (c *Cache[K, V]) Put(key K, value V) {
 	c.change(func() { c.entries.Put(key, value) })
 }
@@ -48,7 +48,7 @@ func (c *Cache[K, V]) Remove(key K) {
 	c.change(func() { c.entries.Remove(key) })
 }
 
-// RemoveOldest removes the key that was not used for the longest time. It reports whether there was one.
+// RemoveOldest removes the least recently used key. It reports whether there was one.
 func (c *Cache[K, V]) RemoveOldest() (ok bool) {
 	c.change(func() { ok = c.entries.RemoveOldest() })
 	return ok

@@ -5,26 +5,26 @@ import "hash/maphash"
 // pageSize is the number of entries that are allocated together. Pages of more than 32 KiB are allocated without loss.
 const pageSize = 1024
 
-// Map is the values of the keys that were used last.
+// Map holds the values of the most recently used keys.
 type Map[K comparable, V any] struct {
 	seed  maphash.Seed
 	most  int
 	len   int
 	heads []uint32 // by hash: the first entry of the chain
 	pages []*[pageSize]entry[K, V]
-	taken uint32 // entries of pages that have been in use
-	free  uint32 // the first of those that are no longer, a chain
+	taken uint32 // entries of pages that have been used at least once
+	free  uint32 // the first entry that is free again; they form a chain
 
-	dropped func(V) // nil, or called with each value that leaves
+	dropped func(V) // called with each value that leaves the map; may be nil
 
 	newest, oldest uint32
 }
 
-// entry is a place in a page. Entries name each other by the number of their place, from 1 on; 0: none.
+// entry is one entry of a page. Entries refer to each other by their numbers, which begin at 1; 0 means none.
 type entry[K comparable, V any] struct {
 	key   K
 	value V
-	next  uint32 // of the chain
+	next  uint32 // the next entry of the chain
 
 	newer, older uint32
 }
@@ -42,7 +42,7 @@ func New[K comparable, V any](most int) *Map[K, V] {
 // Len returns the number of entries.
 func (m *Map[K, V]) Len() int { return m.len }
 
-// Get returns the value of key and notes that it was used.
+// Get returns the value of key and marks it as used.
 func (m *Map[K, V]) Get(key K) (value V, ok bool) {
 	at := m.find(*m.head(key), key)
 	if at == 0 {
@@ -55,7 +55,7 @@ func (m *Map[K, V]) Get(key K) (value V, ok bool) {
 	return m.entry(at).value, true
 }
 
-// Peek returns the value of key.
+// Peek returns the value of key without marking it as used.
 func (m *Map[K, V]) Peek(key K) (value V, ok bool) {
 	at := m.find(*m.head(key), key)
 	if at == 0 {
@@ -64,7 +64,7 @@ func (m *Map[K, V]) Peek(key K) (value V, ok bool) {
 	return m.entry(at).value, true
 }
 
-// Put sets the value of key, which is then the newest.
+// Put sets the value of key and marks it as used.
 func (m *Map[K, V]) Put(key K, value V) {
 	head := m.head(key)
 	at := m.find(*head, key)
@@ -92,7 +92,7 @@ func (m *Map[K, V]) Remove(key K) {
 	}
 }
 
-// RemoveOldest removes the key that was not used for the longest time. It reports whether there was one.
+// RemoveOldest removes the least recently used key. It reports whether there was one.
 func (m *Map[K, V]) RemoveOldest() bool {
 	if m.len == 0 {
 		return false
@@ -149,14 +149,14 @@ func (m *Map[K, V]) drop(at uint32) {
 	m.len--
 }
 
-// leave says that the value of an entry goes.
+// leave passes the value of an entry that is removed to dropped.
 func (m *Map[K, V]) leave(at uint32) {
 	if m.dropped != nil {
 		m.dropped(m.entry(at).value)
 	}
 }
 
-// link makes an entry the newest.
+// link makes an entry the most recently used one.
 func (m *Map[K, V]) link(at uint32) {
 	e := m.entry(at)
 	e.newer, e.older = 0, m.newest

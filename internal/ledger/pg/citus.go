@@ -195,7 +195,7 @@ func (l *Ledger) refreshGroups(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	if err := l.cluster.Groups.Refresh(ctx, l.readers); err != nil {
-		l.log.Warn("the shards are not known anew", "error", err)
+		l.log.Warn("the shard map could not be refreshed; using the old one", "error", err)
 	}
 	l.nodes.Reach(ctx)
 }

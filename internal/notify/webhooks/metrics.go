@@ -28,10 +28,10 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			Name: "quotasvc_webhook_pending_deliveries", Help: "Deliveries that wait for an attempt, on all instances; counted up to 100000.",
 		}),
 		oldest: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "quotasvc_webhook_oldest_pending_seconds", Help: "Age of the oldest delivery that waits; 0: there is none.",
+			Name: "quotasvc_webhook_oldest_pending_seconds", Help: "Age of the oldest waiting delivery; 0 if there is none.",
 		}),
 		webhooks: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "quotasvc_webhook_queues", Help: "Webhooks whose queues this instance works on.",
+			Name: "quotasvc_webhook_queues", Help: "Webhooks whose queues this instance serves.",
 		}),
 	}
 	for _, outcome := range []string{"delivered", "failed"} {

@@ -145,7 +145,7 @@ func (s *Service) Stop(ctx context.Context) error {
 	s.done.Wait()
 	s.sender.Close()
 	if err != nil { // PostgreSQL is away: the job queue cannot deregister
-		s.cfg.Log.Warn("the job queue of webhooks was not stopped in order; deliveries under way are tried again within a minute", "error", err)
+		s.cfg.Log.Warn("the job queue of webhooks was not stopped in order; deliveries in progress are tried again within a minute", "error", err)
 	}
 	return nil
 }
@@ -165,7 +165,7 @@ func (s *Service) follow(ctx context.Context) {
 			err = s.measure(ctx)
 		}
 		if err != nil && ctx.Err() == nil && !failing {
-			s.cfg.Log.Warn("webhooks are not followed", "error", err)
+			s.cfg.Log.Warn("changes of webhooks cannot be read", "error", err)
 		}
 		failing = err != nil
 		backoff.Sleep(ctx, s.cfg.pace.follow)

@@ -11,13 +11,13 @@ import (
 	"github.com/quotasvc/quotasvc/client"
 )
 
-// perCatalogue bounds what each part of the catalogue's page shows.
+// perCatalogue bounds each part of the catalogue's page.
 const perCatalogue = 500
 
 // plansBeside is how many plans are shown side by side; more are a list.
 const plansBeside = 8
 
-// shadowsAsked bounds the shadow rules whose fullest buckets are looked up.
+// shadowsAsked bounds the shadow rules whose fullest buckets are read.
 const shadowsAsked = 10
 
 // catalogueView is the catalogue.
@@ -44,7 +44,7 @@ func showCatalogue(c *call) error {
 	return c.render(http.StatusOK, cataloguePage(c, v))
 }
 
-// readTops asks for the fullest buckets of the first shadow rules. Keys that are bound to a tenant may not ask.
+// readTops reads the fullest buckets of the first shadow rules. Keys that are bound to a tenant have no right to.
 func (v *catalogueView) readTops(c *call) {
 	v.tops = map[string]part[*client.LimitTop]{}
 	if v.limits.value == nil || c.key.Tenant != "" {
@@ -58,7 +58,7 @@ func (v *catalogueView) readTops(c *call) {
 	}
 }
 
-// planMeters returns the meters that some plan has, in order.
+// planMeters returns the meters of all plans, in order.
 func (v *catalogueView) planMeters() []string {
 	meters := map[string]bool{}
 	for i := range v.plans.value.Items {
@@ -79,7 +79,7 @@ func allowanceOf(p *client.Plan, meter string) *client.Allowance {
 	return nil
 }
 
-// everyText says how often an allowance is granted.
+// everyText returns the text about how often an allowance is granted.
 func everyText(a *client.Allowance) string {
 	switch a.Every {
 	case "":
@@ -93,7 +93,7 @@ func everyText(a *client.Allowance) string {
 	}
 }
 
-// featuresText says what a plan switches on.
+// featuresText returns the text about the features of a plan.
 func featuresText(p *client.Plan) string {
 	var list []string
 	for _, name := range slices.Sorted(maps.Keys(p.Features)) {
@@ -103,7 +103,7 @@ func featuresText(p *client.Plan) string {
 	return cmp.Or(strings.Join(list, ", "), "none")
 }
 
-// planLimits says which limits a plan has of its own.
+// planLimits describes the limits that a plan has of its own.
 func planLimits(p *client.Plan) []string {
 	list := make([]string, len(p.Limits))
 	for i := range p.Limits {
@@ -148,7 +148,7 @@ func shadowPairs(limits []client.Limit) []shadowPair {
 	return pairs
 }
 
-// rateText says how fast a limit lets requests pass.
+// rateText returns the text about how fast a limit lets requests pass.
 func rateText(l *client.Limit) string {
 	if l.Rate == "" {
 		return num(l.Burst) + " at once"
@@ -156,7 +156,7 @@ func rateText(l *client.Limit) string {
 	return l.Rate + ", burst " + num(l.Burst)
 }
 
-// fullest says which buckets of a limit are the fullest, and which are full.
+// fullest describes the fullest buckets of a limit, and which are full.
 func fullest(top *client.LimitTop) string {
 	if top == nil {
 		return ""
@@ -180,7 +180,7 @@ func fullest(top *client.LimitTop) string {
 	return cmp.Or(strings.Join(list, "; "), "no bucket has anything in it")
 }
 
-// extras says what an allowance has besides its amount.
+// extras describes what an allowance has besides its amount.
 func extras(a *client.Allowance) string {
 	var list []string
 	if a.Rollover != nil {
@@ -205,7 +205,7 @@ func extras(a *client.Allowance) string {
 	return strings.Join(list, "; ")
 }
 
-// appliesTo says what a limit counts, and for whom.
+// appliesTo describes what a limit counts, and for whom.
 func appliesTo(m *client.LimitMatch) string {
 	var list []string
 	for _, p := range [][2]string{{"route ", m.Route}, {"method ", m.Method}, {"meter ", m.Meter}, {"plan ", m.Plan}, {"tenant ", m.Tenant}} {
@@ -219,7 +219,7 @@ func appliesTo(m *client.LimitMatch) string {
 	return strings.Join(list, ", ")
 }
 
-// perText names what has a bucket of its own.
+// perText names the dimensions by which a limit has buckets.
 func perText(per []client.LimitPer) string {
 	list := make([]string, len(per))
 	for i, p := range per {

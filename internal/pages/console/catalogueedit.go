@@ -21,7 +21,8 @@ const (
 	// editMax bounds the catalogue that can be edited in a form, in bytes of YAML. Larger ones are files, and `quotasvc apply` takes them.
 	editMax = 256 << 10
 
-	// plansAsked bounds the changed plans whose tenants are looked up, and tenantsNamed those that are named of each.
+	// plansAsked bounds the changed plans whose tenants are looked up. tenantsNamed bounds the tenants that are named
+	// for each.
 	plansAsked, tenantsNamed = 20, 5
 )
 
@@ -32,7 +33,7 @@ type editView struct {
 	prune bool
 	once  string // the key of the form
 
-	kept     bool // it waited for a sign-in
+	kept     bool // the form waited for a sign-in
 	problem  *failure
 	diff     *client.CatalogDiff // of a dry run, or of the change
 	affected []affected
@@ -76,7 +77,7 @@ func sendCatalogue(c *call) error {
 	h := c.w.Header()
 	h.Set("Content-Type", "application/yaml; charset=utf-8")
 	h.Set("Content-Disposition", `attachment; filename="catalog.yaml"`)
-	_, _ = c.w.Write([]byte(text)) // who left does not read it
+	_, _ = c.w.Write([]byte(text)) // an error only means that the browser has left
 	return nil
 }
 
@@ -123,7 +124,7 @@ func sendCatalogueForm(c *call) error {
 	return c.render(status, catalogueEditPage(c, v))
 }
 
-// send asks the API for the change, or for a dry run of it.
+// send sends the change to the API, or a dry run of it.
 func (v *editView) send(c *call, dry bool) error {
 	if v.once == "" || v.seen == "" {
 		return &failure{status: http.StatusBadRequest, title: "The form is incomplete", detail: "Nothing was changed. Open the page again."}
@@ -171,7 +172,7 @@ func (v *editView) send(c *call, dry bool) error {
 	return f
 }
 
-// affectedBy looks up who is on the plans that a change touches.
+// affectedBy reads the tenants of the plans that a change affects.
 func affectedBy(ctx context.Context, api *client.API, diff *client.CatalogDiff) []affected {
 	var list []affected
 	for i := range diff.Changes {
@@ -202,16 +203,16 @@ func (v *editView) touched() []client.CatalogChange {
 	return list
 }
 
-// changes reports whether the diff has anything to save.
+// changes reports whether the diff contains a change.
 func (v *editView) changes() bool {
 	return v.diff.Counts.Created+v.diff.Counts.Changed+v.diff.Counts.Deleted > 0
 }
 
-// summary counts what the diff does.
+// summary counts the changes of the diff.
 func (v *editView) summary() string {
 	n := v.diff.Counts
 	return fmt.Sprintf("%s created, %s changed, %s deleted, %s unchanged.", num(n.Created), num(n.Changed), num(n.Deleted), num(n.Unchanged))
 }
 
-// fieldText writes a value of a field; nothing for none.
+// fieldText writes a value of a field; empty if it is absent.
 func fieldText(raw json.RawMessage) string { return cmp.Or(strings.Trim(string(raw), `"`), "\u2013") }

@@ -21,43 +21,44 @@ import (
 	"github.com/quotasvc/quotasvc/internal/store/claim"
 )
 
-// Prefix is the path below which everything is.
+// Prefix is the path below which all pages are.
 const Prefix = "/console/"
 
 const (
-	// formMax bounds the body of a form: the longest field is a reason of 500 bytes. catalogueMax is for the text of editMax bytes, as a form encodes it.
+	// formMax bounds the body of a form: the longest field is a reason of 500 bytes. catalogueMax bounds a form with a
+	// text of editMax bytes.
 	formMax      = 64 << 10
 	catalogueMax = 3*editMax + formMax
 
-	// policy lets a page load what this program serves, and send its forms here.
+	// policy lets a page load only files that this program serves, and send its forms only here.
 	policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; form-action 'self'; base-uri 'none'; "
 )
 
-// Config configures a Console. Every field is required that says nothing else.
+// Config configures a Console. Every field is required unless it says otherwise.
 type Config struct {
 	// API answers the calls of the pages.
 	API http.Handler
 
-	// Keys authenticates those who sign in, as the API does.
+	// Keys authenticates people who sign in, as it does for the API.
 	Keys *access.Directory
 
-	// Sessions keeps who is signed in.
+	// Sessions has the sessions of people who are signed in.
 	Sessions *session.Store
 
 	// Client returns the address of a request's sender.
 	Client func(*http.Request) netip.Addr
 
-	// Provider lets people sign in without a key; nil: only keys do. ProviderName is what the sign-in page calls it.
+	// Provider lets people sign in without a key; nil: only with keys. ProviderName is its name on the sign-in page.
 	Provider     *oidc.Provider
 	ProviderName string
 
-	// Base is the scheme and host at which browsers find the console; empty: as their requests say.
+	// Base is the scheme and host at which browsers find the console; empty: those of their requests.
 	Base string
 
-	// Ancestors is the directive frame-ancestors: who may show pages in a frame.
+	// Ancestors is the directive frame-ancestors: which sites may show pages in a frame.
 	Ancestors string
 
-	// Once remembers the forms that were sent, with all instances.
+	// Once remembers the forms that were sent, on all instances.
 	Once *claim.Names
 
 	// Log gets one line per page.
@@ -89,7 +90,7 @@ func New(cfg Config) *Console {
 	return c
 }
 
-// Drain ends the streams, and begins no further ones. Pages are served as before.
+// Drain ends the streams, and opens no new ones. Pages are served as before.
 func (c *Console) Drain() { c.streams.stop() }
 
 // Has reports whether a path is the console's.
@@ -113,7 +114,7 @@ func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c.handler.ServeHTTP(w, r)
 }
 
-// page is what is shown at a path.
+// page is the page at a path.
 type page struct {
 	show   func(*call) error
 	public bool // needs no session
@@ -127,7 +128,7 @@ func (c *Console) pages() map[string]page {
 	const tenant = Prefix + "tenants/{tenant}"
 	return map[string]page{
 		"GET " + Prefix + "login":  {show: showLogin, public: true},
-		"POST " + Prefix + "login": {show: signIn, public: true, formMax: catalogueMax}, // it may keep any form
+		"POST " + Prefix + "login": {show: signIn, public: true, formMax: catalogueMax}, // it may carry any kept form
 
 		"POST " + Prefix + "logout":                          {show: signOut},
 		"POST " + Prefix + "oidc/start":                      {show: beginSignIn, public: true},
@@ -160,7 +161,7 @@ func (c *Console) pages() map[string]page {
 		"POST " + Prefix + "webhooks":                        {show: makeWebhook, admin: true},
 		"GET " + Prefix + "webhooks/{webhook}":               {show: showWebhook, admin: true},
 		"POST " + Prefix + "webhooks/{webhook}/{what}":       {show: changeWebhook, admin: true},
-		"GET " + Prefix + "webhooks/{webhook}/{what}":        {show: showWebhook, admin: true}, // a kept form, or a page that was loaded again
+		"GET " + Prefix + "webhooks/{webhook}/{what}":        {show: showWebhook, admin: true}, // a kept form, or a reloaded page
 		"GET " + Prefix + "keys":                             {show: showKeys},
 		"GET " + Prefix + "audit":                            {show: showAudit},
 		"GET " + Prefix + "proof":                            {show: showProof},
@@ -253,7 +254,7 @@ func (c *call) run(p page) error {
 // mayChange reports whether the key may make corrections.
 func (c *call) mayChange() bool { return c.key != nil && c.key.Scopes.Has(access.Admin) }
 
-// render sends a page. Nothing is sent if it cannot be made.
+// render sends a page. Nothing is sent if the page cannot be rendered.
 func (c *call) render(status int, content templ.Component) error {
 	var out bytes.Buffer
 	if err := content.Render(c.ctx, &out); err != nil {
@@ -263,7 +264,7 @@ func (c *call) render(status int, content templ.Component) error {
 	h.Set("Content-Type", "text/html; charset=utf-8")
 	c.status = status
 	c.w.WriteHeader(status)
-	_, _ = c.w.Write(out.Bytes()) // who left does not read it
+	_, _ = c.w.Write(out.Bytes()) // an error only means that the browser has left
 	return nil
 }
 
@@ -280,10 +281,10 @@ func (c *call) redirect(path string) error {
 	return nil
 }
 
-// partial reports whether htmx asks for a part of a page.
+// partial reports whether htmx requests a part of a page.
 func (c *call) partial() bool { return c.r.Header.Get("Hx-Request") == "true" }
 
-// token is what a form of this session carries.
+// token returns the token for the forms of this session.
 func (c *call) token() string {
 	if c.session == nil {
 		return ""

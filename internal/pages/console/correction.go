@@ -12,7 +12,7 @@ import (
 	"github.com/quotasvc/quotasvc/client"
 )
 
-// correction is something that an administrator changes.
+// correction is a change that an administrator can make.
 type correction struct {
 	name   string // in paths
 	title  string
@@ -20,11 +20,11 @@ type correction struct {
 	verb   string // on the button of the last step
 	danger bool
 	fields []field
-	// fill suggests values for a form that is opened: of the thing that is corrected.
+	// fill suggests values for a new form, from the object that is corrected.
 	fill func(*call, *correctionView) error
-	// try says what the form would change, and changes nothing.
+	// try describes the changes that the form would make, and makes none.
 	try func(*call, *correctionView) error
-	// do changes it, and describes what was changed.
+	// do makes the changes, and describes them.
 	do func(*call, *correctionView) error
 }
 
@@ -36,7 +36,7 @@ type field struct {
 	required          bool
 }
 
-// difference is one figure before and after.
+// difference is one value before and after.
 type difference struct{ what, before, after string }
 
 // correctionView is a correction of a tenant at one of its steps.
@@ -49,8 +49,8 @@ type correctionView struct {
 	problem *failure
 
 	tried bool // the differences below are those of a dry run
-	done  bool // the differences below happened
-	// replayed says that the form was sent before, and did nothing this time.
+	done  bool // the differences below were made
+	// replayed says that the form was sent before, and changed nothing this time.
 	replayed bool
 	changes  []difference
 	plans    []string // that a form suggests
@@ -58,13 +58,13 @@ type correctionView struct {
 	notes    []string
 }
 
-// auditPreview is the line that a correction leaves in the audit log.
+// auditPreview is the line that a correction writes to the audit log.
 type auditPreview struct {
 	action, kind, id, reason string
-	line                     *client.AuditLine // as it was written; nil before
+	line                     *client.AuditLine // the stored line; nil before it is written
 }
 
-// get returns a field without blanks around it.
+// get returns a field without leading and trailing blanks.
 func (v *correctionView) get(name string) string { return strings.TrimSpace(v.given.get(name)) }
 
 // corrections returns all corrections in the order in which menus show them.
@@ -96,7 +96,7 @@ func (c *call) openCorrection(given form) (*correctionView, error) {
 		v.once = "console-" + rand.Text()
 	}
 	if t.meter = given.get("meter"); what.name == "plan" {
-		if list, err := c.ListPlans(c.ctx, client.ListPlansQuery{Limit: suggestionsMax}); err == nil { // without it nothing is suggested
+		if list, err := c.ListPlans(c.ctx, client.ListPlansQuery{Limit: suggestionsMax}); err == nil { // without plans nothing is suggested
 			for i := range list.Items {
 				v.plans = append(v.plans, list.Items[i].Plan)
 			}
@@ -105,10 +105,10 @@ func (c *call) openCorrection(given form) (*correctionView, error) {
 	return v, nil
 }
 
-// suggestionsMax is how many values a field suggests.
+// suggestionsMax is the number of values that a field suggests.
 const suggestionsMax = 200
 
-// suggested returns values that a field may have.
+// suggested returns suggestions for a field.
 func (v *correctionView) suggested(f field) []string {
 	switch f.name {
 	case "plan":
@@ -120,7 +120,7 @@ func (v *correctionView) suggested(f field) []string {
 	}
 }
 
-// help says what to enter into a field.
+// help describes the value of a field.
 func (v *correctionView) help(f field) string {
 	if f.name == "plan" {
 		return "The plan is " + v.Plan + " now."
@@ -146,7 +146,7 @@ func showCorrection(c *call) error {
 		return err
 	}
 	if !kept {
-		v.once = "console-" + rand.Text() // never one of a link
+		v.once = "console-" + rand.Text() // differs from the ids of all links
 		if v.what.fill != nil {
 			if err := v.what.fill(c, v); err != nil {
 				return err
@@ -182,7 +182,7 @@ func sendCorrection(c *call) error {
 	return c.render(status, correctionPage(c, v))
 }
 
-// integer reads a field that is a whole number. Thousands may be apart.
+// integer reads a field that is a whole number. Thousands separators are allowed.
 func (v *correctionView) integer(name string) (int64, error) {
 	text := strings.NewReplacer(",", "", " ", "", "\u2212", "-").Replace(v.get(name))
 	n, err := strconv.ParseInt(text, 10, 64)
@@ -200,7 +200,7 @@ func (v *correctionView) instant(name string) (time.Time, error) {
 	return dayIn(name, v.get(name), v.zone)
 }
 
-// written finds the line that the answered request left in the audit log. Without it, the page says what line was left.
+// written finds the line that the request has written to the audit log. Without it, the page shows the expected line.
 func (v *correctionView) written(c *call, m *client.Meta) {
 	v.replayed = v.replayed || m.Replayed
 	if v.audit == nil || m.Replayed {

@@ -163,7 +163,8 @@ func refund() *correction {
 	}
 }
 
-// patch changes the tenant as it was when the form was opened. A form that is sent twice finds its change done.
+// patch changes the tenant, if it is still in the state in which the form was opened. A form that is sent twice finds
+// its change made.
 func patch(c *call, v *correctionView, p client.TenantPatch, done func(*client.Tenant) bool) error {
 	p.Reason = v.get("reason")
 	var m client.Meta
@@ -194,7 +195,7 @@ func patch(c *call, v *correctionView, p client.TenantPatch, done func(*client.T
 	return nil
 }
 
-// version remembers which tenant the form is about.
+// version stores the version of the tenant in the form.
 func version(_ *call, v *correctionView) error {
 	v.given = v.given.without("version")
 	v.given["version"] = []string{formatInt(v.Version)}
@@ -295,7 +296,7 @@ func blockTenant() *correction {
 	}
 }
 
-// ends says when a grant ends, and in which zone.
+// ends returns the text about when a grant ends, and in which zone.
 func (v *correctionView) ends(t *time.Time) string {
 	if t == nil {
 		return "never"
@@ -303,7 +304,7 @@ func (v *correctionView) ends(t *time.Time) string {
 	return short(*t, v.zone) + " (" + v.Timezone + ")"
 }
 
-// untilText says until when a block lasts.
+// untilText returns the text about when a block ends.
 func untilText(t *time.Time, v *correctionView) string {
 	if t.IsZero() {
 		return "without an end"

@@ -11,23 +11,23 @@ import (
 	"github.com/quotasvc/quotasvc/internal/access"
 )
 
-// explainView is what would happen if a tenant used an amount, now or at another time.
+// explainView explains what would happen if a tenant used an amount, now or at another time.
 type explainView struct {
 	tenant, meter, amount, subject, route, at string // as they were entered
 
-	when    time.Time // that was entered in the tenant's zone; zero: now
-	past    bool      // when has been
+	when    time.Time // the instant in the tenant's zone; zero: now
+	past    bool      // when lies in the past
 	asked   bool      // the form was complete
-	mayAsk  bool      // the key has the scope use, which checks need
+	mayAsk  bool      // the key has the scope use, which checks require
 	problem *failure
 	unit    string
 	zone    *time.Location
 	answer  *client.CheckAnswer // of now
-	draws   *client.DebitAnswer // what a debit would draw; nil if it would be refused
+	draws   *client.DebitAnswer // the draws of such a debit; nil if it would be refused
 	steps   []step
 
 	allowed bool
-	code    client.ProblemCode // why not
+	code    client.ProblemCode // the reason of a refusal
 	asOf    time.Time
 }
 
@@ -35,13 +35,13 @@ type explainView struct {
 type step struct {
 	title, text string
 	outcome     outcome
-	meter       string // whose units it takes
+	meter       string // the meter whose units it takes
 	amount      int64  // that it takes
 
-	link, href string // what more there is to read
+	link, href string // where to read more
 }
 
-// outcome says how a step ends.
+// outcome is the result of a step.
 type outcome string
 
 const (
@@ -70,7 +70,7 @@ func showExplain(c *call) error {
 	return c.render(http.StatusOK, explainPage(c, v))
 }
 
-// ask checks, and then tries a debit that changes nothing, whose draws are those of the real one.
+// ask checks, and then runs the debit as a dry run, whose draws are those of a real one.
 func (v *explainView) ask(c *call) error {
 	amount, err := strconv.ParseInt(strings.ReplaceAll(v.amount, ",", ""), 10, 64)
 	if err != nil {
@@ -165,7 +165,7 @@ func (v *explainView) limitStep(l *client.LimitVerdict) step {
 	return s
 }
 
-// itemSteps says which grants would pay an item, or what is missing.
+// itemSteps describes the grants that would pay an item, or what is missing.
 func (v *explainView) itemSteps(item *client.CheckedItem) []step {
 	if v.draws == nil {
 		text := fmt.Sprintf("%s %s are needed and %s are left of %s.", num(item.Required), v.unit, num(item.Remaining), num(item.Limit))
@@ -184,7 +184,7 @@ func (v *explainView) itemSteps(item *client.CheckedItem) []step {
 	return v.drawSteps()
 }
 
-// drawSteps says which grants pay.
+// drawSteps describes the grants that pay.
 func (v *explainView) drawSteps() []step {
 	var steps []step
 	for _, d := range v.draws.Items {
@@ -208,7 +208,7 @@ func (v *explainView) drawSteps() []step {
 	return steps
 }
 
-// roundingStep says how the cost of an overflow was rounded.
+// roundingStep describes how the cost of an overflow was rounded.
 func (v *explainView) roundingStep(d *client.DebitedItem) step {
 	o := &d.Overflow
 	return step{title: "Price of the overflow", outcome: notes, text: fmt.Sprintf("%s %s of %s at %s %s for %s cost exactly %s, rounded %s to %s.",
@@ -229,7 +229,7 @@ func ordinal(n int) string {
 	}
 }
 
-// verdict says in one sentence what would happen.
+// verdict returns one sentence about what would happen.
 func (v *explainView) verdict() string {
 	if !v.when.IsZero() {
 		return v.verdictAt()

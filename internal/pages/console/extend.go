@@ -41,7 +41,7 @@ func extendGrant() *correction {
 	}
 }
 
-// notExtended says of a refusal that it is about the grant.
+// notExtended changes an error so that it refers to the grant.
 func notExtended(err error) error {
 	e := client.AsError(err)
 	if e == nil {
@@ -57,7 +57,7 @@ func notExtended(err error) error {
 	return f
 }
 
-// extended describes what an extension changes.
+// extended describes the changes of an extension.
 func (v *correctionView) extended(got *client.GrantExtension) {
 	end := func(t *time.Time) string { return endText(t, v.zone) }
 	v.changes = []difference{

@@ -13,21 +13,21 @@ import (
 	"github.com/quotasvc/quotasvc/internal/access"
 )
 
-// failure is an error that a person is shown.
+// failure is an error with texts for people.
 type failure struct {
 	status int
 	title  string // what happened
 	detail string // what was not done, and what to do
 	fields []client.FieldError
 	id     string // of the request, for the log
-	// unknown says that something may have been changed all the same.
+	// unknown says that something may have been changed.
 	unknown bool
 }
 
 // Error is for logs.
 func (f *failure) Error() string { return f.title + ": " + f.detail }
 
-// changed says in one sentence whether something was changed.
+// changed returns one sentence about whether something was changed.
 func (f *failure) changed() string {
 	if f.unknown {
 		return "It is not known whether something was changed."
@@ -35,7 +35,7 @@ func (f *failure) changed() string {
 	return "Nothing was changed."
 }
 
-// badForm is for a body that is no form, or one that is too large.
+// badForm returns the error for a body that is not a form, or too large.
 func badForm(err error) error {
 	if _, large := errors.AsType[*http.MaxBytesError](err); large {
 		return &failure{status: http.StatusRequestEntityTooLarge, title: "The form is too large", detail: "Nothing was changed. A form may have 64 KiB, and the text of the catalogue 256 KiB."}
@@ -43,7 +43,7 @@ func badForm(err error) error {
 	return &failure{status: http.StatusBadRequest, title: "The form cannot be read", detail: "Nothing was changed. Open the page again and send its form."}
 }
 
-// explain returns what a person is shown about an error.
+// explain returns the texts about an error.
 func explain(err error) *failure {
 	if f, ok := errors.AsType[*failure](err); ok {
 		return f
@@ -57,7 +57,7 @@ func explain(err error) *failure {
 	return &failure{status: http.StatusServiceUnavailable, title: "PostgreSQL does not answer", detail: "Sessions are kept there, so no page can be shown. Nothing was changed. Try again in a moment."}
 }
 
-// titles says what a code means.
+// titles are the titles of codes.
 var titles = map[client.ProblemCode]string{
 	client.ProblemCodeInvalidArgument: "The API does not take this", client.ProblemCodeForbidden: "This key may not do that",
 	client.ProblemCodeUnauthenticated: "The key does not work any more", client.ProblemCodeTenantNotFound: "There is no such tenant",
@@ -109,7 +109,7 @@ func (c *call) fail(err error) {
 // seconds returns a wait in whole seconds, rounded up.
 func seconds(d time.Duration) string { return strconv.Itoa(max(1, int(math.Ceil(d.Seconds())))) }
 
-// showNowhere answers for a path without a page.
+// showNowhere answers requests for a path without a page.
 func showNowhere(c *call) error {
 	return &failure{status: http.StatusNotFound, title: "There is no such page", detail: fmt.Sprintf("%s is not a page of the console.", c.r.URL.Path)}
 }

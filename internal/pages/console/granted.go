@@ -12,7 +12,8 @@ import (
 )
 
 const (
-	// refusalsHere, limitsHere, gaugesHere and capsHere bound what a tenant's page shows; each limit, gauge and cap costs a question.
+	// refusalsHere, limitsHere, gaugesHere and capsHere bound a tenant's page; each limit, gauge and cap costs a call
+	// of the API.
 	refusalsHere = 5
 	limitsHere   = 20
 	gaugesHere   = 20
@@ -41,7 +42,7 @@ type limited struct {
 	part[*client.LimitState]       // nil: each subject, route or address has a level of its own
 }
 
-// readGranted reads it.
+// readGranted reads v.granted.
 func (v *tenantView) readGranted(c *call) {
 	id := v.Tenant.Tenant
 	v.granted.features = take(c.GetFeatures(c.ctx, id))
@@ -57,7 +58,7 @@ func (v *tenantView) readGranted(c *call) {
 	}
 	plan, err := c.GetPlan(c.ctx, v.Plan)
 	if err != nil {
-		plan = &client.Plan{} // its limits and caps are missing then; the catalogue says why
+		plan = &client.Plan{} // without a plan no limits and caps are shown; the catalogue's page shows why
 	}
 	v.readLimits(c, plan)
 	if i := slices.IndexFunc(plan.Allowances, func(a client.Allowance) bool { return a.Meter == v.meter }); i >= 0 {
@@ -65,7 +66,7 @@ func (v *tenantView) readGranted(c *call) {
 	}
 }
 
-// readLimits reads the limits that may apply, with the levels of those that the tenant has one bucket of.
+// readLimits reads the limits that may apply, with the levels of those for which the tenant has one bucket.
 func (v *tenantView) readLimits(c *call, plan *client.Plan) {
 	var all []limited
 	add := func(rule string, kind client.LimitKind, mode client.LimitMode, match *client.LimitMatch, per []client.LimitPer) {
@@ -95,7 +96,7 @@ func (v *tenantView) readLimits(c *call, plan *client.Plan) {
 	v.granted.limits, v.granted.more = all[:min(len(all), limitsHere)], max(0, len(all)-limitsHere)
 }
 
-// readCaps reads what remains of the caps of the subjects that used most.
+// readCaps reads what remains of the caps of the subjects with the most use.
 func (v *tenantView) readCaps(c *call) {
 	if v.granted.cap == nil {
 		return
@@ -139,7 +140,7 @@ func (g *granted) overridden(name string) bool {
 	return slices.Contains(g.features.value.Overridden, name)
 }
 
-// level is how much of a bucket is used, in percent.
+// level returns how much of a bucket is used, in percent.
 func level(s *client.LimitState) int {
 	if s.Limit <= 0 {
 		return 0
@@ -147,7 +148,7 @@ func level(s *client.LimitState) int {
 	return int(min(max(0, (s.Limit-s.Remaining)*100/s.Limit), 100))
 }
 
-// back says when a bucket is full again.
+// back returns the text about when a bucket is full again.
 func back(s *client.LimitState) string {
 	if s.ResetAfterMs <= 0 {
 		return ""

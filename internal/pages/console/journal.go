@@ -13,7 +13,7 @@ import (
 const (
 	entriesPerPage = 100
 
-	// csvRowsMax bounds a file of journal lines. The file says in its last row if it is cut.
+	// csvRowsMax bounds a file of journal lines. If the file is cut, its last row says so.
 	csvRowsMax = 50_000
 )
 
@@ -51,7 +51,7 @@ func dayIn(field, text string, zone *time.Location) (time.Time, error) {
 	}
 }
 
-// clip shortens what somebody entered.
+// clip shortens a text that a person entered.
 func clip(s string) string {
 	const most = 60
 	if runes := []rune(s); len(runes) > most {
@@ -101,7 +101,7 @@ func showJournal(c *call) error {
 	return c.render(http.StatusOK, journalPage(c, v))
 }
 
-// sheet begins a CSV file. Cells that a spreadsheet would run as formulas begin with an apostrophe.
+// sheet starts a CSV file. Cells that a spreadsheet would run as formulas begin with an apostrophe.
 func (c *call) sheet(name string) *csv.Writer {
 	h := c.w.Header()
 	h.Set("Content-Type", "text/csv; charset=utf-8")
@@ -109,7 +109,7 @@ func (c *call) sheet(name string) *csv.Writer {
 	return csv.NewWriter(c.w)
 }
 
-// cleanName makes a name of a file out of ids.
+// cleanName returns a file name made of ids.
 func cleanName(name string) string { return strings.Map(inFileName, name) }
 
 func inFileName(r rune) rune {
@@ -138,7 +138,7 @@ func sendJournal(c *call) error {
 		return err
 	}
 	v.filter.Limit, v.filter.Cursor = 500, ""
-	page, err := c.ListEntries(c.ctx, t.Tenant.Tenant, v.filter) // before the first byte: its error is shown as a page
+	page, err := c.ListEntries(c.ctx, t.Tenant.Tenant, v.filter) // before the first byte, so that an error can be shown as a page
 	if err != nil {
 		return err
 	}

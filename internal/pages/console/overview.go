@@ -12,10 +12,11 @@ import (
 )
 
 const (
-	// nearPercent is from where on a tenant is near its end: the first threshold of allowances by default.
+	// nearPercent is the percentage from which a tenant is near its end: the default of the first threshold of
+	// allowances.
 	nearPercent = 80
 
-	// nearHere bounds the tenants that are listed there; the list of tenants has all.
+	// nearHere bounds the tenants in this part; the list of tenants has all.
 	nearHere = 10
 
 	// barsHeight is the height of the refusals' chart.
@@ -39,7 +40,7 @@ func showStart(c *call) error {
 	return c.render(http.StatusOK, overviewPage(c, v))
 }
 
-// streamStart sends what the overview shows of now, again and again, while the session lasts.
+// streamStart sends the current part of the overview again and again, while the session lasts.
 func streamStart(c *call) error {
 	if c.key.Tenant != "" {
 		return &failure{status: http.StatusForbidden, title: "This key may not do that", detail: "The overview is about all tenants."}
@@ -50,7 +51,7 @@ func streamStart(c *call) error {
 			c.session = nil
 			if err := c.enter(); err == nil && c.session == nil {
 				return event{name: "ended"}, true
-			} // while PostgreSQL is away the API knows which keys work
+			} // while PostgreSQL is away the API still knows the valid keys
 		}
 		first = false
 		var out bytes.Buffer
@@ -62,7 +63,7 @@ func streamStart(c *call) error {
 	return nil
 }
 
-// showNear shows who is near the end: a report, which the page asks for when it is there.
+// showNear shows tenants that are near their end. It is a report, which the page requests after it is loaded.
 func showNear(c *call) error {
 	list := take(c.ListTenants(c.ctx, client.ListTenantsQuery{Near: nearPercent, Sort: "remaining", Limit: nearHere}))
 	return c.render(http.StatusOK, near(c.readUnits(), list))
@@ -91,7 +92,7 @@ type bar struct {
 	text         string
 }
 
-// bars draws the refusals of each minute: as high as its share of the worst one.
+// bars draws the refusals of each minute, relative to the worst minute.
 func bars(r *client.StatusRefusals) []bar {
 	whole := r.To.Sub(r.From).Minutes()
 	var most int64
@@ -112,7 +113,7 @@ func bars(r *client.StatusRefusals) []bar {
 	return out
 }
 
-// barsText says what the chart shows.
+// barsText describes the chart.
 func barsText(r *client.StatusRefusals) string {
 	var worst client.RefusedMinute
 	for _, m := range r.Minutes {
@@ -126,7 +127,7 @@ func barsText(r *client.StatusRefusals) string {
 	return num(r.Total) + " refusals in the last hour, most of them, " + num(worst.N) + ", at " + worst.Minute.UTC().Format("15:04") + " UTC"
 }
 
-// ago writes how long ago something was, in its largest unit.
+// ago writes how long ago an instant was, in its largest unit.
 func ago(t, now time.Time) string {
 	d := now.Sub(t)
 	switch {

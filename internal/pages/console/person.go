@@ -16,11 +16,11 @@ const (
 	attemptPlain  = "quotasvc_signin"
 	attemptSecure = "__Secure-quotasvc_signin"
 
-	// codeMax bounds what a provider may send back in a URL.
+	// codeMax bounds the values that a provider may send back in a URL.
 	codeMax = 4096
 )
 
-// enterPerson is enter for the session of a person: pages call the API with a key that is made up from it.
+// enterPerson does what enter does, for the session of a person. Pages then call the API with a made-up key.
 func (c *call) enterPerson(found *session.Session) error {
 	key := c.console.cfg.Provider.Key(found.Secret)
 	if key == nil {
@@ -32,7 +32,8 @@ func (c *call) enterPerson(found *session.Session) error {
 	return err
 }
 
-// attemptCookie returns the cookie of a sign-in on its way, without a value. The provider leads back from another site, so it cannot be strict.
+// attemptCookie returns the cookie of a sign-in in progress, without a value. The provider redirects from another site,
+// so the cookie cannot be strict.
 func attemptCookie(r *http.Request) *http.Cookie {
 	c := &http.Cookie{Name: attemptPlain, Path: Prefix + "oidc/", HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: inprocess.Secure(r)}
 	if c.Secure {
@@ -41,7 +42,7 @@ func attemptCookie(r *http.Request) *http.Cookie {
 	return c
 }
 
-// callback returns where the provider sends people back to.
+// callback returns the URL to which the provider sends people back.
 func (c *call) callback() string {
 	base := c.console.cfg.Base
 	if base == "" {
@@ -53,10 +54,10 @@ func (c *call) callback() string {
 	return base + Prefix + "oidc/callback"
 }
 
-// errNoProvider is for those who ask for a provider where there is none.
+// errNoProvider is the error if there is no provider.
 var errNoProvider = &failure{status: http.StatusNotFound, title: "There is no identity provider", detail: "This console takes keys of the API only."}
 
-// beginSignIn leads to the identity provider.
+// beginSignIn redirects to the identity provider.
 func beginSignIn(c *call) error {
 	p := c.console.cfg.Provider
 	if p == nil {
@@ -93,7 +94,7 @@ func beginSignIn(c *call) error {
 	return c.render(http.StatusOK, onwardPage("Signing in with "+c.console.cfg.ProviderName, to))
 }
 
-// finishSignIn makes a session of what the provider sent back.
+// finishSignIn creates a session from the provider's answer.
 func finishSignIn(c *call) error {
 	p := c.console.cfg.Provider
 	if p == nil {
@@ -106,7 +107,7 @@ func finishSignIn(c *call) error {
 	}
 	gone := attemptCookie(c.r)
 	gone.MaxAge = -1
-	http.SetCookie(c.w, gone) // an attempt is used once
+	http.SetCookie(c.w, gone) // an attempt can be used once
 	attempt, err := p.Open(sent.Value)
 	if err != nil {
 		return c.signInFailed(l, err)
@@ -126,7 +127,7 @@ func finishSignIn(c *call) error {
 	return c.welcome(person, l)
 }
 
-// reason writes the code of an error of the provider, if it is one of those that OAuth has: small letters.
+// reason returns the provider's error code if it has the form of OAuth's codes: small letters.
 func reason(code string) string {
 	if code == "" || len(code) > 64 || strings.Trim(code, "abcdefghijklmnopqrstuvwxyz_") != "" {
 		return ""
@@ -134,7 +135,7 @@ func reason(code string) string {
 	return " (" + strings.ReplaceAll(code, "_", " ") + ")"
 }
 
-// welcome makes the session of a person, and goes to the target, with the kept form if there is one.
+// welcome creates the session of a person, and goes to the target, with the kept form if there is one.
 func (c *call) welcome(person *oidc.Person, l login) error {
 	text, err := person.Text()
 	if err != nil {
@@ -161,7 +162,7 @@ func (c *call) welcome(person *oidc.Person, l login) error {
 	return c.showKept(l.target)
 }
 
-// signInFailed shows the sign-in page with what went wrong. Nothing that waits is lost.
+// signInFailed shows the sign-in page with the error. A kept form is not lost.
 func (c *call) signInFailed(l login, err error) error {
 	e, ok := errors.AsType[*oidc.Error](err)
 	if !ok {
@@ -172,7 +173,7 @@ func (c *call) signInFailed(l login, err error) error {
 	return c.render(e.Status, loginPage(c, l))
 }
 
-// leaveProvider ends the session at the provider too, if it has a place for that.
+// leaveProvider also ends the session at the provider, if it has an endpoint for that.
 func (c *call) leaveProvider() error {
 	if p := c.console.cfg.Provider; p != nil {
 		if to := p.Logout(); to != "" {

@@ -76,7 +76,7 @@ type eventsView struct {
 	page   *client.EventList
 }
 
-// showEvents shows what happened, the oldest first, as webhooks are told.
+// showEvents lists events, the oldest first, with the content that webhooks receive.
 func showEvents(c *call) error {
 	q := c.r.URL.Query()
 	v := eventsView{filter: client.ListEventsQuery{Tenant: q.Get("tenant"), Type: q.Get("type"), After: q.Get("after"), Limit: perRecords, Cursor: q.Get("cursor")}}
@@ -87,7 +87,7 @@ func showEvents(c *call) error {
 	return c.render(http.StatusOK, eventsPage(c, v))
 }
 
-// tenantOf returns the tenant of an event; empty: it is of the service.
+// tenantOf returns the tenant of an event; empty: the event is about the service.
 func tenantOf(e *client.Event) string {
 	if e.Tenant == nil {
 		return ""
@@ -95,7 +95,7 @@ func tenantOf(e *client.Event) string {
 	return *e.Tenant
 }
 
-// proofView is what proves the journal.
+// proofView shows the proofs of the journal.
 type proofView struct {
 	runs   part[*client.VerificationList]
 	cursor string // of the page of runs; empty: the first one
@@ -127,7 +127,7 @@ func showProof(c *call) error {
 // perProof is how many verifications and how many seals a page has: two weeks of nights.
 const perProof = 14
 
-// ofWhom says which tenants a verification is about.
+// ofWhom returns the text about the tenants of a verification.
 func ofWhom(tenant string) string {
 	if tenant == "" {
 		return "all tenants"
@@ -135,7 +135,7 @@ func ofWhom(tenant string) string {
 	return tenant
 }
 
-// firstOf says that only some of a list are shown; nothing if all are.
+// firstOf returns a note if only a part of a list is shown; empty otherwise.
 func firstOf(shown, all int64) string {
 	if shown >= all {
 		return ""
@@ -143,10 +143,10 @@ func firstOf(shown, all int64) string {
 	return ": the first " + num(shown) + " of " + num(all)
 }
 
-// second writes an instant in UTC to the second, below a heading that says the zone.
+// second writes an instant in UTC to the second, below a heading that names the zone.
 func second(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05") }
 
-// startVerification compares the journal with what it should give, of one tenant or of all.
+// startVerification starts a verification, of one tenant or of all.
 func startVerification(c *call) error {
 	run, err := c.StartVerification(c.ctx, client.VerificationRequest{Tenant: c.r.PostForm.Get("tenant")})
 	if err != nil {

@@ -8,11 +8,11 @@ import (
 	"github.com/quotasvc/quotasvc/client"
 )
 
-// refusalsView is what a tenant was refused in a time.
+// refusalsView shows the refusals of a tenant in an interval.
 type refusalsView struct {
 	*tenantView
 
-	day, at  string // as they were entered, or a time without a day as it was found
+	day, at  string // as they were entered; for a time without a day, the day that was found
 	from, to string // as they were entered
 	list     *client.DenialList
 }
@@ -44,7 +44,7 @@ func showRefusals(c *call) error {
 	return c.render(http.StatusOK, refusalsPage(c, v))
 }
 
-// moment returns the minute, or the day, that was entered. A time without a day is the last one that has been.
+// moment returns the minute, or the day, that was entered. A time without a day means its last occurrence.
 func (v *refusalsView) moment(c *call) (from, to time.Time, err error) {
 	if v.at == "" {
 		if from, err = dayIn("day", v.day, v.zone); err != nil {
@@ -65,7 +65,7 @@ func (v *refusalsView) moment(c *call) (from, to time.Time, err error) {
 			return from, to, err
 		}
 	} else {
-		newest, err := c.ListDenials(c.ctx, v.Tenant.Tenant, client.ListDenialsQuery{Limit: 1}) // it ends with the present minute, by the ledger's clock
+		newest, err := c.ListDenials(c.ctx, v.Tenant.Tenant, client.ListDenialsQuery{Limit: 1}) // the list ends with the present minute, by the ledger's clock
 		if err != nil {
 			return from, to, err
 		}
@@ -101,7 +101,7 @@ func refusalsAt(tenant string, minute time.Time, zone *time.Location) string {
 	return with(path("tenants", tenant, "refusals"), "day", local.Format(time.DateOnly), "at", local.Format("15:04"))
 }
 
-// why says in words why a request was refused.
+// why describes why a request was refused.
 func (v *refusalsView) why(d *client.Denial) string {
 	numbers := ""
 	if d.Available != nil {

@@ -9,16 +9,16 @@ import (
 )
 
 const (
-	// sentAge is how long a form is remembered. A page that was open for longer has a session that ended.
+	// sentAge is how long a sent form is remembered. The session of an older page has ended.
 	sentAge = 24 * time.Hour
 
-	// forgetBudget bounds how long a form that changed nothing is waited for to be forgotten.
+	// forgetBudget bounds the wait for the removal of a form that changed nothing.
 	forgetBudget = time.Second
 )
 
-// once does what a form asks for, unless the form with this key was sent before: for what has no idempotency key in the API, such as a webhook, which
-// made twice is two. It holds on all instances while Redis answers, and on each by itself while it does not. A form that was refused may be sent again. One
-// of which nobody knows what it did may not: the page shows what is there now.
+// once calls do, unless the form with this key was sent before. It is for objects without idempotency keys in the API,
+// such as webhooks, which would be created twice. It holds across instances while Redis answers, and otherwise on each
+// instance. A refused form may be sent again. A form with an unknown outcome may not: the page shows the present state.
 func (c *call) once(key string, do func() error) error {
 	if key == "" || len(key) > keyMax {
 		return &failure{status: http.StatusBadRequest, title: "The form is incomplete", detail: "Nothing was changed. Open the page again."}

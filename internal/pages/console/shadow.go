@@ -9,20 +9,22 @@ import (
 	"github.com/quotasvc/quotasvc/client"
 )
 
-// shadowsTime bounds how long one page asks what shadow rules would have denied: each is a report about all tenants.
+// shadowsTime bounds the time in which one page reads what shadow rules would have denied. Each is a report about all
+// tenants.
 const shadowsTime = 8 * time.Second
 
-// shadowTopHere bounds the tenants that are named for each time.
+// shadowTopHere bounds the tenants that are named for each span.
 const shadowTopHere = 5
 
 // shadowView is what the shadow rules would have denied.
 type shadowView struct {
 	pairs  []shadowPair
-	left   int // shadow rules that were not asked about
+	left   int // shadow rules that were not read
 	limits part[*client.LimitList]
 }
 
-// showShadows shows what shadow rules would have denied, beside what live ones did. The catalogue's page asks for it when it is there.
+// showShadows shows what shadow rules would have denied, beside what live ones did. The catalogue's page requests it
+// after it is loaded.
 func showShadows(c *call) error {
 	v := &shadowView{limits: take(c.ListLimits(c.ctx, client.ListLimitsQuery{Limit: perCatalogue}))}
 	if v.limits.value != nil {
@@ -38,10 +40,10 @@ func showShadows(c *call) error {
 	return c.render(http.StatusOK, shadowsPage(c, v))
 }
 
-// spanText names the time that counts are of.
+// spanText names a span.
 func spanText(span string) string { return "last " + span }
 
-// shadowDenies says how many requests a rule would have denied, and of how many tenants.
+// shadowDenies returns the text about how many requests a rule would have denied, and of how many tenants.
 func shadowDenies(s *client.LimitShadowSpan) string {
 	if s.WouldDeny == 0 {
 		return "none"
@@ -49,7 +51,8 @@ func shadowDenies(s *client.LimitShadowSpan) string {
 	return count(int(s.WouldDeny), "request", "requests") + " of " + count(int(s.Tenants), "tenant", "tenants")
 }
 
-// shadowLimits returns what the live rules denied of the requests that the shadow rule decided as well, those without a denial too.
+// shadowLimits returns what the live rules denied of the requests that the shadow rule also decided, including rules
+// without a denial.
 func (p *shadowPair) shadowLimits(s *client.LimitShadowSpan) []client.LimitShadowLimit {
 	list := slices.Clone(s.Limits)
 	for _, l := range p.live {
@@ -60,7 +63,7 @@ func (p *shadowPair) shadowLimits(s *client.LimitShadowSpan) []client.LimitShado
 	return list
 }
 
-// liveText says what became of the requests that a live rule denied.
+// liveText describes the requests that a live rule denied.
 func liveText(l *client.LimitShadowLimit) string {
 	if l.Denied == 0 {
 		return "none"

@@ -8,7 +8,7 @@ import (
 	"github.com/quotasvc/quotasvc/client"
 )
 
-// list is a table of a tenant's page as a file.
+// list is a table of a tenant's page that can be downloaded.
 type list struct {
 	header []string
 	// rows returns the rows, at most csvRowsMax.
@@ -44,7 +44,7 @@ func sendList(c *call) error {
 		return err
 	}
 	v.readBalances(c)
-	rows, err := found.rows(c, v) // before the first byte: its error is shown as a page
+	rows, err := found.rows(c, v) // before the first byte, so that an error can be shown as a page
 	if err != nil {
 		return err
 	}
@@ -60,13 +60,13 @@ func cutCSV(file string) (string, bool) {
 	return "", false
 }
 
-// sendRows sends rows as a file. It says in its last row if it is cut.
+// sendRows sends rows as a file. If they are cut, the last row says so.
 func (c *call) sendRows(name string, header []string, rows [][]string) error {
 	w := c.sheet(name + ".csv")
 	_ = w.Write(header)
 	for _, row := range rows[:min(len(rows), csvRowsMax)] {
 		for i := range row {
-			if _, err := strconv.ParseInt(row[i], 10, 64); err != nil { // a negative amount is no formula
+			if _, err := strconv.ParseInt(row[i], 10, 64); err != nil { // a negative amount is not a formula
 				row[i] = cell(row[i])
 			}
 		}
@@ -202,10 +202,10 @@ func sendUsage(c *call) error {
 }
 
 const (
-	// tenantsPerFilePage is what one question of a file asks for: the API's largest page.
+	// tenantsPerFilePage is the page size of the calls for a file: the API's largest.
 	tenantsPerFilePage = 500
 
-	// A file has at most so many pages. A list of where tenants stand reads balances for each.
+	// The largest number of pages in a file. A list with balances reads the balances of each tenant.
 	tenantPagesMax   = csvRowsMax / tenantsPerFilePage
 	standingPagesMax = 10
 )

@@ -19,10 +19,10 @@ const (
 	cookiePlain  = "quotasvc_console"
 	cookieSecure = "__Secure-quotasvc_console" // browsers take it over TLS only
 
-	// keyMax bounds the field `key`: more than any key has.
+	// keyMax bounds the field `key`: all keys are shorter.
 	keyMax = 512
 
-	// keptPrefix begins the names of a kept form's fields on the sign-in page.
+	// keptPrefix is the prefix of a kept form's fields on the sign-in page.
 	keptPrefix = "kept."
 )
 
@@ -66,7 +66,7 @@ func (c *call) enter() error {
 	return err
 }
 
-// authenticate returns the key with this secret. Wrong ones are limited together with those that the API gets.
+// authenticate returns the key with this secret. Wrong secrets count together with those that the API receives.
 func (c *call) authenticate(secret string) (*access.Key, error) {
 	address := func() netip.Addr { return c.console.cfg.Client(c.r) }
 	return c.console.cfg.Keys.Authenticate(c.ctx, "Bearer "+secret, address, c.console.now())
@@ -79,7 +79,7 @@ type login struct {
 	problem string
 }
 
-// askToSignIn answers a request without a session. A form is kept.
+// askToSignIn answers a request without a session. If it was a form, its fields are kept.
 func (c *call) askToSignIn() error {
 	l := login{target: c.r.URL.RequestURI()}
 	if c.r.Method == http.MethodPost {
@@ -93,7 +93,7 @@ func (c *call) askToSignIn() error {
 		}
 	}
 	if c.partial() {
-		c.w.Header().Set("Hx-Refresh", "true") // the page asks for the key
+		c.w.Header().Set("Hx-Refresh", "true") // the page is loaded again, which leads to the sign-in
 		c.status = http.StatusUnauthorized
 		c.w.WriteHeader(c.status)
 		return nil
@@ -150,7 +150,7 @@ func signIn(c *call) error {
 	return c.showKept(l.target)
 }
 
-// keyOf authenticates somebody who signs in. A *failure says what is wrong with the key.
+// keyOf authenticates a person who signs in. A *failure describes what is wrong with the key.
 func (c *call) keyOf(secret string) (*access.Key, error) {
 	if secret == "" || len(secret) > keyMax || strings.ContainsFunc(secret, func(r rune) bool { return r <= ' ' || r > '~' }) {
 		return nil, &failure{status: http.StatusBadRequest, detail: "Enter a key of the API: visible characters without spaces."}

@@ -31,7 +31,7 @@ func showStatements(c *call) error {
 	return c.render(http.StatusOK, statementsPage(c, v))
 }
 
-// firstStatements leads to the statements of the tenant's first meter.
+// firstStatements redirects to the statements of the tenant's first meter.
 func (c *call) firstStatements() error {
 	t, err := c.readTenant()
 	if err != nil {
@@ -53,7 +53,7 @@ type statementView struct {
 	s *client.Statement
 }
 
-// showStatement shows the statement of a period, for paper too.
+// showStatement shows the statement of a period, in a form that can be printed.
 func showStatement(c *call) error {
 	t, err := c.readTenant()
 	if err != nil {
@@ -74,7 +74,7 @@ type sum struct {
 	amount     int64
 }
 
-// sums returns the steps. Overage is not among them: no grant paid it.
+// sums returns the steps. Overage is left out: no grant paid it.
 func (v *statementView) sums() []sum {
 	s := v.s
 	return []sum{
@@ -86,7 +86,7 @@ func (v *statementView) sums() []sum {
 	}
 }
 
-// foots reports whether opening and steps give the closing.
+// foots reports whether opening and steps add up to the closing.
 func (v *statementView) foots() bool {
 	total := v.s.Opening
 	for _, s := range v.sums() {

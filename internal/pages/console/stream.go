@@ -10,26 +10,27 @@ import (
 )
 
 const (
-	// streamEvery is how often a stream sends: it is the heartbeat, too, for proxies that close what is silent for 30 or 60 seconds.
+	// streamEvery is how often a stream sends. It is also the heartbeat for proxies that close silent connections after
+	// 30 or 60 seconds.
 	streamEvery = 5 * time.Second
 
 	// streamFor bounds a stream. The browser opens the next one by itself, perhaps on another instance.
 	streamFor = 10 * time.Minute
 
-	// streamRetry is how long the browser waits before that.
+	// streamRetry is the browser's pause before it opens the next stream.
 	streamRetry = 2 * time.Second
 
 	// streamsMax bounds the streams of an instance, and streamsPerSession those of a session: a browser has six connections to a host.
 	streamsMax        = 64
 	streamsPerSession = 4
 
-	// streamWrite bounds one write. A browser that takes nothing for so long is gone.
+	// streamWrite bounds one write. A browser that reads nothing for so long counts as gone.
 	streamWrite = 10 * time.Second
 )
 
 // streams are the open streams of an instance.
 type streams struct {
-	every, last time.Duration // streamEvery and streamFor, but in tests
+	every, last time.Duration // streamEvery and streamFor, except in tests
 	max, each   int
 	stopping    chan struct{}
 	stop        func() // closes stopping
@@ -45,7 +46,7 @@ func newStreams() *streams {
 	return s
 }
 
-// take counts a stream of a session. It reports whether there is room for it.
+// take counts a stream of a session. It returns false if there is no room for it.
 func (s *streams) take(session string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -66,17 +67,18 @@ func (s *streams) leave(session string) {
 	}
 }
 
-// event is something that a stream sends.
+// event is one event of a stream.
 type event struct{ name, data string }
 
-// send sends what next returns at once and then every few seconds, until next says that it is the last one, the browser leaves, the instance stops,
-// or the stream has lasted long enough. Without room for one more stream it sends the event full.
+// send sends the result of next at once and then every few seconds, until next says that it is the last one, the
+// browser leaves, the instance stops, or the stream has lasted long enough. If there is no room for a further stream it
+// sends the event full.
 func (s *streams) send(w http.ResponseWriter, r *http.Request, session string, next func(context.Context) (e event, last bool)) {
 	out := http.NewResponseController(w)
-	_ = out.SetReadDeadline(time.Time{}) // a request that was read is not to end by the time limit of reading it
+	_ = out.SetReadDeadline(time.Time{}) // the time limit for reading a request must not end a stream
 	h := w.Header()
 	h.Set("Content-Type", "text/event-stream")
-	h.Set("X-Accel-Buffering", "no") // nginx passes events on as they come
+	h.Set("X-Accel-Buffering", "no") // nginx then does not buffer events
 	w.WriteHeader(http.StatusOK)
 	if !s.take(session) {
 		_ = write(out, w, event{name: "full"})
@@ -105,7 +107,7 @@ func (s *streams) send(w http.ResponseWriter, r *http.Request, session string, n
 
 // write sends an event.
 func write(out *http.ResponseController, w http.ResponseWriter, e event) error {
-	_ = out.SetWriteDeadline(time.Now().Add(streamWrite)) // a server without it has no limit that cuts a stream either
+	_ = out.SetWriteDeadline(time.Now().Add(streamWrite)) // a server without deadlines does not cut the stream either
 	var b strings.Builder
 	b.WriteString("retry: " + strconv.FormatInt(streamRetry.Milliseconds(), 10) + "\nevent: " + e.name + "\n")
 	for line := range strings.Lines(e.data + "\n") {

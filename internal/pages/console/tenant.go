@@ -18,17 +18,17 @@ const (
 	holdsHere   = 50
 	termsHere   = 50
 
-	// atOnce bounds the questions that one page asks at a time: reports have three connections.
+	// atOnce bounds the concurrent calls of one page: reports have three connections.
 	atOnce = 3
 )
 
-// part is a piece of a page with what went wrong in place of it.
+// part is a piece of a page, or the error that is shown in its place.
 type part[T any] struct {
 	value T
 	err   *failure
 }
 
-// take keeps the answer to one question of a page.
+// take wraps the result of one call.
 func take[T any](v *T, err error) part[*T] {
 	if err != nil {
 		return part[*T]{err: explain(err)}
@@ -72,7 +72,7 @@ func (c *call) readUnits() map[string]string {
 	units := map[string]string{}
 	for m, err := range c.AllMeters(c.ctx, client.ListMetersQuery{Limit: 500}) {
 		if err != nil {
-			break // units are then called units
+			break // the word "units" is used then
 		}
 		units[m.Meter] = m.Unit
 	}
@@ -88,7 +88,7 @@ func (c *call) readTenant() (*tenantView, error) {
 	v := &tenantView{Tenant: t, zone: zoneOf(t.Timezone), units: map[string]string{}, now: c.console.now()}
 	for m, err := range c.AllMeters(c.ctx, client.ListMetersQuery{Limit: 500}) {
 		if err != nil {
-			break // units are then called units
+			break // the word "units" is used then
 		}
 		v.units[m.Meter] = m.Unit
 		if m.Kind == client.MeterKindGauge {
@@ -118,7 +118,7 @@ func (v *tenantView) readBalances(c *call) {
 	v.chooseSteps(c.r.URL.Query().Get("by"))
 }
 
-// termsRead bounds the changes of terms that a page looks through. The API lists them oldest first.
+// termsRead bounds the changes of terms that a page reads. The API lists them oldest first.
 const termsRead = 2000
 
 // readTerms reads the terms, the newest first.
@@ -176,7 +176,7 @@ func showTenant(c *call) error {
 	return c.render(http.StatusOK, tenantPage(c, v))
 }
 
-// showBalances sends the meters of a tenant, which a page exchanges while it is open.
+// showBalances sends the meters of a tenant. An open page requests them again and again.
 func showBalances(c *call) error {
 	v, err := c.readTenant()
 	if err != nil {
@@ -192,7 +192,7 @@ type stripe struct {
 	from, width string
 }
 
-// stripes divides a bar: what was used, what is held, what remains, and beyond it what was used although nothing was left.
+// stripes divides a bar into used, held and remaining units, and units that were used beyond what was there.
 func stripes(b *client.Balance) []stripe {
 	whole := float64(b.Used) + float64(b.Held) + float64(b.Remaining) + float64(b.Overage)
 	if whole <= 0 {
@@ -214,7 +214,7 @@ func stripes(b *client.Balance) []stripe {
 	return out
 }
 
-// grantStripes divides a bar by the grants that have something left, in burn order.
+// grantStripes divides a bar by the grants with units left, in burn order.
 func grantStripes(b *client.Balance) []stripe {
 	var whole, at float64
 	for i := range b.Grants {
@@ -236,7 +236,7 @@ func grantStripes(b *client.Balance) []stripe {
 // percent writes a share of a width.
 func percent(p float64) string { return formatFloat(math.Round(p*100)/100) + "%" }
 
-// usedPercent is share as a number.
+// usedPercent returns share as a number.
 func usedPercent(b *client.Balance) int {
 	whole := b.Used + b.Held + b.Remaining
 	if whole <= 0 {
@@ -245,7 +245,7 @@ func usedPercent(b *client.Balance) int {
 	return int(math.Floor(float64(b.Used) / float64(whole) * 100))
 }
 
-// share says how much of what there was is used, in percent, rounded down so that 100 means all.
+// share returns the used share in percent, rounded down so that 100 means all.
 func share(b *client.Balance) string {
 	whole := b.Used + b.Held + b.Remaining
 	if whole <= 0 {
@@ -254,16 +254,16 @@ func share(b *client.Balance) string {
 	return num(int64(math.Floor(float64(b.Used)/float64(whole)*100))) + " %"
 }
 
-// cardsMax is how many meters have a card each. More are lines of a table.
+// cardsMax is the number of meters that have a card. Further meters are lines of a table.
 const cardsMax = 12
 
-// subjects returns the use of the subjects that used most over the time of the chart, the largest first.
+// subjects returns the subjects with the most use over the time of the chart, the largest first.
 func (v *tenantView) subjects() []client.Usage {
 	list := v.everySubject()
 	return list[:min(len(list), subjectsHere)]
 }
 
-// everySubject returns the use of each.
+// everySubject returns the use of each subject.
 func (v *tenantView) everySubject() []client.Usage {
 	if v.users.value == nil {
 		return nil

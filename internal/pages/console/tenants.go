@@ -8,7 +8,7 @@ import (
 	"github.com/quotasvc/quotasvc/client"
 )
 
-// tenantsPerPage is what a screen or two show.
+// tenantsPerPage fills a screen or two.
 const tenantsPerPage = 50
 
 // tenantsView is a page of tenants.
@@ -18,7 +18,7 @@ type tenantsView struct {
 	query   client.ListTenantsQuery
 	tenants []client.Tenant
 	next    string
-	units   map[string]string // of meters, if standings are shown
+	units   map[string]string // of meters, if balances are shown
 	plans   []string          // to choose from
 	meters  []string
 	problem *failure
@@ -32,7 +32,7 @@ func (v *tenantsView) withBalances() bool {
 // filtered reports whether the list is not of all tenants.
 func (v *tenantsView) filtered() bool { return v.plan != "" || v.status != "" || v.withBalances() }
 
-// link returns the path of the list, with the same question and this cursor.
+// link returns the path of the list, with the same filters and this cursor.
 func (v *tenantsView) link(cursor string) string {
 	return with(path("tenants"), "q", v.prefix, "plan", v.plan, "status", v.status, "near", v.near, "meter", v.meter, "sort", v.sort, "cursor", cursor)
 }
@@ -42,7 +42,7 @@ func (v *tenantsView) csv() string {
 	return with(path("tenants.csv"), "q", v.prefix, "plan", v.plan, "status", v.status, "near", v.near, "meter", v.meter, "sort", v.sort)
 }
 
-// readTenants asks for a page of the list.
+// readTenants reads a page of the list.
 func (c *call) readTenants(limit int64) (*tenantsView, error) {
 	given := c.r.URL.Query()
 	get := func(name string) string { return strings.TrimSpace(given.Get(name)) }
@@ -50,7 +50,7 @@ func (c *call) readTenants(limit int64) (*tenantsView, error) {
 	if v.sort == "tenant" {
 		v.sort = ""
 	}
-	if v.prefix != "" { // the beginning of an id is looked up in all tenants
+	if v.prefix != "" { // a prefix searches all tenants
 		v.plan, v.status, v.near, v.meter, v.sort = "", "", "", "", ""
 	}
 	v.query = client.ListTenantsQuery{Limit: limit, Cursor: v.cursor, Prefix: v.prefix, Plan: v.plan, Status: v.status, Meter: v.meter, Sort: v.sort}
@@ -83,7 +83,7 @@ func (v *tenantsView) read(c *call) error {
 	return nil
 }
 
-// showTenants lists tenants: those whose ids begin with something, or those of a plan, with a status, near their end.
+// showTenants lists tenants: by the beginning of their ids, or by plan, status, and nearness to their end.
 func showTenants(c *call) error {
 	v, err := c.readTenants(tenantsPerPage)
 	status := http.StatusOK
@@ -108,7 +108,7 @@ func (c *call) planNames() (names []string) {
 	return names
 }
 
-// meterNames does the same for meters.
+// meterNames returns the meters of the catalogue; none if they cannot be read.
 func (c *call) meterNames() (names []string) {
 	if list, err := c.ListMeters(c.ctx, client.ListMetersQuery{Limit: perCatalogue}); err == nil {
 		for i := range list.Items {

@@ -14,7 +14,7 @@ import (
 	"github.com/quotasvc/quotasvc/client"
 )
 
-// num writes a number with its thousands apart.
+// num writes a number with thousands separators.
 func num(n int64) string {
 	digits := strconv.FormatInt(n, 10)
 	sign := ""
@@ -27,7 +27,7 @@ func num(n int64) string {
 	return sign + digits
 }
 
-// signed is num with a plus.
+// signed does what num does, with a plus sign.
 func signed(n int64) string {
 	if n > 0 {
 		return "+" + num(n)
@@ -43,10 +43,10 @@ func count(n int, one, many string) string {
 	return num(int64(n)) + " " + many
 }
 
-// stamp writes an instant in a zone, to the second, and says the zone.
+// stamp writes an instant in a zone, to the second, and names the zone.
 func stamp(t time.Time, in *time.Location) string { return t.In(in).Format("2006-01-02 15:04:05 MST") }
 
-// short writes an instant to the minute, or as its day if that begins then.
+// short writes an instant to the minute. At the start of a day it writes the day only.
 func short(t time.Time, in *time.Location) string {
 	local := t.In(in)
 	if h, m, s := local.Clock(); h == 0 && m == 0 && s == 0 {
@@ -150,7 +150,8 @@ func compact(m map[string]any) string {
 	return string(text)
 }
 
-// said writes the data of an event for people: its members by name, numbers with their thousands apart, times in UTC. What is null is left out.
+// said writes the data of an event for people: its members by name, numbers with thousands separators, times in UTC.
+// Members that are null are left out.
 func said(data map[string]any) string {
 	var parts []string
 	for _, name := range slices.Sorted(maps.Keys(data)) {
@@ -194,7 +195,7 @@ func periodText(start, end *time.Time, in *time.Location) string {
 	}
 }
 
-// sourceText says where units come from.
+// sourceText returns the text about the source of units.
 func sourceText(s client.Source) string {
 	switch s {
 	case client.SourceAllowance:

@@ -14,7 +14,8 @@ const (
 	chartDays   = 31 // a month
 	chartMonths = 13 // a year, and the same month of the year before
 
-	// marksMax bounds the thresholds that are looked at: two for each of five meters with a period per day fill a chart of a month.
+	// marksMax bounds the thresholds that are read: two for each of five meters with a daily period fill a chart of a
+	// month.
 	marksMax = 500
 )
 
@@ -24,7 +25,7 @@ type interval struct {
 	short string // on the axis of the chart
 	start time.Time
 	use   client.Usage
-	marks []string // what happened in it
+	marks []string // events in this step
 }
 
 // lengths are the lengths of steps.
@@ -58,7 +59,7 @@ func (v *tenantView) after(start time.Time) time.Time {
 	}
 }
 
-// names of a step.
+// names returns the names of a step.
 func (v *tenantView) names(start time.Time) (label, short string) {
 	switch local := start.In(v.zone); v.by {
 	case "hour":
@@ -70,7 +71,7 @@ func (v *tenantView) names(start time.Time) (label, short string) {
 	}
 }
 
-// intervals returns the use of each step of the chart, also of those without any, with what happened in it.
+// intervals returns each step of the chart with its use, which may be 0, and its events.
 func (v *tenantView) intervals() []interval {
 	if v.usage.value == nil {
 		return nil
@@ -112,13 +113,13 @@ func (v *tenantView) intervals() []interval {
 	return out
 }
 
-// happening is something to mark in the chart.
+// happening is an event to mark in the chart.
 type happening struct {
 	at   time.Time
 	text string
 }
 
-// planChanges returns when another plan came into force.
+// planChanges returns the changes of plan.
 func (v *tenantView) planChanges() (out []happening) {
 	if v.terms.value == nil {
 		return nil
@@ -139,11 +140,11 @@ func (v *tenantView) readReached(c *call) {
 	}))
 }
 
-// eventAt returns the id that an event of an instant would have: ids are microseconds, and sort as events happen.
+// eventAt returns the id that an event at an instant would have: ids are microseconds, so they sort by time.
 func eventAt(t time.Time) string { return fmt.Sprintf("evt_%016d", max(t.UnixMicro(), 0)) }
 
 // plural names the steps.
 func (v *tenantView) plural() string { return v.by + "s" }
 
-// marked joins what happened in a step.
+// marked joins the events of a step.
 func (s *interval) marked() string { return strings.Join(s.marks, ", ") }

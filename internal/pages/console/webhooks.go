@@ -11,7 +11,7 @@ import (
 	"github.com/quotasvc/quotasvc/client"
 )
 
-// eventTypes are what a webhook can be told, in the order of forms.
+// eventTypes are the types of events that a webhook can receive, in the order of forms.
 func eventTypes() []client.EventType {
 	return []client.EventType{
 		client.EventTypeBalanceThresholdReached, client.EventTypeBalanceExhausted, client.EventTypeGrantCreated, client.EventTypeGrantExpiring,
@@ -53,7 +53,7 @@ func (v *webhooksView) wants(t client.EventType) bool {
 	return slices.Contains(v.given["types"], string(t))
 }
 
-// makeWebhook makes a webhook, and shows its secret this once.
+// makeWebhook creates a webhook, and shows its secret only this once.
 func makeWebhook(c *call) error {
 	v := webhooksView{given: form(c.r.PostForm)}
 	request := client.WebhookRequest{URL: strings.TrimSpace(v.given.get("url")), Tenant: strings.TrimSpace(v.given.get("tenant"))}
@@ -128,7 +128,7 @@ func (v *webhookView) link(status, cursor string) string {
 	return with(path("webhooks", v.WebhookID), "status", status, "cursor", cursor)
 }
 
-// changeWebhook does what a button of the page asks for.
+// changeWebhook carries out the action of a button.
 func changeWebhook(c *call) error {
 	v, err := c.readWebhook()
 	if err != nil {
@@ -154,7 +154,7 @@ func changeWebhook(c *call) error {
 	return c.showDeliveries(status, v)
 }
 
-// actions are what the buttons of the page ask for.
+// actions are the actions of the page's buttons.
 func (v *webhookView) actions(c *call, f form) map[string]func() error {
 	return map[string]func() error{
 		"test": func() (err error) { v.test, err = c.TestWebhook(c.ctx, v.WebhookID); return err },
@@ -181,7 +181,7 @@ func (v *webhookView) setStatus(c *call, status client.WebhookStatus, done strin
 	return err
 }
 
-// deliverAgain replays the events of the times that were entered, in UTC.
+// deliverAgain replays the events of the interval that was entered, in UTC.
 func (v *webhookView) deliverAgain(c *call) error {
 	from, err := dayIn("from", v.from, time.UTC)
 	if err != nil {
@@ -195,7 +195,7 @@ func (v *webhookView) deliverAgain(c *call) error {
 	return err
 }
 
-// rotationOverlap is how long the secret before works, if the form asks for it, in seconds.
+// rotationOverlap is how long the previous secret works if the form has that option, in seconds.
 const rotationOverlap = 24 * 3600
 
 // rotate gives the webhook a new secret.
@@ -211,7 +211,7 @@ func (v *webhookView) rotate(c *call, overlaps bool) (err error) {
 	return err
 }
 
-// host returns what a list shows of a receiver.
+// host returns the part of a receiver's URL that a list shows.
 func host(raw string) string {
 	u, err := url.Parse(raw)
 	if err != nil {
@@ -220,7 +220,7 @@ func host(raw string) string {
 	return u.Host + u.Path
 }
 
-// typesText names what a webhook is told.
+// typesText names the types of events that a webhook receives.
 func typesText(types []client.EventType) string {
 	list := make([]string, len(types))
 	for i, t := range types {
@@ -229,7 +229,7 @@ func typesText(types []client.EventType) string {
 	return strings.Join(list, ", ")
 }
 
-// answerText says how the newest call of a delivery went.
+// answerText describes the latest call of a delivery.
 func answerText(d *client.Delivery) string {
 	switch {
 	case d.StatusCode != 0 && d.Error != "" && d.Error != "status "+formatInt(int64(d.StatusCode)):

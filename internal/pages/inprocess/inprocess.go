@@ -14,25 +14,26 @@ import (
 )
 
 const (
-	// apiURL is where calls go: nowhere, for the transport hands them to the handler.
+	// apiURL is the address of calls. It leads nowhere: the transport passes requests to the handler.
 	apiURL = "http://console.invalid"
 
-	// timeout is longer than the API lets any request last.
+	// timeout is longer than the API's own time limit of a request.
 	timeout = 6 * time.Second
 
-	// noSecret is what the client sends for a made-up key. The transport takes it away.
+	// noSecret is the key that the client sends for a made-up key. The transport removes it.
 	noSecret = "none"
 )
 
-// forwardedHeaders are passed on, so that the API sees the same sender as the page.
+// forwardedHeaders are copied from the page's request, so that the API sees the same sender.
 var forwardedHeaders = []string{"X-Forwarded-For", "X-Real-Ip", "X-Forwarded-Proto"}
 
-// Secure reports whether the browser that sent a request speaks TLS, here or to a proxy. A client that says so wrongly hides its own cookie from itself.
+// Secure reports whether the browser's connection uses TLS, to this process or to a proxy. A client that claims so
+// wrongly only loses its own cookie.
 func Secure(r *http.Request) bool {
 	return r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https"
 }
 
-// transport hands requests to the API's handler, as if their sender had sent them there.
+// transport passes requests to the API's handler, as if the sender of the page's request had sent them.
 type transport struct {
 	api    http.Handler
 	sender *http.Request
@@ -88,10 +89,10 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// recorder keeps an answer.
+// recorder stores an answer.
 type recorder struct {
 	header http.Header
-	sent   http.Header // header as it was when the status was sent
+	sent   http.Header // a copy of header at the time when the status was sent
 	status int
 	body   bytes.Buffer
 }
@@ -105,7 +106,7 @@ func (a *recorder) WriteHeader(status int) {
 		return
 	}
 	a.status, a.sent = status, make(http.Header, len(a.header))
-	for name, values := range a.header { // spelled as a connection's reader would spell them
+	for name, values := range a.header { // in the spelling of a header that was read from a connection
 		a.sent[http.CanonicalHeaderKey(name)] = slices.Clone(values)
 	}
 }

@@ -11,10 +11,10 @@ import (
 )
 
 const (
-	// limitsMax bounds the limits on the page. Each may be a question to Redis.
+	// limitsMax bounds the limits on the page. Each may need a request to Redis.
 	limitsMax = 20
 
-	// limitsRead bounds the limits that are looked at.
+	// limitsRead bounds the limits that are read.
 	limitsRead = 1000
 )
 
@@ -67,7 +67,8 @@ func (o *overview) readLimits(v *visit) {
 	}
 }
 
-// addLimit adds a limit if it applies to the tenant. Those that all tenants share say nothing about this one.
+// addLimit adds a limit if it applies to the tenant. Limits that all tenants share are left out: they say nothing about
+// this tenant.
 func (o *overview) addLimit(l limitRow) {
 	m := l.match
 	elsewhere := m.Tenant != "" && m.Tenant != o.Tenant.Tenant || m.Plan != "" && m.Plan != o.Plan
@@ -77,7 +78,7 @@ func (o *overview) addLimit(l limitRow) {
 	o.limits = append(o.limits, l)
 }
 
-// whatText says to what a limit applies.
+// whatText returns the text about what a limit applies to.
 func (v *visit) whatText(l *limitRow) string {
 	text := v.say("limits.any")
 	switch {
@@ -94,10 +95,10 @@ func (v *visit) whatText(l *limitRow) string {
 	return text
 }
 
-// rateText says how much a limit allows.
+// rateText returns the text about how much a limit allows.
 func (v *visit) rateText(l *limitRow) string {
 	rate, err := rule.ParseRate(l.rate)
-	if err != nil { // a limit of what runs at the same time has none
+	if err != nil { // a limit of concurrent work has no rate
 		return v.say("limits.together", "n", v.lang.Number(l.burst))
 	}
 	return v.say("limits.rates", "n", v.lang.Number(rate.Count), "time", v.timeText(rate))
@@ -119,7 +120,7 @@ func (v *visit) timeText(rate rule.Rate) string {
 	return strconv.FormatInt(rate.Period.Milliseconds(), 10) + " ms"
 }
 
-// nowText says how much of a limit is left.
+// nowText returns the text about what is left of a limit.
 func (v *visit) nowText(l *limitRow) string {
 	if l.state == nil {
 		return v.say("limits.own")

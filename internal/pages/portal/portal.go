@@ -36,16 +36,16 @@ var assetFiles embed.FS
 
 // Config configures a Portal. Every field is required.
 type Config struct {
-	// API answers the questions of the pages.
+	// API answers the calls of the pages.
 	API http.Handler
 
-	// Links keeps the links.
+	// Links has the links.
 	Links *link.Store
 
-	// Look is the operator's.
+	// Look is the look that the operator has chosen.
 	Look *look.Look
 
-	// Ancestors is the directive frame-ancestors. Embedded says that it lets somebody show the pages in a frame.
+	// Ancestors is the directive frame-ancestors. Embedded reports whether it lets any site show the pages in a frame.
 	Ancestors string
 	Embedded  bool
 
@@ -158,7 +158,7 @@ func (p *Portal) answer(v *visit, show func(*visit) error) {
 	}
 }
 
-// fail shows an error, without what is the operator's.
+// fail shows an error, without details that belong to the operator.
 func (v *visit) fail(err error) {
 	status, key := http.StatusServiceUnavailable, "problem"
 	switch e := client.AsError(err); {
@@ -175,7 +175,7 @@ func (v *visit) fail(err error) {
 	}
 }
 
-// render sends a page. Nothing is sent if it cannot be made.
+// render sends a page. Nothing is sent if the page cannot be rendered.
 func (v *visit) render(status int, content templ.Component) error {
 	var out bytes.Buffer
 	if err := content.Render(v.r.Context(), &out); err != nil {
@@ -187,7 +187,7 @@ func (v *visit) render(status int, content templ.Component) error {
 	h.Set("Vary", "Accept-Language, Cookie")
 	v.status = status
 	v.w.WriteHeader(status)
-	_, _ = v.w.Write(out.Bytes()) // who left does not read it
+	_, _ = v.w.Write(out.Bytes()) // an error only means that the visitor has left
 	return nil
 }
 
@@ -205,7 +205,7 @@ func (v *visit) logo() string {
 	return v.asset("logo.png")
 }
 
-// inside shows a page to those whose cookie has the secret of the link.
+// inside shows a page only if the cookie has the secret of the link.
 func inside(show func(*visit) error) func(*visit) error {
 	return func(v *visit) error {
 		sent, err := v.r.Cookie(v.cookie().Name)
@@ -230,8 +230,8 @@ func (v *visit) open(secret string) error {
 	return err
 }
 
-// cookie returns the cookie of the link, without a value. In a frame of another site a browser sends only those without SameSite, which need TLS; they
-// are partitioned, so that no other site can use them.
+// cookie returns the cookie of the link, without a value. In a frame of another site a browser sends only cookies with
+// SameSite=None, which need TLS. They are partitioned, so that no other site can use them.
 func (v *visit) cookie() *http.Cookie {
 	c := &http.Cookie{Name: cookiePlain, Path: v.path(), HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: inprocess.Secure(v.r)}
 	if c.Secure {
@@ -253,8 +253,8 @@ func enter(v *visit) error {
 	c.Value, c.MaxAge = secret, max(1, int(v.link.ExpiresAt.Sub(v.portal.now())/time.Second))
 	http.SetCookie(v.w, c)
 	if c.SameSite == http.SameSiteStrictMode && v.r.Header.Get("Sec-Fetch-Site") == "cross-site" {
-		// A redirect would be part of the other site's navigation, in which the browser keeps the cookie back. This page begins one of its own, which
-		// takes the place of the link in the history.
+		// A redirect would be part of the other site's navigation, for which the browser does not send the cookie. This
+		// page starts a navigation of its own, which replaces the link in the history.
 		return v.render(http.StatusOK, enterPage(v))
 	}
 	v.status = http.StatusSeeOther

@@ -35,7 +35,7 @@ type statementView struct {
 	s *client.Statement
 }
 
-// showStatement shows the statement of a period, for paper too.
+// showStatement shows the statement of a period, in a form that can be printed.
 func showStatement(v *visit) error {
 	o, err := v.read()
 	if err != nil {
@@ -66,7 +66,7 @@ func (s *statementView) sums() []sum {
 	}
 }
 
-// signed writes a step.
+// signed writes the amount of a step with its sign.
 func (v *visit) signed(n int64) string {
 	if n > 0 {
 		return "+" + v.lang.Number(n)

@@ -19,7 +19,7 @@ import (
 const (
 	chartDays = 31 // a month of use
 
-	// atOnce bounds the questions that one page asks at a time: reports have three connections.
+	// atOnce bounds the concurrent calls of one page: reports have three connections.
 	atOnce = 3
 )
 
@@ -113,7 +113,7 @@ func showOverview(v *visit) error {
 	return v.render(http.StatusOK, overviewPage(v, o))
 }
 
-// showMeters sends the bars, which an open page exchanges.
+// showMeters sends the bars. An open page requests them again and again.
 func showMeters(v *visit) error {
 	o, err := v.read()
 	if err != nil {
@@ -129,7 +129,7 @@ func (o *overview) unit(meter string) string { return o.units[meter] }
 // stripe is a part of a bar.
 type stripe struct{ class, from, width string }
 
-// stripes divides a bar: what was used, what is reserved, what is left, and beyond it what was used although nothing was left.
+// stripes divides a bar into used, reserved and remaining units, and units that were used beyond what was there.
 func stripes(b *client.Balance) []stripe {
 	whole := float64(b.Used) + float64(b.Held) + float64(b.Remaining) + float64(b.Overage)
 	if whole <= 0 {
@@ -155,7 +155,7 @@ func percent(p float64) string {
 	return strconv.FormatFloat(math.Round(p*100)/100, 'f', -1, 64) + "%"
 }
 
-// share says how much is used, in percent, rounded down so that 100 means all; empty: there was nothing.
+// share returns the used share in percent, rounded down so that 100 means all; empty: there was nothing.
 func (v *visit) share(b *client.Balance) string {
 	whole := b.Used + b.Held + b.Remaining
 	if whole <= 0 {
@@ -187,14 +187,15 @@ func (v *visit) resetText(o *overview, b *client.Balance) string {
 	return v.say("reset", "at", v.lang.Moment(b.Period.End.In(o.zone))) + " (" + until + ")"
 }
 
-// source is where units left come from.
+// source is a source of the units that are left.
 type source struct {
 	name string
 	left int64
 	ends *time.Time
 }
 
-// sources returns what is left by where it comes from and when it ends, in burn order. Grants of the same are one line: their ids are the operator's.
+// sources returns the units that are left, by their source and end, in burn order. Grants with equal ones are one line:
+// their ids belong to the operator.
 func sources(b *client.Balance) []source {
 	var out []source
 	for i := range b.Grants {
@@ -244,7 +245,7 @@ func (o *overview) days() []day {
 	return out
 }
 
-// The chart's size in its own units. It is as wide as its place.
+// The chart's size in its own units. It is as wide as the page allows.
 const (
 	chartWidth  = 620.0
 	chartHeight = 160.0
@@ -257,7 +258,7 @@ type column struct {
 	title               string
 }
 
-// columns returns the bars of the chart, and the most on one day.
+// columns returns the bars of the chart, and the largest use of a day.
 func (o *overview) columns(v *visit) (list []column, most int64) {
 	days := o.days()
 	for _, d := range days {
@@ -286,7 +287,7 @@ func (o *overview) columns(v *visit) (list []column, most int64) {
 	return list, most
 }
 
-// mostText says what the chart shows to those who do not see it.
+// mostText describes the chart for people who cannot see it.
 func (v *visit) mostText(o *overview, most int64) string {
 	return v.say("use.chart", "meter", o.meter, "n", strconv.Itoa(len(o.days())), "most", v.lang.Number(most), "unit", o.unit(o.meter))
 }

@@ -50,7 +50,7 @@ type Config struct {
 }
 
 // Heartbeat registers this process in Redis and reads which other processes decide there. While Redis is down the last known number
-// is used. After Redis returns, a lower number is adopted only once several heartbeats have confirmed it. Make it with NewHeartbeat;
+// is used. After Redis returns, a lower number is adopted only once several heartbeats have confirmed it. Create it with NewHeartbeat;
 // it is safe for concurrent use.
 type Heartbeat struct {
 	cfg      Config
@@ -68,7 +68,7 @@ type Heartbeat struct {
 	once     sync.Once
 }
 
-// NewHeartbeat makes a heartbeat. It does nothing until Start.
+// NewHeartbeat creates a heartbeat. It does nothing until Start.
 func NewHeartbeat(store *redisstore.Store, cfg Config) *Heartbeat {
 	cfg.Minimum = min(max(cfg.Minimum, 1), Max)
 	if cfg.Every <= 0 {

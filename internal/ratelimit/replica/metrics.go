@@ -8,7 +8,7 @@ type Metrics struct {
 	beatFailures prometheus.Counter
 }
 
-// NewMetrics makes the metrics and registers them. It panics if reg has metrics of these names already, which is a
+// NewMetrics creates the metrics and registers them. It panics if reg has metrics of these names already, which is a
 // programming error. A nil reg leaves them unregistered.
 func NewMetrics(reg prometheus.Registerer) *Metrics {
 	m := &Metrics{

@@ -44,7 +44,7 @@ func (r *Recorder) emitHigh(ctx context.Context, tx pgx.Tx, found []high) {
 	}
 	err := pgx.BeginFunc(ctx, tx, func(tx pgx.Tx) error { return events.RecordOnce(ctx, tx, r.highEvents(found)) })
 	if err != nil && ctx.Err() == nil {
-		r.cfg.Log.Warn("it was not told that limits refuse many requests", "tenant", found[0].tenant, "rule", found[0].rule, "limits", len(found), "error", err)
+		r.cfg.Log.Warn("the event for limits that refuse many requests was not stored", "tenant", found[0].tenant, "rule", found[0].rule, "limits", len(found), "error", err)
 	}
 }
 

@@ -11,7 +11,7 @@ type metrics struct {
 func newMetrics(reg prometheus.Registerer) *metrics {
 	lost := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "quotasvc_denials_lost_total",
-		Help: "Denials that were not stored for want of room, of PostgreSQL or of a partition, by what is lost: count or explanation.",
+		Help: "Denials that were not stored because there was no room, no PostgreSQL or no partition, by what is lost: count or explanation.",
 	}, []string{"what"})
 	m := &metrics{
 		counts: lost.WithLabelValues("count"), explanations: lost.WithLabelValues("explanation"),
@@ -21,11 +21,11 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		}),
 		shadows: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "quotasvc_shadow_counts_lost_total",
-			Help: "Requests that limits in shadow mode would have denied, or would have let pass instead of another limit, and that were not counted for want of room, of PostgreSQL or of a partition.",
+			Help: "Requests that limits in shadow mode would have denied, or would have passed although another limit denied them, and that were not counted because there was no room, no PostgreSQL or no partition.",
 		}),
 		weeks: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "quotasvc_denials_partitions_ahead",
-			Help: "Weeks after the current one that have partitions for counts of denials and of shadow limits. Below 0 one of them is not counted.",
+			Help: "Weeks after the current one that have partitions for counts of denials and of shadow limits. Below 0: denials or shadow limits are not counted now.",
 		}),
 	}
 	reg.MustRegister(lost, m.named, m.shadows, m.weeks)

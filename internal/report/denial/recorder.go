@@ -141,7 +141,7 @@ func (r *Recorder) run(ctx context.Context) {
 			return
 		case <-flushes.C:
 			if err := r.Flush(ctx); err != nil && ctx.Err() == nil {
-				r.cfg.Log.Warn("denials were not stored; they stay in memory as far as they have room", "error", err)
+				r.cfg.Log.Warn("denials were not stored; they stay in memory as far as there is room", "error", err)
 			}
 			flushes.Reset(r.cfg.Every)
 		case <-upkeep.C:
@@ -174,7 +174,7 @@ func (r *Recorder) maintain(ctx context.Context) {
 		return err
 	})
 	if err != nil && ctx.Err() == nil {
-		r.cfg.Log.Warn("the partitions of denials are not known", "error", err)
+		r.cfg.Log.Warn("the partitions of denials cannot be read", "error", err)
 	}
 }
 

@@ -80,7 +80,7 @@ func (r *Recorder) storeShadows(ctx context.Context, w *shadowWrite) (kept bool,
 		return kept, err
 	}
 	if failed := shadowsTable.makeWeeks(ctx, conn.Conn(), weeksOf(w.since), r.cfg.Log); failed != nil {
-		r.cfg.Log.Warn("what shadow limits would have denied is not counted: there is no partition for it: run `quotasvc migrate partitions` as the role that owns the tables", "error", failed)
+		r.cfg.Log.Warn("denials of shadow limits are not counted: there is no partition for them: run `quotasvc migrate partitions` as the role that owns the tables", "error", failed)
 		r.missShadows(w.total())
 		return true, nil
 	}

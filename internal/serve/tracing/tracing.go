@@ -146,6 +146,6 @@ func (q *quiet) Handle(err error) {
 	defer q.mu.Unlock()
 	if now := time.Now(); now.After(q.until) {
 		q.until = now.Add(quietFor)
-		q.log.Warn("spans cannot be exported; said once a minute", "error", err)
+		q.log.Warn("spans cannot be exported; this line is logged at most once a minute", "error", err)
 	}
 }

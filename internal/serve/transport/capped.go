@@ -24,8 +24,8 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	labels := []string{"listener"}
 	m := &metrics{
 		open:    prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "quotasvc_http_connections", Help: "Open connections of clients, by listener (api, ops, envoy_rls, console)."}, labels),
-		most:    prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "quotasvc_http_connections_max", Help: "Most connections that are accepted at a time, by listener."}, labels),
-		refused: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "quotasvc_http_connections_refused_total", Help: "Connections closed unserved because there were too many, by listener."}, labels),
+		most:    prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "quotasvc_http_connections_max", Help: "Maximum number of connections at a time, by listener."}, labels),
+		refused: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "quotasvc_http_connections_refused_total", Help: "Connections closed at once because there were too many, by listener."}, labels),
 	}
 	reg.MustRegister(m.open, m.most, m.refused)
 	return m

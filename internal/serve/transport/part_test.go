@@ -53,7 +53,7 @@ func TestPart_ServedCountedAndStoppedWithTheAPI(t *testing.T) {
 		}
 		first := l.open(t)
 		metric := `
-# HELP quotasvc_http_connections_refused_total Connections closed unserved because there were too many, by listener.
+# HELP quotasvc_http_connections_refused_total Connections closed at once because there were too many, by listener.
 # TYPE quotasvc_http_connections_refused_total counter
 quotasvc_http_connections_refused_total{listener="api"} 0
 quotasvc_http_connections_refused_total{listener="echo"} 1

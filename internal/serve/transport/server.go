@@ -103,7 +103,7 @@ func New(cfg Config) *Server {
 	s := &Server{cfg: cfg, metrics: newMetrics(cfg.Metrics)}
 	if cfg.TLS != nil {
 		cfg.Metrics.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "quotasvc_tls_certificate_expiry_timestamp_seconds", Help: "When the API's certificate in use ends, in seconds since 1970.",
+			Name: "quotasvc_tls_certificate_expiry_timestamp_seconds", Help: "When the API's current certificate expires, in seconds since 1970.",
 		}, func() float64 { return float64(cfg.TLS.expires().Unix()) }))
 	}
 	s.api = newServer(&cfg)

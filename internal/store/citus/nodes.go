@@ -65,7 +65,7 @@ func (n *Nodes) Lost(pool *pgxpool.Pool, cause error) {
 	for at, of := range n.nodes {
 		if of.pool == pool && of.reached {
 			of.reached = false
-			n.log.Warn("a node is not reached; its tenants are served through the coordinator", "node", at.String(), "error", cause)
+			n.log.Warn("a node cannot be reached; its tenants are served through the coordinator", "node", at.String(), "error", cause)
 		}
 	}
 }
@@ -96,7 +96,7 @@ func (n *Nodes) reach(ctx context.Context, at Address) {
 		of.reached = true
 		n.log.Info("statements of its tenants go to the node", "node", at.String())
 	case err != nil && (of == nil || of.reached):
-		n.log.Warn("a node is not reached; its tenants are served through the coordinator", "node", at.String(), "error", err)
+		n.log.Warn("a node cannot be reached; its tenants are served through the coordinator", "node", at.String(), "error", err)
 		if of != nil {
 			of.reached = false
 		}

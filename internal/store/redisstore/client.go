@@ -27,7 +27,7 @@ const (
 	poolSize = 16
 )
 
-// NewClient makes a client for a URL:
+// NewClient creates a client for a URL:
 //
 //	redis://[user:password@]host[:port][/db]           one server; rediss:// with TLS
 //	redis+sentinel://[user:password@]host[:port],host[:port]/master[/db]

@@ -169,7 +169,7 @@ func (w *EvictionWatch) logFound() {
 	}
 	switch now := time.Now(); {
 	case line == "" && w.logged != "":
-		w.log.Info("redis evicts no keys any more")
+		w.log.Info("redis no longer evicts keys")
 	case line != "" && (w.logged == "" || now.Sub(w.at) >= evictionAgain):
 		w.log.Error("redis may evict keys; a start of the service would be refused", "error", line)
 		w.at = now

@@ -96,7 +96,7 @@ func TestEviction_PolicyChanges_ToldOnce(t *testing.T) {
 		setPolicy(t, client, "volatile-ttl")
 		testenv.Eventually(t, func() bool { return w.Found() != nil && log.count("may evict keys") == n })
 		setPolicy(t, client, noEviction)
-		testenv.Eventually(t, func() bool { return w.Found() == nil && log.count("evicts no keys any more") == n })
+		testenv.Eventually(t, func() bool { return w.Found() == nil && log.count("no longer evicts keys") == n })
 	}
 	if n := log.count("may evict keys"); n != 2 {
 		t.Errorf("%d lines for two changes", n)

@@ -67,7 +67,7 @@ func (all shardLanes[Q, A]) stop(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// NewLanes makes the lanes of one kind on every shard of s.
+// NewLanes creates the lanes of one kind on every shard of s.
 func NewLanes[Q, A any](s *Store, work Work[Q, A]) *Lanes[Q, A] {
 	l := &Lanes[Q, A]{store: s, work: work}
 	l.kind = s.addKind(func(sh *shard) stopper {

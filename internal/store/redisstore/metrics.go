@@ -12,7 +12,7 @@ type Metrics struct {
 	policyUnknown prometheus.Gauge
 }
 
-// NewMetrics makes the metrics and registers them. It panics if reg has metrics of these names already, which is a programming
+// NewMetrics creates the metrics and registers them. It panics if reg has metrics of these names already, which is a programming
 // error. A nil reg leaves them unregistered.
 func NewMetrics(reg prometheus.Registerer) *Metrics {
 	m := &Metrics{
@@ -32,11 +32,11 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		}, []string{"shard"}),
 		failures: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "quotasvc_limit_backend_failures_total",
-			Help: "Requests that Redis should have answered and did not, by cause.",
+			Help: "Requests that Redis did not answer, by cause.",
 		}, []string{"cause"}),
 		evicting: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "quotasvc_redis_evicting_masters",
-			Help: "Masters whose maxmemory-policy is not noeviction: they may delete buckets, which are full then.",
+			Help: "Masters with another maxmemory-policy than noeviction. An evicted bucket counts as full: its limit admits everything again.",
 		}),
 		policyUnknown: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "quotasvc_redis_policy_unknown_masters",

@@ -44,7 +44,7 @@ type Reply struct {
 	Err  error
 }
 
-// NewScript makes a script. The name is for errors and metrics, and the script begins its error replies with it, after a code: "ERR
+// NewScript creates a script. The name is for errors and metrics, and the script begins its error replies with it, after a code: "ERR
 // limits: ...".
 func (s *Store) NewScript(name, source string) *Script {
 	script := &Script{store: s, name: name, source: source, sha: redis.NewScript(source).Hash()}

@@ -116,7 +116,7 @@ func Open(url string, cfg Config) (*Store, error) {
 	return New(client, cfg), nil
 }
 
-// New makes a store on client, which must have its timeouts set and respect contexts, as NewClient's do. It starts goroutines: end
+// New creates a store on client, which must have its timeouts set and respect contexts, as NewClient's do. It starts goroutines: end
 // them with Stop.
 func New(client redis.UniversalClient, cfg Config) *Store {
 	cfg = cfg.withDefaults()

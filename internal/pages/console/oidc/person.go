@@ -33,7 +33,7 @@ const (
 	textMax      = 950 // a session keeps about a kilobyte
 )
 
-// Person is somebody who signed in. A session keeps it, sealed.
+// Person is a person who signed in. A session stores it, sealed.
 type Person struct {
 	Subject string   `json:"s"`
 	Name    string   `json:"n"`
@@ -43,7 +43,7 @@ type Person struct {
 	EndsAt  int64    `json:"e"` // Unix seconds
 }
 
-// ID returns what the audit log and the journal call the person: oidc: and the subject, or its hash if it is no id.
+// ID returns the person's name in the audit log and the journal: oidc: and the subject, or its hash if it is not an id.
 func (p *Person) ID() string {
 	if id := personPrefix + p.Subject; bound.ID(id) {
 		return id
@@ -52,7 +52,7 @@ func (p *Person) ID() string {
 	return personPrefix + hex.EncodeToString(sum[:16])
 }
 
-// Text returns the person as a session keeps it, in place of the secret of a key.
+// Text returns the person in the form in which a session stores it, in place of the secret of a key.
 func (p *Person) Text() (string, error) {
 	if len(p.Subject) > subjectMax {
 		return "", refuse("The identity provider's name for your account has more than %d bytes.", subjectMax)
@@ -64,10 +64,10 @@ func (p *Person) Text() (string, error) {
 	return personPrefix + string(text), err
 }
 
-// IsPerson reports whether a session keeps a person.
+// IsPerson reports whether a session has stored a person.
 func IsPerson(kept string) bool { return strings.HasPrefix(kept, personPrefix) }
 
-// Key returns the rights of a person that a session kept; nil: they have ended.
+// Key returns the rights of a person that a session has stored; nil: they have ended.
 func (p *Provider) Key(kept string) *access.Key {
 	if p == nil {
 		return nil
@@ -83,14 +83,14 @@ func (p *Provider) Key(kept string) *access.Key {
 	return &access.Key{ID: who.ID(), Name: who.Name, Scopes: scopes, Tenant: who.Tenant, ExpiresAt: time.Unix(who.EndsAt, 0).UTC()}
 }
 
-// Attempt is a sign-in on its way.
+// Attempt is a sign-in in progress.
 type Attempt struct {
 	State    string              `json:"s"`
 	Nonce    string              `json:"n"`
 	Verifier string              `json:"v"`
 	EndsAt   int64               `json:"e"`
 	Target   string              `json:"t"`           // where to go afterwards
-	Kept     map[string][]string `json:"k,omitempty"` // the form that waits
+	Kept     map[string][]string `json:"k,omitempty"` // the kept form
 }
 
 func newAttempt(now time.Time) Attempt {
@@ -114,7 +114,7 @@ func (p *Provider) Seal(a Attempt) (text string, whole bool, err error) {
 			return text, whole, nil
 		}
 		if a.Kept == nil {
-			a.Target = "" // a very long one
+			a.Target = "" // a very long target
 		}
 		a.Kept, whole = nil, false
 	}
@@ -135,7 +135,7 @@ func (p *Provider) Open(text string) (*Attempt, error) {
 	return &a, nil
 }
 
-// seal hides attempts. Its key is derived from the client's secret, which all instances have.
+// seal encrypts attempts. Its key is derived from the client's secret, which all instances have.
 type seal = cipher.AEAD
 
 func newSeal(secret string) (seal, error) {

@@ -17,13 +17,13 @@ import (
 )
 
 const (
-	// callTimeout bounds one question to the provider.
+	// callTimeout bounds one request to the provider.
 	callTimeout = 5 * time.Second
 
 	// answerMax bounds an answer of the provider in bytes.
 	answerMax = 1 << 20
 
-	// retryAfter is how long a provider that did not answer is not asked again.
+	// retryAfter is the pause after a provider did not answer.
 	retryAfter = 2 * time.Second
 )
 
@@ -51,7 +51,7 @@ type Provider struct {
 	failedAt time.Time
 }
 
-// discovered is what the provider says about itself.
+// discovered is the provider's description of itself.
 type discovered struct {
 	provider *oidc.Provider
 	verifier *oidc.IDTokenVerifier
@@ -60,7 +60,7 @@ type discovered struct {
 	logout   string // empty: it has none
 }
 
-// Error says what to tell a person who cannot sign in.
+// Error has a text for a person who cannot sign in.
 type Error struct {
 	Status int
 	Detail string
@@ -86,7 +86,7 @@ func away(err error) error {
 	return &Error{Status: http.StatusServiceUnavailable, Detail: "The identity provider does not answer as it should. Try again in a moment, or sign in with a key.", cause: err}
 }
 
-// New returns a provider. It asks nothing.
+// New returns a provider. It sends no request.
 func New(cfg Config) (*Provider, error) {
 	s, err := newSeal(cfg.ClientSecret)
 	if err != nil {
@@ -95,7 +95,7 @@ func New(cfg Config) (*Provider, error) {
 	return &Provider{cfg: cfg, client: &http.Client{Timeout: callTimeout, Transport: limited{http.DefaultTransport}}, seal: s, now: time.Now}, nil
 }
 
-// limited bounds the answers of another transport.
+// limited bounds the size of answers of another transport.
 type limited struct{ http.RoundTripper }
 
 // RoundTrip is that of http.RoundTripper.
@@ -110,7 +110,7 @@ func (l limited) RoundTrip(r *http.Request) (*http.Response, error) {
 	return got, err
 }
 
-// discover asks the provider about itself, until it has answered once.
+// discover reads the provider's description of itself, until it has succeeded once.
 func (p *Provider) discover(ctx context.Context) (*discovered, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -145,7 +145,7 @@ func (p *Provider) discover(ctx context.Context) (*discovered, error) {
 	return p.found, nil
 }
 
-// settings are those of OAuth. callback is where the provider sends people back to.
+// settings returns the settings of OAuth. callback is the URL to which the provider sends people back.
 func (p *Provider) settings(d *discovered, callback string) *oauth2.Config {
 	return &oauth2.Config{
 		ClientID: p.cfg.ClientID, ClientSecret: p.cfg.ClientSecret, Endpoint: d.endpoint, RedirectURL: callback,
@@ -153,7 +153,7 @@ func (p *Provider) settings(d *discovered, callback string) *oauth2.Config {
 	}
 }
 
-// Begin returns a new attempt, and the address of the provider to go to.
+// Begin returns a new attempt, and the provider's address for the sign-in.
 func (p *Provider) Begin(ctx context.Context, callback string) (Attempt, string, error) {
 	d, err := p.discover(ctx)
 	if err != nil {
@@ -203,8 +203,8 @@ func (p *Provider) Finish(ctx context.Context, a *Attempt, code, callback string
 	}, nil
 }
 
-// addUserInfo adds what the provider says about the user, where it has an endpoint for that: some put groups and addresses there only. The ID token goes
-// before it.
+// addUserInfo adds the claims from the provider's user endpoint, if it has one: some providers have groups and
+// addresses only there. The ID token takes precedence.
 func (p *Provider) addUserInfo(ctx context.Context, d *discovered, token *oauth2.Token, subject string, claims map[string]any) error {
 	if d.userinfo == "" {
 		return nil
@@ -228,7 +228,7 @@ func (p *Provider) addUserInfo(ctx context.Context, d *discovered, token *oauth2
 	return nil
 }
 
-// Logout returns where to end the session at the provider; empty: it has no such place, or has not answered yet.
+// Logout returns the address that ends the session at the provider; empty: it has none, or has not answered yet.
 func (p *Provider) Logout() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -245,7 +245,7 @@ func (p *Provider) Logout() string {
 	return u.String()
 }
 
-// nameOf returns the name of a person for people.
+// nameOf returns the display name of a person.
 func nameOf(claims map[string]any, subject string) string {
 	text := func(name string) string { s, _ := claims[name].(string); return s }
 	name := []rune(cmp.Or(text("name"), text("preferred_username"), text("email"), subject))

@@ -15,7 +15,7 @@ import (
 // RulesMax bounds the rules.
 const RulesMax = 100
 
-// any value, or the tenant that a value names.
+// anyValue matches any value, or means the tenant that a value names.
 const anyValue = "*"
 
 // rule gives rights to people who have a claim with a value.
@@ -28,7 +28,7 @@ type rule struct {
 // Rules are all rules.
 type Rules struct {
 	list []rule
-	id   string // of these rules: sessions of others end
+	id   string // of these rules: sessions under other rules end
 }
 
 // ParseRules reads rules such as "groups=support->read", "email=ada@example.com->admin" and "tenant_id=*->read@*".
@@ -69,14 +69,14 @@ func parseRule(text string) (rule, error) {
 	case !scopes.Has(access.Read):
 		return wrong("gives neither read nor admin, without which nobody can use the console")
 	case bounded && tenant != anyValue && !bound.ID(tenant):
-		return wrong("has a tenant that is no id")
+		return wrong("has an invalid tenant id")
 	case !bounded && value == anyValue && scopes.Has(access.Admin):
 		return wrong("makes everybody who has the claim an administrator")
 	}
 	return rule{claim, value, scopes, tenant}, nil
 }
 
-// rights returns what the rules give to somebody with these claims.
+// rights returns the rights that the rules give to a person with these claims.
 func (rs *Rules) rights(claims map[string]any) (access.Scope, string, error) {
 	var all, one access.Scope
 	var tenants []string
@@ -113,10 +113,10 @@ func (rs *Rules) rights(claims map[string]any) (access.Scope, string, error) {
 	}
 }
 
-// valuesMax bounds the values of a claim that are looked at.
+// valuesMax bounds the values of a claim that are read.
 const valuesMax = 1000
 
-// valuesOf returns the texts of a claim. An address of e-mail counts if it was verified.
+// valuesOf returns the texts of a claim. An e-mail address counts only if it was verified.
 func valuesOf(claims map[string]any, name string) []string {
 	if name == "email" {
 		if verified, said := claims["email_verified"]; said && verified != true && verified != "true" || !said {

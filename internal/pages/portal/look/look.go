@@ -22,9 +22,9 @@ const (
 	AncestorsMax = 20
 )
 
-// Look is how the pages look.
+// Look is the look of the pages.
 type Look struct {
-	Name     string // whose pages these are; may be empty
+	Name     string // the owner of the pages, for people; may be empty
 	Style    []byte // a stylesheet with the colours
 	Logo     []byte // nil: none
 	LogoType string // the media type of Logo

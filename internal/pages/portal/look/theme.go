@@ -14,7 +14,7 @@ const contrastMin = 4.5
 // colour is red, green and blue.
 type colour [3]uint8
 
-// Theme is the colours of one mode after the other: light, dark.
+// Theme has the colours of the two modes: light, dark.
 type Theme [2]mode
 
 // mode is the colours of light or of dark pages.
@@ -26,7 +26,7 @@ var defaults = Theme{
 	{ground: colour{0x15, 0x17, 0x1a}, text: colour{0xe7, 0xe8, 0xea}, accent: colour{0x83, 0xb4, 0xff}},
 }
 
-// ParseTheme reads colours such as "accent=#0a7d4f,accent-dark=#5fd3a1". Those that are not named are as they are without a theme.
+// ParseTheme reads colours such as "accent=#0a7d4f,accent-dark=#5fd3a1". Other colours keep their default.
 func ParseTheme(text string) (*Theme, error) {
 	t := defaults
 	places := map[string]*colour{
@@ -73,7 +73,7 @@ func (c *colour) parse(text string) error {
 // String writes #rrggbb.
 func (c colour) String() string { return fmt.Sprintf("#%02x%02x%02x", c[0], c[1], c[2]) }
 
-// mix returns a colour between two: share of it is front.
+// mix returns a mixture of two colours, with this share of front.
 func mix(front, back colour, share float64) (out colour) {
 	for i := range out {
 		out[i] = uint8(math.Round(float64(front[i])*share + float64(back[i])*(1-share)))
@@ -105,7 +105,7 @@ func contrast(a, b colour) float64 {
 	return (hi + 0.05) / (lo + 0.05)
 }
 
-// on returns black or white, whichever can be read better on a colour.
+// on returns black or white, whichever is more readable on a colour.
 func on(back colour) colour {
 	black, white := colour{}, colour{0xff, 0xff, 0xff}
 	if contrast(black, back) > contrast(white, back) {
@@ -114,7 +114,7 @@ func on(back colour) colour {
 	return white
 }
 
-// dim returns a weaker colour of text that can still be read.
+// dim returns a weaker colour for text that is still readable.
 func (m mode) dim() colour {
 	for _, share := range []float64{0.7, 0.8, 0.9} {
 		if c := mix(m.text, m.ground, share); contrast(c, m.ground) >= contrastMin {

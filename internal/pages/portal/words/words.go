@@ -13,7 +13,7 @@ import (
 //go:embed messages/*.json
 var files embed.FS
 
-// tags are the languages, the first of which is for browsers that ask for none of them. Each has a file.
+// tags are the languages. The first one is for browsers that accept none of them. Each has a file.
 var tags = []language.Tag{language.English, language.German}
 
 // Language is one language.
@@ -49,7 +49,7 @@ func Open() (*Book, error) {
 
 // For returns the language that suits an Accept-Language header best.
 func (b *Book) For(header string) *Language {
-	if len(header) > 1000 { // no browser's
+	if len(header) > 1000 { // no browser sends such a header
 		header = ""
 	}
 	wanted, _, err := language.ParseAcceptLanguage(header)
@@ -60,7 +60,8 @@ func (b *Book) For(header string) *Language {
 	return b.languages[at]
 }
 
-// Say returns a message with its places filled in: a name and its text after each other. An unknown message is its key.
+// Say returns a message with its places filled in. places has names and their texts in turn. For an unknown message it
+// returns the key.
 func (l *Language) Say(key string, places ...string) string {
 	text, known := l.messages[key]
 	if !known {
@@ -72,7 +73,7 @@ func (l *Language) Say(key string, places ...string) string {
 	return text
 }
 
-// Count returns the message of a key for one or for several, with the number in its place {n}.
+// Count returns the singular or plural message of a key, with the number in its place {n}.
 func (l *Language) Count(key string, n int64) string {
 	if n == 1 {
 		key += ".one"
@@ -80,7 +81,7 @@ func (l *Language) Count(key string, n int64) string {
 	return l.Say(key, "n", l.Number(n))
 }
 
-// Number writes a whole number with its thousands apart.
+// Number writes a whole number with thousands separators.
 func (l *Language) Number(n int64) string {
 	digits := strconv.FormatInt(n, 10)
 	sign := ""
@@ -98,7 +99,8 @@ func (l *Language) Day(t time.Time) string {
 	return l.Say("day", "d", strconv.Itoa(t.Day()), "month", l.months[t.Month()-1], "year", strconv.Itoa(t.Year()))
 }
 
-// Moment writes an instant to the minute, or its day if that begins then, in the zone that t has. The zone is not said.
+// Moment writes an instant to the minute, in t's zone. At the start of a day it writes the day only. It does not name
+// the zone.
 func (l *Language) Moment(t time.Time) string {
 	if h, m, s := t.Clock(); h == 0 && m == 0 && s == 0 {
 		return l.Day(t)
