@@ -76,14 +76,14 @@ func (r *Reader) past(ctx context.Context, field string, at time.Time) (time.Tim
 func (q *report) bookAsOf(ctx context.Context, b *ledger.Book, at time.Time) (*ledger.Balance, error) {
 	// A period can begin without an entry; UpdatedAt does not show that.
 	if !at.Before(b.Start) && (len(b.Unwritten) > 0 || !b.UpdatedAt.After(at)) {
-		out := b.View(at) // nothing was written since: what was due until then is worked off in memory
+		out := b.View(at) // nothing was written since: what was due until then is computed in memory
 		out.AsOf, out.Grants = at, []ledger.GrantRecord{}
 		return &out, nil
 	}
 	return q.pastBalance(ctx, b, at)
 }
 
-// pastBalance sums the entries that were due until at, in the period that contains it.
+// pastBalance adds up the entries that were due until at, in the period that contains it.
 func (q *report) pastBalance(ctx context.Context, b *ledger.Book, at time.Time) (*ledger.Balance, error) {
 	if err := q.follow(ctx, b.BalanceKey, b.Seq-int64(len(b.Unwritten))); err != nil {
 		return nil, err

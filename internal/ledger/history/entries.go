@@ -41,7 +41,8 @@ type EntryQuery struct {
 type EntryPage struct {
 	Items      []ledger.Entry
 	NextCursor string
-	// ArchivedBefore is set where the query has no From: what happened before was archived, and the list begins there. Zero: nothing was.
+	// ArchivedBefore is set if the query has no From and older entries were archived: the list begins there. Zero: none
+	// were.
 	ArchivedBefore time.Time
 }
 
@@ -56,7 +57,7 @@ const (
 	afterIDs = "~"
 	// balancesMax are the balances that a list looks up at a time.
 	balancesMax = 100
-	// backwardsMark ends the cursors of lists with the newest first, so that nobody goes on in the other order.
+	// backwardsMark ends the cursors of lists with the newest first, so that they cannot be used for the other order.
 	backwardsMark = "-"
 )
 
@@ -163,7 +164,7 @@ func (q *report) entries(ctx context.Context, ask *EntryQuery, start position) (
 
 func (ask *EntryQuery) bounded() bool { return !ask.From.IsZero() || !ask.To.IsZero() }
 
-// rare reports whether the kind asked for has an index.
+// rare reports whether there is an index for the requested kind.
 func (ask *EntryQuery) rare() bool { return ask.Kind != "" && ask.Kind != ledger.EntryDebit }
 
 func (ask *EntryQuery) times() (from, to time.Time) {
@@ -177,7 +178,7 @@ func (ask *EntryQuery) times() (from, to time.Time) {
 	return from, to
 }
 
-// entriesByBalance goes over the balances in the list's order, and reads of each the entries between the bounds in time.
+// entriesByBalance reads the balances in the list's order, and of each the entries between the bounds in time.
 func (q *report) entriesByBalance(ctx context.Context, ask *EntryQuery, start position) ([]ledger.Entry, error) {
 	items, next := []ledger.Entry{}, start
 	if ask.Meter != "" {
@@ -191,7 +192,7 @@ func (q *report) entriesByBalance(ctx context.Context, ask *EntryQuery, start po
 		for _, b := range balances {
 			at := b.meter == next.meter && b.subject == next.subject
 			if at && !first {
-				continue // read with the balances before
+				continue // it was read together with the balances before
 			}
 			s := span{0, b.seq}
 			if at {

@@ -6,7 +6,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// derived returns the account of the idle period of the run that contains at, and what the sums of its opening come to.
+// derived returns the account of the idle period that contains at, from the row of its run, with the sums of its
+// opening.
 func derived(b *ledger.Book, run *ledger.PeriodRow, at time.Time) (*Statement, ledger.Sums, error) {
 	p, err := idleAt(b, run, at)
 	if err != nil {

@@ -13,25 +13,26 @@ import (
 )
 
 const (
-	// lagEvery is the pause between two looks at the replica, and lagTimeout bounds one.
+	// lagEvery is the pause between two checks of the replica, and lagTimeout bounds one check.
 	lagEvery   = time.Second
 	lagTimeout = time.Second
 
-	// lagMarks bounds the positions of the primary that wait for the replica. When there are more, every second one is dropped, so that the lag of a
-	// replica that is three hours behind is known to half a minute.
+	// lagMarks bounds the recorded positions of the primary that the replica has not reached. Beyond it every second
+	// one is dropped, so that the lag of a replica that is three hours behind is still known to half a minute.
 	lagMarks = 4096
 )
 
-// errNoStandby is the state of a report database that replays nothing: promoted, or never a standby.
+// errNoStandby is the error for a report database that replays nothing: it was promoted, or never a standby.
 var errNoStandby = errors.New("the report database is not a standby, so that its lag is not known")
 
-// mark says that all of the journal's WAL until an instant is before a position.
+// mark says that all WAL of the journal until an instant lies before a position.
 type mark struct {
 	at       time.Time
 	position int64
 }
 
-// lag knows how far the replica is behind: it notes the primary's position each second, and looks which of these the replica has reached.
+// lag measures how far the replica is behind. Each second it records the primary's position, and reads which of the
+// recorded positions the replica has reached.
 type lag struct {
 	primary, replica *pgxpool.Pool
 	sql              map[string]string
@@ -39,13 +40,13 @@ type lag struct {
 	ended            chan struct{}
 
 	mu       sync.Mutex
-	waiting  []mark    // what the replica has not reached, oldest first
+	waiting  []mark    // positions that the replica has not reached, oldest first
 	complete time.Time // the replica has what was committed until then; zero: not known
-	bytes    int64     // behind, at the last look; -1: not known
-	err      error     // of the last look
+	bytes    int64     // behind, at the last check; -1: not known
+	err      error     // of the last check
 }
 
-// startLag starts looking. The pools belong to the caller.
+// startLag starts the checks. The pools belong to the caller.
 func startLag(primary, replica *pgxpool.Pool, sql map[string]string, metrics prometheus.Registerer) *lag {
 	ctx, cancel := context.WithCancel(context.Background())
 	l := &lag{primary: primary, replica: replica, sql: sql, cancel: cancel, ended: make(chan struct{}), bytes: -1, err: errors.New("not asked yet")}
@@ -92,7 +93,7 @@ func (l *lag) run(ctx context.Context) {
 	}
 }
 
-// look asks both servers. While one does not answer, what is known grows old.
+// look queries both servers. While one does not answer, the known lag gets old.
 func (l *lag) look(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, lagTimeout)
 	defer cancel()
@@ -131,8 +132,9 @@ func (l *lag) note(m mark) {
 	l.waiting = append(l.waiting, m)
 }
 
-// reached notes the replica's position. newest is when the last transaction that it replayed was committed, by the primary's clock: the best that is
-// known until the replica has reached the first mark. err is that of asking the primary.
+// reached records the replica's position. newest is the commit time, by the primary's clock, of the last transaction
+// that the replica has replayed. It is used until the replica has reached the first mark. err is the error of the query
+// to the primary.
 func (l *lag) reached(replayed, written int64, newest *time.Time, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -181,7 +183,7 @@ type Lag struct {
 	Bytes   int64   // of WAL that it had not replayed; -1: not known
 }
 
-// ReplicaLag returns how far the replica is behind, and nil if there is none, or it is not known.
+// ReplicaLag returns how far the replica is behind, and nil if there is no replica or its lag is not known.
 func (r *Reader) ReplicaLag() *Lag {
 	complete := r.lag.completeUntil()
 	if complete.IsZero() {
@@ -194,7 +196,7 @@ func (r *Reader) ReplicaLag() *Lag {
 // HasReplica reports whether reports read a replica.
 func (r *Reader) HasReplica() bool { return r.replica != nil }
 
-// ReplicaState returns why the replica could not be asked when it was last looked at. It does not wait.
+// ReplicaState returns the error of the last check of the replica. It does not wait.
 func (r *Reader) ReplicaState(context.Context) error {
 	_, _, err := r.lag.state()
 	return err
@@ -202,11 +204,12 @@ func (r *Reader) ReplicaState(context.Context) error {
 
 // Source says where the answer of a report came from.
 type Source struct {
-	// Complete: the answer comes from the replica, which had everything that was committed until then. Zero: from the primary, or not known.
+	// Complete says that the answer comes from the replica, which had everything that was committed until then. Zero:
+	// from the primary, or not known.
 	Complete time.Time
 }
 
-// Behind returns the age of what the answer was made of, in seconds, for a header. Empty: from the primary, or not known.
+// Behind returns the age of the data in the answer, in seconds, for a header. Empty: from the primary, or not known.
 func (s *Source) Behind() string {
 	if s.Complete.IsZero() {
 		return ""

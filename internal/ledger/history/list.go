@@ -48,7 +48,7 @@ func (r *Reader) Statements(ctx context.Context, ask StatementQuery) (StatementP
 			if err != nil {
 				return StatementPage{}, err
 			}
-			// Merged at once, so that no more than two pages are in memory.
+			// Merged after each balance, so that no more than two pages are in memory.
 			items = slices.SortedFunc(slices.Values(append(items, more...)), inList)
 			items = items[:min(len(items), ask.Limit+1)]
 		}
@@ -102,7 +102,7 @@ func (ask *StatementQuery) start() (statementPosition, error) {
 	return statementPosition{start: at, meter: parts[0]}, nil
 }
 
-// books returns the views of the balances asked for.
+// books returns the views of the balances that the query selects.
 func (q *report) books(ctx context.Context, ask *StatementQuery) ([]*ledger.Book, time.Time, error) {
 	if ask.Meter == "" {
 		return q.ledger.Views(ctx, ask.Tenant, ask.Subject, time.Time{})
@@ -139,7 +139,7 @@ func (q *report) periodsOf(ctx context.Context, b *ledger.Book, now time.Time, f
 	if len(out) == n {
 		return out, nil
 	}
-	stored := b.Start // nothing that starts later is stored, or it was closed in memory too
+	stored := b.Start // no stored period starts later, unless it was closed in memory as well
 	if len(b.Closed) > 0 {
 		stored = b.Closed[0].Start
 	}
@@ -155,7 +155,8 @@ func (q *report) periodsOf(ctx context.Context, b *ledger.Book, now time.Time, f
 	return out, nil
 }
 
-// eachPeriod visits the periods that a row stands for, the newest first: up to most of them, and one that does not follow the list's position.
+// eachPeriod visits the periods of a row, the newest first: up to most of them, and one that does not follow the list's
+// position.
 func eachPeriod(b *ledger.Book, row *ledger.PeriodRow, from statementPosition, most int, visit func(*Statement)) error {
 	if most <= 0 {
 		return nil
@@ -183,8 +184,8 @@ func eachPeriod(b *ledger.Book, row *ledger.PeriodRow, from statementPosition, m
 	return nil
 }
 
-// storedPeriods returns up to n rows that start at or before an instant, the newest first. The first of them may follow the list's position, and
-// so may not: one more is read.
+// storedPeriods returns up to n rows that start at or before an instant, the newest first. The first of them need not
+// follow the list's position: one more is read.
 func (q *report) storedPeriods(ctx context.Context, k ledger.BalanceKey, until time.Time, n int) ([]ledger.PeriodRow, error) {
 	rows, err := q.pool.Query(ctx, q.sql["PeriodsUntil"], k.Tenant, k.Meter, k.Subject, until, n+1)
 	if err != nil {

@@ -25,7 +25,8 @@ const (
 	queryCanceled = "57014" // SQLSTATE
 )
 
-// newPool opens a pool whose connections cancel their statement on the server when the context ends: a report that nobody waits for costs nothing.
+// newPool opens a pool whose connections cancel their statement on the server when the context ends, so that an
+// abandoned report costs nothing.
 func newPool(ctx context.Context, target namedsql.Target, url string, login *pgpool.Login, traces trace.TracerProvider, size int32, name string, statement time.Duration) (*pgxpool.Pool, error) {
 	cfg, err := pgxpool.ParseConfig(url)
 	if err != nil {
@@ -44,7 +45,8 @@ func newPool(ctx context.Context, target namedsql.Target, url string, login *pgp
 	cfg.ConnConfig.RuntimeParams["application_name"], cfg.ConnConfig.RuntimeParams["timezone"] = name, "UTC"
 	pgpool.Set(cfg.ConnConfig, map[string]string{
 		"jit": "off",
-		// On badly analysed tables the planner reads whole tables, or sorts a balance's rows for the first of them. Every question has an index.
+		// Without fresh statistics the planner reads whole tables, or sorts a balance's rows to find the first of them.
+		// Every query has an index.
 		"enable_seqscan": "off", "enable_hashjoin": "off", "enable_mergejoin": "off", "enable_bitmapscan": "off", "enable_sort": "off",
 		"plan_cache_mode":                     planMode(target),
 		"statement_timeout":                   strconv.FormatInt(statement.Milliseconds(), 10),
@@ -65,7 +67,8 @@ func isTimeLimit(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded)
 }
 
-// planMode returns how statements are planned: once per connection, and on Citus for each tenant, as the plan says which node is asked.
+// planMode returns how statements are planned: once per connection, and on Citus for each tenant, because the plan
+// determines the node.
 func planMode(target namedsql.Target) string {
 	if target == namedsql.Citus {
 		return "force_custom_plan"

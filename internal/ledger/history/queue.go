@@ -41,7 +41,7 @@ func newQueue(slots int, reg prometheus.Registerer) *queue {
 	return q
 }
 
-// enter waits for a slot. The caller gives it back with leave, and the report's error.
+// enter waits for a slot. The caller returns it with leave, together with the report's error.
 func (q *queue) enter(ctx context.Context) (leave func(error), err error) {
 	select {
 	case q.slots <- struct{}{}:

@@ -45,7 +45,7 @@ type Config struct {
 	Traces trace.TracerProvider
 }
 
-// Reader answers questions about the past. All methods are safe for concurrent use.
+// Reader answers queries about the past. All methods are safe for concurrent use.
 type Reader struct {
 	ledger  *pg.Ledger    // views of the open period, on its pool for reads
 	primary *pgxpool.Pool // for reports
@@ -80,7 +80,8 @@ func Open(ctx context.Context, l *pg.Ledger, cfg Config) (*Reader, error) {
 	return r, nil
 }
 
-// openReplica opens the pool of the replica, and a connection to each server that looks at the lag: reports may have all others.
+// openReplica opens the pool of the replica, and a connection to each server for the checks of its lag, because reports
+// may use all others.
 func (r *Reader) openReplica(ctx context.Context, target namedsql.Target, cfg *Config) (err error) {
 	if r.replica, err = newPool(ctx, target, cfg.ReplicaURL, cfg.ReplicaLogin, cfg.Traces, int32(cfg.Reports), "quotasvc-reports", reportTimeout); err != nil {
 		return err
@@ -113,7 +114,7 @@ func (r *Reader) Stop(context.Context) error {
 	return nil
 }
 
-// report is one question that has a slot.
+// report is one query that has a slot.
 type report struct {
 	*Reader
 
@@ -138,14 +139,14 @@ func reported[V any](ctx context.Context, r *Reader, ask func(context.Context, *
 		s.Complete = complete
 	}
 	if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		err = tooSlow(err) // whatever the time limit has made fail
+		err = tooSlow(err) // whichever error the time limit has caused
 	}
 	leave(err)
 	return answer, err
 }
 
-// Report runs a question of another package as a report about a tenant, on the replica if there is one. tenant empty: about all. Errors of ask are
-// those of Failed, or *ledger.Error.
+// Report runs a query of another package as a report about a tenant, on the replica if there is one. An empty tenant
+// means all tenants. Errors of ask must be those of Failed, or *ledger.Error.
 func Report[V any](ctx context.Context, r *Reader, tenant string, ask func(context.Context, *pgxpool.Pool) (V, error)) (V, error) {
 	return reported(ctx, r, func(ctx context.Context, q *report) (answer V, err error) {
 		if tenant != "" {
@@ -160,8 +161,8 @@ func Report[V any](ctx context.Context, r *Reader, tenant string, ask func(conte
 // Failed wraps an error of the driver in a report.
 func Failed(what string, err error) *ledger.Error { return failed(what, err) }
 
-// follow makes the report read the primary from now on, unless the replica has entry seq of the balance. A view, which comes from the primary, and
-// the journal must not be of different instants.
+// follow makes the report read the primary from now on, unless the replica has entry seq of the balance. A view comes
+// from the primary, and must not be combined with an older journal.
 func (q *report) follow(ctx context.Context, k ledger.BalanceKey, seq int64) error {
 	if q.pool == q.primary {
 		return nil
@@ -197,7 +198,7 @@ func unavailable(what string, err error) *ledger.Error {
 	}
 }
 
-// tooSlow wraps what the time limit of reports has ended.
+// tooSlow returns the error of a report that the time limit has ended.
 func tooSlow(err error) *ledger.Error {
 	return &ledger.Error{
 		Code: ledger.CodeReportTooSlow, RetryAfter: 5 * time.Second, Cause: err,

@@ -19,13 +19,15 @@ import (
 )
 
 const (
-	// rollupEvery is the largest number of entries between two rows of rollups. A sum reads at most about twice as many entries. A row takes about
-	// 300 bytes, half a hundredth of what it stands for.
+	// rollupEvery is the largest number of entries between two rows of rollups. A sum reads at most about twice as many
+	// entries. A row takes about 300 bytes, 0.5 % of the entries that it covers.
 	rollupEvery = 500
-	// rollupLeast is the least number of entries after a row for which another one is written where a half hour ends. With rows there, use by hour and
-	// by day reads no entries. With a lower number rows would take more than a hundredth of what they stand for.
+	// rollupLeast is the least number of entries after a row for which another row is written at the end of a half
+	// hour. With rows there, use by hour and by day reads no entries. With a lower number rows would take more than 1 %
+	// of the size of their entries.
 	rollupLeast = 100
-	// rollupPause is the pause after a row, in units of the time that the row took: a writer that catches up uses a fifth of a core.
+	// rollupPause is the pause after a row, as a multiple of the time that the row took: a writer that catches up uses
+	// a fifth of a core.
 	rollupPause = 4
 	// passEvery is the pause between two passes over all balances; passBalances are read at a time, and passPause apart.
 	passEvery    = time.Minute
@@ -33,10 +35,11 @@ const (
 	passPause    = 200 * time.Millisecond
 	// hintsMax bounds the balances that wait for a row before the next pass finds them.
 	hintsMax = 256
-	// HintOneIn is the part of the commits that Hint should be given: a balance that grows by rollupEvery entries in fewer commits waits for the
-	// next pass.
+	// HintOneIn is the share of the commits that should be passed to Hint: one in so many. A balance that grows by
+	// rollupEvery entries in fewer commits waits for the next pass.
 	HintOneIn = 100
-	// writeTimeout bounds one row: it reads rollupEvery entries, or all those that rolled up never before an archive's border.
+	// writeTimeout bounds one row. It reads rollupEvery entries, or, before the border of an archive, all entries that
+	// have no row yet.
 	writeTimeout = 30 * time.Second
 )
 
@@ -85,7 +88,7 @@ func OpenRollups(ctx context.Context, cfg RollupConfig) (*Rollups, error) {
 	return w, nil
 }
 
-// Start begins to follow the journal.
+// Start starts the work.
 func (w *Rollups) Start() {
 	ctx, cancel := context.WithCancel(context.Background())
 	w.cancel = cancel
@@ -100,7 +103,7 @@ func (w *Rollups) Stop(context.Context) error {
 	return nil
 }
 
-// Hint notes the large ones of balances that have changed. It does not block. One commit in HintOneIn is enough.
+// Hint records those of the changed balances that are large. It does not block. One commit in HintOneIn is enough.
 func (w *Rollups) Hint(changed []ledger.BalanceCopy) {
 	for i := range changed {
 		if changed[i].Seq < w.every {
@@ -134,7 +137,7 @@ func (w *Rollups) run(ctx context.Context) {
 	}
 }
 
-// Pass looks at all balances, and writes the missing rows of those that have grown.
+// Pass reads all balances, and writes the missing rows of those that have grown.
 func (w *Rollups) Pass(ctx context.Context) error {
 	var after ledger.BalanceKey
 	for {
@@ -155,7 +158,8 @@ func (w *Rollups) Pass(ctx context.Context) error {
 	}
 }
 
-// look returns the last of the next balances after a key, after itself at the end, and those of them that miss a row.
+// look returns the last of the next balances after a key (the key after itself at the end), and those of them that lack
+// a row.
 func (w *Rollups) look(ctx context.Context, after ledger.BalanceKey) (last ledger.BalanceKey, grown []ledger.BalanceKey, err error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
@@ -192,8 +196,8 @@ func (w *Rollups) CatchUp(ctx context.Context, k ledger.BalanceKey) error {
 	return ctx.Err()
 }
 
-// RollupTo writes the rows of a balance up to entry seq, and one for seq itself, which must be the last entry of its operation. Whatever
-// lies before it may be archived then: sums from seq on need no older entry.
+// RollupTo writes the rows of a balance up to entry seq, and one for seq itself, which must be the last entry of its
+// operation. All older entries may be archived then: sums from seq on do not need them.
 func (w *Rollups) RollupTo(ctx context.Context, k ledger.BalanceKey, seq int64) error {
 	for ctx.Err() == nil {
 		done, missing, err := w.state(ctx, k, seq)
@@ -206,7 +210,7 @@ func (w *Rollups) RollupTo(ctx context.Context, k ledger.BalanceKey, seq int64) 
 		}
 		if wrote, err := w.write(ctx, k, to); err != nil {
 			return err
-		} else if !wrote && to == 0 { // the operation at the next border has not ended by seq
+		} else if !wrote && to == 0 { // the operation at the next border ends after seq
 			if _, err := w.write(ctx, k, seq); err != nil {
 				return err
 			}
@@ -215,7 +219,7 @@ func (w *Rollups) RollupTo(ctx context.Context, k ledger.BalanceKey, seq int64) 
 	return ctx.Err()
 }
 
-// state reports whether balance k has a row for entry seq, and how many entries up to seq no row covers.
+// state reports whether balance k has a row for entry seq, and how many entries up to seq are in no row.
 func (w *Rollups) state(ctx context.Context, k ledger.BalanceKey, seq int64) (done bool, missing int64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()

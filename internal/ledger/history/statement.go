@@ -50,8 +50,8 @@ func (r *Reader) Statement(ctx context.Context, tenant, meter, subject string, s
 	return s, nil
 }
 
-// StatementAt returns the account of the period that contains a past instant. CodeNotFound: the balance had no period then. CodeArchived: the period
-// ended before the oldest instant that can be asked about.
+// StatementAt returns the account of the period that contains a past instant. CodeNotFound: the balance had no period
+// then. CodeArchived: the period ended before the oldest instant in the database.
 func (r *Reader) StatementAt(ctx context.Context, tenant, meter, subject string, at time.Time) (*Statement, error) {
 	at, e := r.past(ctx, "period_start", at)
 	if e != nil {
@@ -187,7 +187,7 @@ func (q *report) fillLines(ctx context.Context, b *ledger.Book, s *Statement) er
 	return nil
 }
 
-// beforePeriod returns the newest entry before the period that starts at start, and what was held then.
+// beforePeriod returns the newest entry before the period that starts at start, and the units that were held then.
 func (q *report) beforePeriod(ctx context.Context, k ledger.BalanceKey, start time.Time) (seq, held int64, err error) {
 	err = q.pool.QueryRow(ctx, q.sql["BeforePeriod"], k.Tenant, k.Meter, k.Subject, start).Scan(&seq, &held)
 	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
@@ -211,7 +211,7 @@ func (q *report) closedPeriod(ctx context.Context, k ledger.BalanceKey, at time.
 		&c.Start, &c.End, &c.Plan, &c.PlanVersion, &c.Opening, &c.Granted, &c.Refunded, &c.Used, &c.Expired, &c.Adjusted, &c.Overage,
 		&c.Held, &c.Closing, &c.LastSeq, &c.ClosedAt, &c.Idle, &c.TermsAt, &c.RolledOver, &c.Rollover, &c.Owing, &c.own.after, &c.heldBefore)
 	if errors.Is(err, pgx.ErrNoRows) && q.pool != q.primary {
-		q.pool = q.primary // a period may have been closed without an entry: the replica need not know it yet
+		q.pool = q.primary // a period may have been closed without an entry: the replica may not have it yet
 		return q.closedPeriod(ctx, k, at)
 	}
 	if err != nil {

@@ -44,8 +44,8 @@ func (q *report) between(ctx context.Context, k ledger.BalanceKey, s span, from,
 	return q.until(ctx, k, span{before.last, s.last}, to.Add(-time.Microsecond))
 }
 
-// sum is what entries of one kind and source add up to. 64 bits need not hold it: what is held and released again, or granted and taken back, is not
-// bounded in a period as use is.
+// sum is the total of the entries of one kind and source. It may exceed 64 bits: units that are held and released
+// again, or granted and taken back, are not bounded in a period as use is.
 type sum struct {
 	kind    ledger.EntryKind
 	source  ledger.Source
@@ -72,7 +72,7 @@ func merged(in []sum) []sum {
 	return out
 }
 
-// linesOf returns sums as statements show them.
+// linesOf returns sums in the form of a statement's lines.
 func linesOf(sums []sum) []StatementLine {
 	lines := make([]StatementLine, len(sums))
 	for i, s := range sums {

@@ -29,17 +29,18 @@ const (
 // UsageGroup divides use.
 type UsageGroup string
 
-// UsageBySubject divides the use of the tenant's own balance by the subject that requests named; the empty subject is that of the others.
+// UsageBySubject divides the use of the tenant's own balance by the subject in the requests; the empty subject has all
+// requests without one.
 const UsageBySubject UsageGroup = "subject"
 
-// usageByMetadata begins the name of a group that divides use by a member of the metadata of requests: a dimension of the meter. The empty value is that of
-// requests without one and of refunds.
+// usageByMetadata is the prefix of a group that divides use by a member of the metadata of requests, which is a
+// dimension of the meter. The empty value has requests without that member, and refunds.
 const usageByMetadata = "metadata."
 
 // UsageByDimension returns the group of a dimension.
 func UsageByDimension(name string) UsageGroup { return UsageGroup(usageByMetadata + name) }
 
-// Dimension returns the dimension that g divides by; "" if it is another group.
+// Dimension returns the dimension by which g divides; "" for another group.
 func (g UsageGroup) Dimension() string {
 	name, _ := strings.CutPrefix(string(g), usageByMetadata)
 	if name == string(g) {
@@ -95,7 +96,7 @@ func (q *report) usage(ctx context.Context, ask *UsageQuery) ([]UsageBucket, err
 		return nil, err
 	}
 	named := ask.Group != ""
-	if newest == 0 && k.Subject != "" { // the plan has no cap per subject: the tenant's own balance knows who used it
+	if newest == 0 && k.Subject != "" { // the plan has no cap per subject: the entries of the tenant's own balance have the subjects
 		k.Subject, named = "", true
 		if newest, err = q.newest(ctx, k); err != nil {
 			return nil, err
@@ -126,11 +127,11 @@ func (q *report) usage(ctx context.Context, ask *UsageQuery) ([]UsageBucket, err
 	return out, nil
 }
 
-// usageNamed divides the use of s by the group that is asked for, or returns that of requests that named the subject asked for.
+// usageNamed divides the use of s by the requested group, or returns that of requests with the requested subject.
 func (q *report) usageNamed(ctx context.Context, ask *UsageQuery, k ledger.BalanceKey, s span) ([]UsageBucket, error) {
 	args := []any{k.Tenant, k.Meter, k.Subject, s.after, s.last, string(ask.Step), ask.Zone, q.lastMonth(), UsageGroupsMax + 1}
 	statement := "UsageBySubject"
-	of := ask.Subject // the requests that named it; a balance of its own has no others
+	of := ask.Subject // the requested subject; a balance of its own has no other subjects
 	if k.Subject != "" {
 		of = ""
 	}
