@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"github.com/quotasvc/quotasvc/client"
-	"github.com/quotasvc/quotasvc/internal/gate/newcomer"
+	"github.com/quotasvc/quotasvc/internal/gate/provision"
 	"github.com/quotasvc/quotasvc/internal/lab/demo"
 	"github.com/quotasvc/quotasvc/internal/lab/localstack"
 	"github.com/quotasvc/quotasvc/internal/report/testclock"
@@ -54,7 +54,7 @@ var devText string
 // Run serves until ctx ends or one of the servers ends.
 func (c *devCmd) Run(ctx context.Context, log *slog.Logger, level *slog.LevelVar, lines *flood) (err error) {
 	cfg := serviceConfig{
-		Listen: c.Listen, OpsListen: c.OpsListen, StopTimeout: devStop, Replicas: 1, DefaultPlanRate: newcomer.DefaultPerSecond, LedgerLanes: 2, CheckReads: 8, Readers: 8, TenantsInMemory: 50_000, CacheFresh: 30 * time.Second, RejectionsHigh: 100,
+		Listen: c.Listen, OpsListen: c.OpsListen, StopTimeout: devStop, Replicas: 1, DefaultPlanRate: provision.DefaultPerSecond, LedgerLanes: 2, CheckReads: 8, Readers: 8, TenantsInMemory: 50_000, CacheFresh: 30 * time.Second, RejectionsHigh: 100,
 		clockConfig: c.clockConfig, StartTimeout: stackStop, Pprof: true, testClock: true,
 		WebhookAllowPrivate: true, // receivers under development are on this machine
 		level:               level, lines: lines,

@@ -19,7 +19,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/catalog/override"
 	"github.com/quotasvc/quotasvc/internal/gate"
 	"github.com/quotasvc/quotasvc/internal/gate/balances"
-	"github.com/quotasvc/quotasvc/internal/gate/newcomer"
+	"github.com/quotasvc/quotasvc/internal/gate/provision"
 	"github.com/quotasvc/quotasvc/internal/httpapi"
 	"github.com/quotasvc/quotasvc/internal/httpapi/envoyrls"
 	"github.com/quotasvc/quotasvc/internal/kit/clock"
@@ -109,18 +109,19 @@ func (c *serviceConfig) movable(store *catalog.Store, l *pg.Ledger, agreed *cloc
 	return testclock.New(store, l, agreed)
 }
 
-// openNewcomers returns who makes tenants on their first use; nil: nobody. /readyz warns while their plan does not exist.
-func (s *service) openNewcomers(cat *catalog.Catalog, l *pg.Ledger) *newcomer.Desk {
+// openProvisioner returns what creates tenants on their first use; nil: nothing does. /readyz warns while the default plan
+// does not exist.
+func (s *service) openProvisioner(cat *catalog.Catalog, l *pg.Ledger) *provision.Provisioner {
 	cfg := s.secrets.cfg
 	if cfg.DefaultPlan == "" {
 		return nil
 	}
-	desk := newcomer.New(cat, newcomer.Config{Plan: cfg.DefaultPlan, PerSecond: cfg.DefaultPlanRate, Clock: l})
-	s.shown.Warnings = append(s.shown.Warnings, ops.Condition{Name: "default_plan", Check: desk.Missing})
-	if err := desk.Missing(); err != nil {
+	p := provision.New(cat, provision.Config{Plan: cfg.DefaultPlan, PerSecond: cfg.DefaultPlanRate, Clock: l})
+	s.shown.Warnings = append(s.shown.Warnings, ops.Condition{Name: "default_plan", Check: p.Missing})
+	if err := p.Missing(); err != nil {
 		s.log.Warn("no tenant is made on its first use", "error", err)
 	}
-	return desk
+	return p
 }
 
 // openEnvoy opens Envoy's rate limit service, if it is configured.
@@ -192,14 +193,14 @@ func start(ctx context.Context, secrets *rotation, log *slog.Logger) (_ *service
 	if err != nil {
 		return nil, err
 	}
-	newcomers := s.openNewcomers(cat, l)
+	provisioner := s.openProvisioner(cat, l)
 	names := claim.New(store)
 	g := gate.New(l, cat, limiter, cache, gate.Config{
-		LoadsMax: cfg.CheckReads, Overrides: overrides, Newcomers: newcomers, Denials: refusals, Once: names, IDKey: ids.Secret, UnsignedUntil: ids.UnsignedUntil, Log: log,
-		Metrics: m.registry,
+		LoadsMax: cfg.CheckReads, Overrides: overrides, Provisioner: provisioner, Denials: refusals, Once: names,
+		IDKey: ids.Secret, UnsignedUntil: ids.UnsignedUntil, Log: log, Metrics: m.registry,
 	})
 	err = s.startAPI(cfg, m, parts{ledger: l, history: h, catalog: cat, gate: g, claims: names}, httpapi.Config{
-		Keys: keys, Overrides: overrides.Store, Verifier: checks, Newcomers: newcomers, Denials: refusals, Webhooks: hooks,
+		Keys: keys, Overrides: overrides.Store, Verifier: checks, Webhooks: hooks,
 		TestClock: cfg.movable(cat.Store, l, agreed),
 	})
 	if err != nil {

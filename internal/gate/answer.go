@@ -19,8 +19,8 @@ func appendKeys(keys []ledger.BalanceKey, req *Request) []ledger.BalanceKey {
 	return keys
 }
 
-// lookup returns the copies of a check. If they were not read together with the limits and ask is true, it reads them now. If there is
-// nothing to read, or Redis does not answer, the copies are local ones.
+// lookup returns the copies of a check. If they were not read together with the limits and ask is true, it reads them
+// now. If there is nothing to read, or Redis does not answer, the copies are local ones.
 func (g *Gate) lookup(ctx context.Context, keys []ledger.BalanceKey, reads *redisstore.Reads, ask bool) found {
 	if reads != nil && reads.Values == nil && ask {
 		g.copies.Read(ctx, reads)
@@ -35,11 +35,13 @@ type found struct {
 	shared bool
 }
 
+// checkNew answers the items of a tenant that does not exist yet, as the ledger would if it had just been created.
+func (g *Gate) checkNew(req *Request) (Check, error) {
+	return fromLedger(g.provisioner.Check(req.Tenant, req.Subject, req.Items))
+}
+
 // answerItems answers the items of req from copies or from PostgreSQL, as the policy decides.
 func (g *Gate) answerItems(ctx context.Context, req *Request, facts *tenantFacts, have found) (Check, error) {
-	if facts.desk != nil {
-		return fromLedger(facts.desk.Check(req.Tenant, req.Subject, req.Items))
-	}
 	copies, source := have.copies, SourceCache
 	if !have.shared {
 		source = SourceLocal
@@ -110,8 +112,8 @@ func fromCopies(items []ledger.Item, copies []balances.Cached, source Source, de
 	return out
 }
 
-// denialOf returns the code and the limiting balance with which the ledger denies more than cp has. See sources.deny in package
-// ledger: a complete copy has the tenant's own units only, so the other cases there do not occur.
+// denialOf returns the code and the limiting balance with which the ledger denies more than cp has. See sources.deny
+// in package ledger: a complete copy has the tenant's own units only, so the other cases there do not occur.
 func denialOf(cp *ledger.BalanceCopy) (ledger.Code, ledger.Limiting) {
 	limiting := ledger.Limiting{Kind: ledger.LimitedByCredit, Meter: cp.Meter, Subject: cp.Subject, Level: ledger.LevelTenant}
 	switch {
@@ -125,8 +127,8 @@ func denialOf(cp *ledger.BalanceCopy) (ledger.Code, ledger.Limiting) {
 	}
 }
 
-// fromLedger translates the ledger's answer, which other checks may share. A meter or tenant that does not exist is an error,
-// as it is for a debit.
+// fromLedger translates the ledger's answer, which other checks may share. A meter or tenant that does not exist is an
+// error, as it is for a debit.
 func fromLedger(result *ledger.CheckResult, err error) (Check, error) {
 	if err != nil {
 		return Check{}, err

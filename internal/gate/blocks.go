@@ -24,11 +24,20 @@ func (g *Gate) blocked(req *Request) (refused *Blocked, exempt bool) {
 
 // blockedCheck returns the check of a blocked request. It includes the balances if they can be had.
 func (g *Gate) blockedCheck(ctx context.Context, req *Request, facts *tenantFacts, blocked *Blocked) Check {
-	keys := appendKeys(make([]ledger.BalanceKey, 0, fewItems), req)
-	out, err := g.answerItems(ctx, req, facts, g.lookup(ctx, keys, g.copies.Reads(keys, req.MaxStale), true))
+	var out Check
+	var err error
+	if facts.isNew {
+		out, err = g.checkNew(req)
+	} else {
+		keys := appendKeys(make([]ledger.BalanceKey, 0, fewItems), req)
+		out, err = g.answerItems(ctx, req, facts, g.lookup(ctx, keys, g.copies.Reads(keys, req.MaxStale), true))
+	}
 	if err != nil {
 		out = Check{Source: SourceLocal, AsOf: g.now()}
 	}
-	out.Allowed, out.Code, out.Item, out.Blocked = false, CodeForbidden, -1, blocked
+	out.Allowed = false
+	out.Code = CodeForbidden
+	out.Item = -1
+	out.Blocked = blocked
 	return out
 }

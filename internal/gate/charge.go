@@ -23,15 +23,16 @@ const (
 	chargeSkew = time.Minute
 )
 
-// ChargeRequest charges limits without a debit. Items, MaxStale, Mode and Metadata of the request are not used, but limits match the meters
-// of Items.
+// ChargeRequest charges limits without a debit. Items, MaxStale, Mode and Metadata of the request are not used, but
+// limits match the meters of Items.
 type ChargeRequest struct {
 	Request
 
 	// Cost multiplies what each limit takes of a request: 1..bound.MaxAmount; 0 is 1.
 	Cost int64
 
-	// AfterTheFact says that the work is done: the limits are charged whatever is left, each down to its debt below zero.
+	// AfterTheFact says that the work is done: the limits are charged whatever is left, each down to its debt below
+	// zero.
 	AfterTheFact bool
 
 	// Rules are the limits to charge, or those that they replace; empty: all that apply.
@@ -48,25 +49,26 @@ type Charged struct {
 	Replayed       bool // the key was used before: Limits are those of now
 }
 
-// Charge charges the limits that apply. PostgreSQL is not asked. A second charge under one key within chargeKeyAge charges nothing. While Redis
-// is away keys are known to the process alone. Errors: *Blocked, *RateLimited, *CostExceedsCapacity, *ReducedCapacity, *TooManyLimits, or
-// *ledger.Error if the tenant does not exist or is suspended, or if it has no limit of Rules.
+// Charge charges the limits that apply. PostgreSQL is not asked. A second charge under one key within chargeKeyAge
+// charges nothing. While Redis is away keys are known to the process alone. Errors: *Blocked, *RateLimited,
+// *CostExceedsCapacity, *ReducedCapacity, *TooManyLimits, or *ledger.Error if the tenant does not exist or is
+// suspended, or if it has no limit of Rules.
 func (g *Gate) Charge(ctx context.Context, req ChargeRequest) (Charged, error) {
-	facts, err := g.tenants.facts(ctx, req.Tenant)
-	if err != nil {
-		return Charged{}, err
-	}
-	var out Charged
-	if req.Key == "" || req.DryRun {
-		out, err = g.charge(ctx, &req, &facts)
-	} else {
-		out, err = g.chargeOnce(ctx, &req, &facts)
-	}
-	g.metrics.decisions.WithLabelValues("charge", outcome(err, out.Replayed)).Inc()
-	if !req.DryRun {
-		g.refused(ctx, facts.plan, &req.Request, err)
-		g.shadowed(&req.Request, out.Limits, err)
-	}
+	var facts tenantFacts
+	out, err := withNewest(ctx, g, func() (_ Charged, err error) {
+		facts, err = g.tenants.facts(ctx, req.Tenant)
+		switch {
+		case err != nil:
+			return Charged{}, err
+		case req.Key == "" || req.DryRun:
+			return g.charge(ctx, &req, &facts)
+		default:
+			return g.chargeOnce(ctx, &req, &facts)
+		}
+	})
+	g.observe(ctx, &outcome{
+		operation: "charge", plan: facts.plan, req: &req.Request, limits: out.Limits, replayed: out.Replayed, err: err,
+	})
 	return out, err
 }
 
@@ -96,7 +98,8 @@ func (g *Gate) charge(ctx context.Context, req *ChargeRequest, facts *tenantFact
 	case exempt || err != nil:
 		return Charged{}, refused
 	}
-	res, err := g.decideRules(ctx, &req.Request, facts, rules, max(req.Cost, 1), how, nil)
+	call := limitsCall{req: &req.Request, facts: facts, rules: rules, times: max(req.Cost, 1), how: how}
+	res, err := g.decideRules(ctx, &call)
 	if req.AfterTheFact {
 		res.afterTheFact(how)
 	}
@@ -131,7 +134,8 @@ func (res *limitsResult) afterTheFact(how charging) {
 // pass makes v the verdict on a request that passed.
 func (v *LimitVerdict) pass() { v.Allowed, v.Never, v.RetryAfter, v.Banned = true, false, 0, 0 }
 
-// chargeOnce charges under a key. What is remembered is a fingerprint of the request with "?", and then with "=" and the id of the charge.
+// chargeOnce charges under a key. What is remembered is a fingerprint of the request with "?", and then with "=" and
+// the id of the charge.
 func (g *Gate) chargeOnce(ctx context.Context, req *ChargeRequest, facts *tenantFacts) (Charged, error) {
 	name, fingerprint := "rl:{"+req.Tenant+"}once:"+rule.Dimension("key", req.Key), req.fingerprint()
 	held, first := g.once.Claim(ctx, name, fingerprint+"?", chargeKeyWait)
@@ -182,8 +186,8 @@ func (req *ChargeRequest) fingerprint() string {
 	return rule.Dimension(append(parts, req.Rules...)...)
 }
 
-// named returns the rules that decide req, as apply does. If names is not empty, only those, or those that replace them. The error is a
-// *ledger.Error for a name that the tenant has no limit of.
+// named returns the rules that decide req, as apply does. If names is not empty, only those, or those that replace
+// them. The error is a *ledger.Error for a name that the tenant has no limit of.
 func (s *ruleSet) named(req *Request, plan string, names []string) ([]*planRule, error) {
 	rules := s.apply(make([]*planRule, 0, fewRules), req, plan)
 	if len(names) == 0 {
@@ -229,8 +233,8 @@ type Charge struct {
 // Tenant returns whose charge it is.
 func (c *Charge) Tenant() string { return c.receipt.Tenant }
 
-// RefundCharge gives back the tokens of a charge. A second refund gives nothing back. Errors are *ledger.Error; after one the refund may have
-// been made, and is not made again.
+// RefundCharge gives back the tokens of a charge. A second refund gives nothing back. Errors are *ledger.Error; after
+// one the refund may have been made, and is not made again.
 func (g *Gate) RefundCharge(ctx context.Context, c *Charge) (ChargeRefund, error) {
 	facts, err := g.tenants.facts(ctx, c.receipt.Tenant)
 	if err != nil {
@@ -267,7 +271,8 @@ func (g *Gate) RefundCharge(ctx context.Context, c *Charge) (ChargeRefund, error
 	return out, nil
 }
 
-// ParseCharge returns the charge of an id. A text that no instance with the same key has issued is a *ledger.Error with CodeNotFound.
+// ParseCharge returns the charge of an id. A text that no instance with the same key has issued is a *ledger.Error
+// with CodeNotFound.
 func (g *Gate) ParseCharge(id string) (*Charge, error) {
 	receipt, issued, name, err := g.chargeIDs.Parse(id)
 	if err != nil {

@@ -13,18 +13,19 @@ import (
 
 // Check reports whether Consume would allow req now, and charges nothing.
 //
-// Balances come from copies or from PostgreSQL, as balances.Policy decides. A refusal is not an error. Check returns
-// *ReducedCapacity, *TooManyLimits or a *ledger.Error for a request that cannot be decided, or that names a tenant or meter
-// that does not exist.
+// Balances come from copies or from PostgreSQL, as balances.Policy decides. A request without items asks for its
+// feature alone: the answer has neither limits nor balances. A refusal is not an error. Check returns
+// *ReducedCapacity, *TooManyLimits or a *ledger.Error for a request that cannot be decided, or that names a tenant or
+// meter that does not exist.
 func (g *Gate) Check(ctx context.Context, req Request) (Check, error) {
-	out, err := g.check(ctx, &req, chargeNothing)
-	g.checked(&out, err)
+	out, _, err := g.check(ctx, &req, false)
+	g.observeCheck(&out, err)
 	return out, err
 }
 
-// checked counts a check.
-func (g *Gate) checked(out *Check, err error) {
-	label := outcome(err, false)
+// observeCheck counts a check.
+func (g *Gate) observeCheck(out *Check, err error) {
+	label := decisionLabel(err, false)
 	if err == nil {
 		g.metrics.sources.WithLabelValues(string(out.Source), strconv.FormatBool(out.Degraded)).Inc()
 		if !out.Allowed {
@@ -34,57 +35,79 @@ func (g *Gate) checked(out *Check, err error) {
 	g.metrics.decisions.WithLabelValues("check", label).Inc()
 }
 
-// check is Check. With peekHeld it returns errNotHeld for a check that would wait for Redis.
-func (g *Gate) check(ctx context.Context, req *Request, how charging) (Check, error) {
+// check is Check. With heldOnly it answers only from what this process holds: ok is false if Redis must be asked.
+func (g *Gate) check(ctx context.Context, req *Request, heldOnly bool) (out Check, ok bool, err error) {
+	// The feature comes first. It needs no backend.
+	if req.Feature != "" {
+		if out, err = g.checkFeature(ctx, req); err != nil || !out.Allowed || len(req.Items) == 0 {
+			return out, true, err
+		}
+	}
 	if err := ledger.ValidateItems(req.Items); err != nil { // a check from copies does not ask the ledger
-		return Check{}, err
+		return Check{}, true, err
 	}
 	keys := appendKeys(make([]ledger.BalanceKey, 0, fewItems), req)
 	copies, held := g.copies.Held(make([]balances.Cached, 0, fewItems), keys, req.MaxStale)
-	if !held && how == peekHeld {
-		return Check{}, errNotHeld
+	if heldOnly && !held {
+		return Check{}, false, nil
 	}
-	// If the tenant cannot be looked up, the check goes on with the facts of a tenant that does not exist. A degraded answer
-	// is better than none. Debits fail instead.
+
+	// If the tenant cannot be looked up, the check goes on with the facts of a tenant that does not exist. A degraded
+	// answer is better than none. Debits fail instead.
 	facts, lookupErr := g.tenants.facts(ctx, req.Tenant)
+	exists := !facts.unknown && !facts.isNew
 	blocked, exempt := g.blocked(req)
 	if blocked != nil {
-		return g.blockedCheck(ctx, req, &facts, blocked), nil
+		return g.blockedCheck(ctx, req, &facts, blocked), true, nil
 	}
+
+	// The limits, and the copies of the balances in the same round trip.
 	var reads *redisstore.Reads
-	if !held && !facts.unknown { // nobody needs to publish what does not exist
+	if !held && exists { // nobody needs to publish what does not exist
 		reads = g.copies.Reads(keys, req.MaxStale)
 	}
-	var res limitsResult
-	if !exempt {
-		var err error
-		if res, err = g.limits(ctx, req, &facts, how, reads); err != nil {
-			return Check{}, err
+	var limits limitsResult
+	switch {
+	case exempt:
+	case heldOnly:
+		if limits, ok = g.peekHeld(ctx, req, &facts); !ok {
+			return Check{}, false, nil
+		}
+	default:
+		if limits, err = g.limits(ctx, req, &facts, chargeNothing, reads); err != nil {
+			return Check{}, true, err
 		}
 	}
-	if _, closed := errors.AsType[*ReducedCapacity](res.refusal); closed {
-		return Check{}, res.refusal
+	if _, closed := errors.AsType[*ReducedCapacity](limits.refusal); closed {
+		return Check{}, true, limits.refusal
 	}
 	if facts.unknown && (req.MaxStale == nil || *req.MaxStale > 0) {
-		return Check{}, noTenant(req.Tenant)
+		return Check{}, true, noTenant(req.Tenant)
 	}
-	have := found{copies, true}
-	if !held {
-		have = g.lookup(ctx, keys, reads, !res.degraded) // if Redis did not answer the limits, it is not asked again
+
+	// The items, from the copies or from PostgreSQL.
+	if facts.isNew {
+		out, err = g.checkNew(req)
+	} else {
+		have := found{copies, true}
+		if !held {
+			have = g.lookup(ctx, keys, reads, !limits.degraded) // if Redis did not answer the limits, it is not asked again
+		}
+		out, err = g.answerItems(ctx, req, &facts, have)
 	}
-	out, err := g.answerItems(ctx, req, &facts, have)
 	if err != nil {
-		return Check{}, err
+		return Check{}, true, err
 	}
-	out.Limits, out.LimitsDegraded = res.verdicts, res.degraded
-	out.Degraded = out.Degraded || res.degraded || lookupErr != nil
-	g.conclude(&out, res.refusal, facts.suspended)
-	return out, nil
+	out.Limits = limits.verdicts
+	out.LimitsDegraded = limits.degraded
+	out.Degraded = out.Degraded || limits.degraded || lookupErr != nil
+	out.conclude(limits.refusal, facts.suspended, g.now())
+	return out, true, nil
 }
 
-// conclude sets the verdict of out, in the order of Consume: the limits' refusal, the tenant's suspension, the first item
-// that is refused.
-func (g *Gate) conclude(out *Check, refusal error, suspended bool) {
+// conclude sets the verdict of a check, in the order of Consume: the limits' refusal, the tenant's suspension, the
+// first item that is refused.
+func (out *Check) conclude(refusal error, suspended bool, now time.Time) {
 	out.Item = -1
 	first := -1
 	for i := range out.Items {
@@ -96,27 +119,29 @@ func (g *Gate) conclude(out *Check, refusal error, suspended bool) {
 	limited, isLimited := errors.AsType[*RateLimited](refusal)
 	switch {
 	case isLimited:
-		out.Code, out.RetryAfter = CodeRateLimited, limited.RetryAfter
+		out.Code = CodeRateLimited
+		out.RetryAfter = limited.RetryAfter
 	case refusal != nil:
 		out.Code = CodeOf(refusal)
 	case suspended:
 		out.Code = ledger.CodeTenantSuspended
 	case first >= 0:
 		item := &out.Items[first]
-		out.Code, out.Item = item.Code, first
+		out.Code = item.Code
+		out.Item = first
 		if item.Limiting != (ledger.Limiting{}) {
 			out.Limiting = &item.Limiting
 		}
 		if item.Code == ledger.CodeQuotaExceeded {
-			out.RetryAfter = max(item.ResetAt.Sub(g.now()), time.Second)
+			out.RetryAfter = max(item.ResetAt.Sub(now), time.Second)
 		}
 	default:
 		out.Allowed = true
 	}
 }
 
-// showIncomplete reports whether copies, of which some are incomplete, can be shown beside a refusal. They decide nothing there, and
-// PostgreSQL would have to be read for each of them.
+// showIncomplete reports whether copies, of which some are incomplete, can be shown beside a refusal. They decide
+// nothing there, and PostgreSQL would have to be read for each of them.
 func (g *Gate) showIncomplete(copies []balances.Cached) bool {
 	incomplete, now := false, g.now()
 	for i := range copies {
@@ -129,9 +154,9 @@ func (g *Gate) showIncomplete(copies []balances.Cached) bool {
 	return incomplete
 }
 
-// CheckBalances returns the balances of a consume that a rate limit refused. It does not ask the limits again: that would
-// count, and might wait, twice. If the limits were decided without Redis, it does not ask Redis either, and waits for
-// PostgreSQL no longer than balances.ReadPatience.
+// CheckBalances returns the balances of a consume that a rate limit refused. It does not ask the limits again: that
+// would count, and might wait, twice. If the limits were decided without Redis, it does not ask Redis either, and
+// waits for PostgreSQL no longer than balances.ReadPatience.
 func (g *Gate) CheckBalances(ctx context.Context, req Request, refused *Debited) (Check, error) {
 	if err := ledger.ValidateItems(req.Items); err != nil {
 		return Check{}, err
@@ -142,6 +167,9 @@ func (g *Gate) CheckBalances(ctx context.Context, req Request, refused *Debited)
 	}
 	if facts.unknown {
 		return Check{}, noTenant(req.Tenant)
+	}
+	if facts.isNew {
+		return g.checkNew(&req)
 	}
 	keys := appendKeys(make([]ledger.BalanceKey, 0, fewItems), &req)
 	if copies := g.copies.Lookup(make([]balances.Cached, 0, fewItems), keys, nil); g.showIncomplete(copies) {
@@ -158,8 +186,8 @@ func (g *Gate) CheckBalances(ctx context.Context, req Request, refused *Debited)
 	return g.answerItems(ctx, &req, &facts, g.lookup(ctx, keys, g.copies.Reads(keys, req.MaxStale), true))
 }
 
-// Refusal returns the error that Consume would return for the same reason, nil if the check allows the request. It lets a
-// caller that only checks answer like one that consumes.
+// Refusal returns the error that Consume would return for the same reason, nil if the check allows the request. It
+// lets a caller that only checks answer like one that consumes.
 func (c *Check) Refusal() error {
 	switch c.Code { //nolint:exhaustive // the ledger's codes follow below
 	case "":
@@ -167,16 +195,18 @@ func (c *Check) Refusal() error {
 	case CodeForbidden:
 		return c.Blocked
 	case CodeRateLimited:
-		return &RateLimited{Violated: c.violated(func(v *LimitVerdict) bool { return !v.Never }), RetryAfter: c.RetryAfter, Verdicts: c.Limits}
+		violated := c.violated(func(v *LimitVerdict) bool { return !v.Never })
+		return &RateLimited{Violated: violated, RetryAfter: c.RetryAfter, Verdicts: c.Limits}
 	case CodeCostExceedsCapacity:
-		return &CostExceedsCapacity{Violated: c.violated(func(v *LimitVerdict) bool { return v.Never }), Verdicts: c.Limits}
+		violated := c.violated(func(v *LimitVerdict) bool { return v.Never })
+		return &CostExceedsCapacity{Violated: violated, Verdicts: c.Limits}
 	}
 	refusal := &ledger.Error{Code: c.Code, AsOf: c.AsOf, RetryAfter: c.RetryAfter}
 	if c.Limiting != nil {
 		item := &c.Items[c.Item]
 		refusal.Denial = &ledger.Denial{
-			Limiting: *c.Limiting, Required: item.Required, Available: item.MaxAllowedNow, Remaining: item.Remaining, Limit: item.Limit, ResetAt: item.ResetAt,
-			WouldSucceedAt: item.WouldSucceedAt,
+			Limiting: *c.Limiting, Required: item.Required, Available: item.MaxAllowedNow, Remaining: item.Remaining,
+			Limit: item.Limit, ResetAt: item.ResetAt, WouldSucceedAt: item.WouldSucceedAt,
 		}
 	}
 	return refusal

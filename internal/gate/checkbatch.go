@@ -2,7 +2,6 @@ package gate
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"runtime/debug"
 	"sync"
@@ -14,11 +13,9 @@ import (
 // CheckBatchMax bounds the checks of a batch.
 const CheckBatchMax = ledger.BatchMax
 
-// checkersMax bounds the checks of a batch that wait for Redis or PostgreSQL at a time. What waits goes to Redis together.
+// checkersMax bounds the checks of a batch that wait for Redis or PostgreSQL at a time. What waits goes to Redis
+// together.
 const checkersMax = 64
-
-// errNotHeld means that a check cannot be answered from what this process holds.
-var errNotHeld = errors.New("gate: not held in this process")
 
 // CheckOutcome is the outcome of one check of a batch.
 type CheckOutcome struct {
@@ -26,18 +23,18 @@ type CheckOutcome struct {
 	Err   error // as Check would return it; nil: Check is the answer
 }
 
-// CheckBatch makes up to CheckBatchMax independent checks. It returns their outcomes in order. First it answers those that this process can
-// answer from what it holds, one after the other; then the others, many at a time.
+// CheckBatch makes up to CheckBatchMax independent checks. It returns their outcomes in order. First it answers those
+// that this process can answer from what it holds, one after the other; then the others, many at a time.
 func (g *Gate) CheckBatch(ctx context.Context, reqs []Request) []CheckOutcome {
 	out := make([]CheckOutcome, len(reqs))
 	var others []int
 	for i := range reqs {
-		check, err := g.check(ctx, &reqs[i], peekHeld)
-		if err == errNotHeld { //nolint:errorlint // check returns it unwrapped
+		check, ok, err := g.check(ctx, &reqs[i], true)
+		if !ok {
 			others = append(others, i)
 			continue
 		}
-		g.checked(&check, err)
+		g.observeCheck(&check, err)
 		out[i] = CheckOutcome{check, err}
 	}
 	var next atomic.Int64

@@ -1,10 +1,8 @@
 package gate
 
 import (
-	"cmp"
 	"context"
 
-	"github.com/quotasvc/quotasvc/internal/gate/newcomer"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/ledger/pg"
 	"github.com/quotasvc/quotasvc/internal/store/redisstore"
@@ -27,101 +25,149 @@ func consumeScope(req *Request) string {
 
 // Consume charges the limits that apply and debits the units, or does neither.
 //
-// The limits come first, so that a flood of requests does not reach PostgreSQL. If the debit is refused or is a replay, those that count
-// successes are refunded; if it fails, all are. All stay charged if the outcome of the debit is unknown, because it may have been made, and
-// for a gateway's replay, because it is one more request. Errors: *Blocked, *RateLimited, *CostExceedsCapacity, *ReducedCapacity,
-// *TooManyLimits or *ledger.Error. Retrying with the same key is always safe.
+// The limits come first, so that a flood of requests does not reach PostgreSQL. If the debit is refused or is a
+// replay, the limits that count successes are refunded; if it fails, all are. All stay charged if the outcome of the
+// debit is unknown, because it may have been made, and for a gateway's replay, because it is one more request. A
+// request without items asks for its feature alone: it moves nothing, and leaves no trace of its key. Errors:
+// *Blocked, *RateLimited, *CostExceedsCapacity, *ReducedCapacity, *TooManyLimits or *ledger.Error. Retrying with the
+// same key is always safe.
 func (g *Gate) Consume(ctx context.Context, req Request) (Debited, error) {
-	out, err := g.consume(ctx, &req)
-	g.metrics.decisions.WithLabelValues("consume", outcome(err, out.Result != nil && out.Result.Replayed)).Inc()
+	out, plan, err := g.consume(ctx, &req)
+	g.observe(ctx, &outcome{
+		operation: "consume", plan: plan, req: &req, limits: out.Limits, debit: out.Result, replayed: out.replayed(), err: err,
+	})
 	return out, err
 }
 
-func (g *Gate) consume(ctx context.Context, req *Request) (Debited, error) {
+// consume also returns the tenant's plan.
+func (g *Gate) consume(ctx context.Context, req *Request) (out Debited, plan string, err error) {
 	blocked, exempt := g.blocked(req)
 	if blocked != nil {
-		g.debited(ctx, "", req, nil, blocked)
-		return Debited{}, blocked
+		return Debited{}, "", blocked
 	}
 	facts, err := g.tenants.facts(ctx, req.Tenant)
 	if err != nil {
-		return Debited{}, err
+		return Debited{}, "", err
 	}
-	out, err := g.consumeAs(ctx, req, &facts, exempt)
-	g.debited(ctx, facts.plan, req, out.Result, err)
-	g.shadowed(req, out.Limits, err)
-	return out, err
+	if req.Feature != "" {
+		if refusal := g.featureRefusal(req, &facts); refusal != nil {
+			return Debited{}, facts.plan, refusal
+		}
+		if len(req.Items) == 0 {
+			nothing := &ledger.DebitResult{OperationID: req.Key, Tenant: req.Tenant, Items: []ledger.ItemResult{}, AsOf: g.now().UTC()}
+			return Debited{Result: nothing}, facts.plan, nil
+		}
+	}
+	out, err = g.consumeAs(ctx, req, &facts, exempt)
+	return out, facts.plan, err
 }
 
 // consumeAs consumes with the tenant's facts. Who is exempt is not asked for limits.
 func (g *Gate) consumeAs(ctx context.Context, req *Request, facts *tenantFacts, exempt bool) (Debited, error) {
+	// 1. What is known without asking anybody: that there is no such tenant, or what the ledger has just answered.
 	d := debitOf(req, facts, consumeScope(req))
-	known, how := recalled{}, chargeAll
+	known := g.recall(req, facts, d)
+
+	// 2. The limits. They come before PostgreSQL is asked.
+	limits, answer, err := g.chargeLimits(ctx, req, facts, &known, exempt)
+	if err != nil {
+		return Debited{}, err
+	}
+	out := Debited{Limits: limits.verdicts, LimitsDegraded: limits.degraded}
+	if limits.refusal != nil {
+		return out, limits.refusal
+	}
+
+	// 3. The ledger decides, unless the answer is known.
+	if !answer.known {
+		answer.result, answer.err = g.decide(ctx, req, facts, d)
+	}
+	g.giveBack(ctx, req, &limits, facts, answer.result, answer.err)
+	out.Limits = limits.verdicts
+	out.Result = answer.result
+	return out, answer.err
+}
+
+// recalled is what is known about a debit without asking the ledger: at most one of its fields is set.
+type recalled struct {
+	unknown    error // there is no such tenant, or the debit is not valid
+	remembered remembered
+}
+
+// answered is an answer to a debit. It is from memory if known is set; the ledger must decide if it is not.
+type answered struct {
+	known  bool
+	result *ledger.DebitResult
+	err    error
+}
+
+// recall returns what is known about a debit. It asks nobody.
+func (g *Gate) recall(req *Request, facts *tenantFacts, d *ledger.Debit) recalled {
+	switch {
+	case facts.unknown:
+		return recalled{unknown: unknownTenant(req, d)}
+	case req.DryRun:
+		return recalled{}
+	default:
+		return recalled{remembered: g.refusals.find(d)}
+	}
+}
+
+// answer returns the answer from memory. It may read a balance again; reads are those of the balance, nil if Redis was
+// not asked.
+func (r *recalled) answer(ctx context.Context, facts *tenantFacts, reads *redisstore.Reads) (a answered) {
+	if r.unknown != nil {
+		return answered{known: true, err: r.unknown}
+	}
+	a.result, a.known, a.err = r.remembered.answer(ctx, facts, reads)
+	return a
+}
+
+// chargeLimits charges the limits for a debit and returns the answer from memory, if there is one. A debit that memory
+// will probably answer is charged only by limits that count attempts. Memory may have to read a balance for that
+// answer, so the limits pass first. If the answer turns out to be out of date, the limits that were only looked at are
+// charged too.
+func (g *Gate) chargeLimits(
+	ctx context.Context, req *Request, facts *tenantFacts, known *recalled, exempt bool,
+) (limits limitsResult, answer answered, err error) {
+	if exempt {
+		return limitsResult{}, known.answer(ctx, facts, nil), nil
+	}
+	guess := chargeAll
 	switch {
 	case req.DryRun:
-		how = chargeNothing
-	case facts.unknown:
-		how = chargeAttempts
-	default:
-		if known = g.memory.recall(d, g.now()); known.likelyNoGrant(req) {
-			how = chargeAttempts
-		}
+		guess = chargeNothing
+	case known.unknown != nil || known.remembered.likely(req.Forwarded != ""):
+		guess = chargeAttempts
 	}
-	var res limitsResult
-	var err error
-	var reads *redisstore.Reads
-	if !exempt {
-		if known.balance != nil {
-			reads = g.copies.Reads(appendKeys(nil, req), nil)
-		}
-		if res, err = g.limits(ctx, req, facts, how, reads); err != nil {
-			return Debited{}, err
-		}
+	reads := known.remembered.reads()
+	limits, err = g.limits(ctx, req, facts, guess, reads)
+	if err != nil || limits.refusal != nil {
+		return limits, answered{}, err
 	}
-	if res.refusal != nil {
-		return Debited{Limits: res.verdicts, LimitsDegraded: res.degraded}, res.refusal
+	answer = known.answer(ctx, facts, reads)
+	if !answer.known && guess == chargeAttempts && len(limits.charged.Charges) == 0 {
+		limits, err = g.limits(ctx, req, facts, chargeAll, nil)
 	}
-	result, settled, err := g.settle(ctx, req, facts, d, &known, reads)
-	if !settled && how == chargeAttempts && len(res.charged.Charges) == 0 && !exempt { // it may be granted after all
-		if res, err = g.limits(ctx, req, facts, chargeAll, nil); err != nil || res.refusal != nil {
-			return Debited{Limits: res.verdicts, LimitsDegraded: res.degraded}, cmp.Or(err, res.refusal)
-		}
-	}
-	if !settled {
-		result, err = g.decide(ctx, req, facts, d)
-	}
-	g.giveBack(ctx, req, &res, facts, result, err)
-	return Debited{Result: result, Limits: res.verdicts, LimitsDegraded: res.degraded}, err
+	return limits, answer, err
 }
 
 // giveBack refunds what the limits took, as far as the outcome of the debit says so.
-func (g *Gate) giveBack(ctx context.Context, req *Request, res *limitsResult, facts *tenantFacts, result *ledger.DebitResult, err error) {
+func (g *Gate) giveBack(
+	ctx context.Context, req *Request, limits *limitsResult, facts *tenantFacts, result *ledger.DebitResult, err error,
+) {
 	switch code := ledger.CodeOf(err); {
 	case code == ledger.CodeOutcomeUnknown, err == nil && (!result.Replayed || req.Forwarded != ""):
 	case code == ledger.CodeUnavailable, code == ledger.CodeQueueFull, code == ledger.CodeInternal:
-		g.refund(ctx, res)
+		g.refund(ctx, limits)
 	default:
-		g.refundSuccesses(ctx, res, facts)
+		g.refundSuccesses(ctx, limits, facts)
 	}
 }
 
-// settle answers a debit that the ledger need not be asked about. settled is false if the ledger must decide. reads are the copies that were
-// read with the limits.
-func (g *Gate) settle(ctx context.Context, req *Request, facts *tenantFacts, d *ledger.Debit, known *recalled, reads *redisstore.Reads) (
-	result *ledger.DebitResult, settled bool, err error,
-) {
-	if known.replay != nil {
-		return known.replay, true, nil
-	}
-	if !facts.unknown && known.balance == nil && known.question == nil {
-		return nil, false, nil
-	}
-	err = g.refuse(ctx, req, facts, d, known, reads)
-	return nil, err != nil, err
-}
-
-// refuse returns why a debit is refused without asking the ledger; nil: the ledger must decide.
-func (g *Gate) refuse(ctx context.Context, req *Request, facts *tenantFacts, d *ledger.Debit, known *recalled, reads *redisstore.Reads) error {
+// unknownTenant returns the refusal of a debit of a tenant that does not exist. As in the ledger, a debit that is not
+// valid is refused as that.
+func unknownTenant(req *Request, d *ledger.Debit) error {
 	validate := d.Validate
 	if req.DryRun { // it needs no key
 		validate = func() error { return ledger.ValidateItems(req.Items) }
@@ -129,77 +175,83 @@ func (g *Gate) refuse(ctx context.Context, req *Request, facts *tenantFacts, d *
 	if err := validate(); err != nil {
 		return err
 	}
-	if facts.unknown {
-		return noTenant(req.Tenant)
-	}
-	if known.question != nil {
-		return g.refusalOfQuestion(ctx, d, facts, known.question)
-	}
-	return g.refusal(ctx, d, facts, known.balance, reads)
+	return noTenant(req.Tenant)
 }
 
 // noTenant returns the ledger's error for a tenant that does not exist.
-func noTenant(tenant string) error {
+func noTenant(tenant string) *ledger.Error {
 	return ledger.Errorf(ledger.CodeTenantNotFound, "tenant", "tenant %q does not exist", tenant)
 }
 
 // Debit debits units without asking the limits. Errors are *ledger.Error.
 func (g *Gate) Debit(ctx context.Context, req Request) (Debited, error) {
-	out, err := g.debit(ctx, &req)
-	g.metrics.decisions.WithLabelValues("debit", outcome(err, out.Result != nil && out.Result.Replayed)).Inc()
-	return out, err
-}
-
-func (g *Gate) debit(ctx context.Context, req *Request) (Debited, error) {
 	facts, err := g.tenants.facts(ctx, req.Tenant)
-	if err != nil {
-		return Debited{}, err
+	var out Debited
+	if err == nil {
+		out.Result, err = g.debitAs(ctx, &req, &facts)
 	}
-	result, err := g.debitAs(ctx, req, &facts)
-	g.debited(ctx, facts.plan, req, result, err)
-	return Debited{Result: result}, err
+	g.observe(ctx, &outcome{
+		operation: "debit", plan: facts.plan, req: &req, debit: out.Result, replayed: out.replayed(), err: err,
+	})
+	return out, err
 }
 
 // debitAs debits with the tenant's facts.
 func (g *Gate) debitAs(ctx context.Context, req *Request, facts *tenantFacts) (*ledger.DebitResult, error) {
 	d := debitOf(req, facts, scopeDebit)
-	known := recalled{}
-	if !req.DryRun {
-		known = g.memory.recall(d, g.now())
+	if facts.unknown {
+		return nil, unknownTenant(req, d)
 	}
-	if result, settled, err := g.settle(ctx, req, facts, d, &known, nil); settled {
-		return result, err
+	if !req.DryRun {
+		if result, known, err := g.refusals.answer(ctx, d, facts); known {
+			return result, err
+		}
 	}
 	return g.decide(ctx, req, facts, d)
 }
 
 // decide passes the debit to the ledger. It returns either a result or an error.
-func (g *Gate) decide(ctx context.Context, req *Request, facts *tenantFacts, d *ledger.Debit) (*ledger.DebitResult, error) {
-	if result, done, err := newcomer.Welcome[ledger.DebitResult](ctx, facts.desk, d, req.DryRun); done {
-		return result, err
+func (g *Gate) decide(
+	ctx context.Context, req *Request, facts *tenantFacts, d *ledger.Debit,
+) (*ledger.DebitResult, error) {
+	if facts.isNew {
+		if answer, err := g.firstUse(ctx, d, req.DryRun); err != nil || req.DryRun {
+			result, _ := answer.(*ledger.DebitResult)
+			return result, err
+		}
 	}
 	if req.DryRun {
 		return pg.Do(ctx, g.ledger, d, pg.DryRunAt(req.At))
 	}
 	result, err := pg.Do(ctx, g.ledger, d)
-	g.memory.note(d, result, err, g.now())
+	g.refusals.note(d, result, err)
 	return result, err
 }
 
-// debitOf makes the debit of a request, with facts from the catalogue. The ledger answers a replay before it looks at Suspended,
-// so a tenant that was suspended in between still gets its stored answer.
+// firstUse creates the tenant of a first use, which the ledger then decides. A dry run creates none: firstUse returns
+// its answer. The error is the refusal of the use.
+func (g *Gate) firstUse(ctx context.Context, use ledger.Operation, dryRun bool) (answer any, err error) {
+	if dryRun {
+		return g.provisioner.DryRun(use)
+	}
+	return nil, g.provisioner.EnsureTenant(ctx, use)
+}
+
+// debitOf makes the debit of a request, with facts from the catalogue. The ledger answers a replay before it looks at
+// Suspended, so a tenant that was suspended in between still gets its stored answer.
 func debitOf(req *Request, facts *tenantFacts, scope string) *ledger.Debit {
 	return &ledger.Debit{
-		Tenant: req.Tenant, Key: req.Key, Subject: req.Subject, Items: facts.itemsOf(req.Items), Mode: req.Mode, Metadata: req.Metadata,
-		Suspended: facts.suspended, Scope: scope,
+		Tenant: req.Tenant, Key: req.Key, Subject: req.Subject, Items: facts.itemsOf(req.Items), Mode: req.Mode,
+		Metadata: req.Metadata, Suspended: facts.suspended, Scope: scope,
 	}
 }
 
 // DebitBatch makes up to ledger.BatchMax independent debits, each with its own key. It returns their outcomes in order.
 func (g *Gate) DebitBatch(ctx context.Context, reqs []Request) []DebitOutcome {
 	out := make([]DebitOutcome, len(reqs))
+	plans := make([]string, len(reqs))
 	debits := make([]*ledger.Debit, 0, len(reqs))
-	places, plans := make([]int, 0, len(reqs)), make([]string, 0, len(reqs))
+	positions := make([]int, 0, len(reqs)) // of debits in reqs
 	names := make([]string, len(reqs))
 	for i := range reqs {
 		names[i] = reqs[i].Tenant
@@ -207,35 +259,38 @@ func (g *Gate) DebitBatch(ctx context.Context, reqs []Request) []DebitOutcome {
 	g.tenants.catalog.ReadAhead(ctx, names)
 	for i := range reqs {
 		facts, err := g.tenants.facts(ctx, reqs[i].Tenant)
-		if err != nil {
-			out[i].Err = err
-			continue
-		}
-		if reqs[i].DryRun {
-			out[i].Result, out[i].Err = g.debitAs(ctx, &reqs[i], &facts)
-			continue
-		}
+		plans[i] = facts.plan
 		d := debitOf(&reqs[i], &facts, scopeDebit)
-		if _, _, out[i].Err = newcomer.Welcome[ledger.DebitResult](ctx, facts.desk, d, false); out[i].Err != nil {
-			continue
+		switch {
+		case err != nil:
+		case reqs[i].DryRun:
+			out[i].Result, err = g.debitAs(ctx, &reqs[i], &facts)
+		case facts.isNew:
+			err = g.provisioner.EnsureTenant(ctx, d)
 		}
-		debits = append(debits, d)
-		places, plans = append(places, i), append(plans, facts.plan)
+		out[i].Err = err
+		if err == nil && !reqs[i].DryRun {
+			debits = append(debits, d)
+			positions = append(positions, i)
+		}
 	}
 	if len(debits) > 0 {
 		for j, o := range g.ledger.DebitBatch(ctx, debits) {
-			out[places[j]] = DebitOutcome{Result: o.Result, Err: o.Err}
-			g.debited(ctx, plans[j], &reqs[places[j]], o.Result, o.Err)
+			out[positions[j]] = DebitOutcome{Result: o.Result, Err: o.Err}
 		}
 	}
 	for i := range out {
-		g.metrics.decisions.WithLabelValues("debit", outcome(out[i].Err, out[i].Result != nil && out[i].Result.Replayed)).Inc()
+		result := out[i].Result
+		g.observe(ctx, &outcome{
+			operation: "debit", plan: plans[i], req: &reqs[i], debit: result, replayed: result != nil && result.Replayed,
+			err: out[i].Err,
+		})
 	}
 	return out
 }
 
-// Grant issues units; dryRun decides and writes nothing. A suspended tenant can be granted units, for example after it has
-// paid. Errors are *ledger.Error.
+// Grant issues units; dryRun decides and writes nothing. A suspended tenant can be granted units, for example after it
+// has paid. Errors are *ledger.Error.
 func (g *Gate) Grant(ctx context.Context, grant *ledger.Grant, dryRun bool) (*ledger.GrantResult, error) {
 	return pg.Do(ctx, g.ledger, grant, pg.DryRun(dryRun))
 }

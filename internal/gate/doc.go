@@ -3,31 +3,59 @@
 //
 // # Terms
 //
-// A check reports what would be decided now and charges nothing. A consume charges the limits that apply, then debits. A
-// debit skips the limits. A copy is a balance as of an instant (package balances). A rule is a compiled limit. A rule set has
-// the rules for the tenants of one plan: the plan's own rules, and the general rules whose ids the plan does not use. Rules
-// that replace one another, directly or through others, form a chain.
+// A check reports what would be decided now and charges nothing. A consume charges the limits that apply, then debits.
+// A debit skips the limits. The facts of a request are what the catalogue has about its tenant (tenantFacts). A copy
+// is a balance as of an instant (package balances). A rule is a compiled limit. A rule set has the rules for the
+// tenants of one plan: the plan's own rules, and the general rules whose ids the plan does not use. Rules that replace
+// one another, directly or through others, form a chain.
 //
 // # Which limits apply
 //
 // A rule applies to a request if its match (tenant, plan, route, meter of any item) holds and the request names every
-// dimension in per. Of each chain one rule applies: rules that another applicable rule replaces are dropped, and the most
-// specific of the rest remains. If more than ratelimit.MaxCharges rules apply, the request fails with TooManyLimits; none is
-// skipped. A bucket belongs to one tenant if the rule names tenant or subject, and to all tenants otherwise.
+// dimension in per. Of each chain one rule applies: rules that another applicable rule replaces are dropped, and the
+// most specific of the rest remains. If more than ratelimit.MaxCharges rules apply, the request fails with
+// TooManyLimits; none is skipped. A bucket belongs to one tenant if the rule names tenant or subject, and to all
+// tenants otherwise.
 //
-// Blocks come before limits. A block of the tenant, subject or address refuses the request. An allowing block skips the limits.
+// Blocks come before limits. A block of the tenant, subject or address refuses the request. An allowing block skips the
+// limits. A feature that a request names comes between the two, and is decided from the catalogue in memory.
+//
+// # What is asked, in order
+//
+// Memory comes first, then Redis, then PostgreSQL. Each step answers what it can; the next one answers the rest.
+//
+// A check:
+//
+//  1. Held copies: balances that Redis gave to this process and has announced no change of (balances.Cache.Held).
+//  2. Remembered denials: a bucket that denied, until it would admit the same cost (ratelimit, denials.go).
+//  3. Held buckets: levels that Redis gave to this process and has announced no change of (ratelimit, held.go).
+//  4. Redis: the limits that steps 2 and 3 left, and in the same round trip the copies that step 1 left.
+//  5. PostgreSQL: the balances whose copies may not answer, as balances.Policy decides (loader).
+//
+// CheckBatch runs steps 1 to 3 for all its checks first, and then the other checks at the same time.
+//
+// A debit, and a consume after its limits:
+//
+//  1. Remembered replays and refusals (refusals.go). The balance behind a refusal is confirmed by a held copy, then by
+//     Redis, then by one read of PostgreSQL for all debits that wait for it.
+//  2. PostgreSQL: the ledger decides.
+//
+// A consume finds its refusal in step 1 before it charges the limits, so that only limits that count attempts are
+// charged, and confirms it afterwards (chargeLimits). Its limits take steps 2 and 4 of a check.
 //
 // # Invariants
 //
-//	G1  A check returns the code that Consume would fail with at that moment. Both look in the same order: blocks, limits,
-//	    existence of tenant and meter, suspension, items.
-//	G2  No limit stays charged for a consume that fails. Limits that count successes are not charged by one that is refused or is a
-//	    replay; limits that count attempts are. There are two exceptions. If the outcome of the debit is unknown, all limits stay
-//	    charged, because the debit may have been made. If a gateway forwards the request (Request.Forwarded), a replay stays
-//	    charged, because it is one more request.
+//	G1  A check returns the code that Consume would fail with at that moment. Both look in the same order: blocks, the
+//	    feature, limits, existence of tenant and meter, suspension, items.
+//	G2  No limit stays charged for a consume that fails. Limits that count successes are not charged by one that is
+//	    refused or is a replay; limits that count attempts are. There are two exceptions. If the outcome of the debit is
+//	    unknown, all limits stay charged, because the debit may have been made. If a gateway forwards the request
+//	    (Request.Forwarded), a replay stays charged, because it is one more request.
 //	G3  What a check does with copies of balances is decided by balances.Policy and nowhere else.
-//	G4  A debit that is refused from memory (memory.go, questions.go) would have been refused by the ledger within refusalAge, or within confirmedAge
-//	    while Redis announces no change of the balance. A key that may be stored is never refused from memory.
+//	G4  A debit that is refused from memory (refusals.go) would have been refused by the ledger within refusalAge, or within
+//	    confirmedAge while Redis announces no change of the balance. A key that may be stored is never refused from memory.
+//	G5  A request whose feature is not granted charges nothing, neither limits nor balances, and asks no backend.
+//	G6  A limit that was created through this process, or that was announced to it, is found by its name at once.
 //
 // # Clock
 //
@@ -36,17 +64,17 @@
 //
 // # Concurrency
 //
-// All methods may be called from any goroutine. A check reads its copies in the round trip of its limits, together with other
-// checks that wait for the same shard. Equal questions to PostgreSQL at the same time become one; at most Config.LoadsMax
-// reads run at once.
+// All methods may be called from any goroutine. A check reads its copies in the round trip of its limits, together
+// with other checks that wait for the same shard. Equal questions to PostgreSQL at the same time become one; at most
+// Config.LoadsMax reads run at once.
 //
 // # Failure
 //
-//	PostgreSQL away   checks use the newest copies that have not ended, marked degraded. They fail with CodeUnavailable if there
-//	                  is no such copy, or if overflow, overage or a subject's cap would have to decide. Debits fail with
-//	                  CodeUnavailable or CodeOutcomeUnknown
-//	Redis away        limits are decided as each rule says (package ratelimit). Checks read each balance from PostgreSQL at most
-//	                  once a second, and wait no longer than balances.ReadPatience where there is a copy. Balances are not read
-//	                  from Redis while the limiter's breaker is open
+//	PostgreSQL away   checks use the newest copies that have not ended, marked degraded. They fail with CodeUnavailable
+//	                  if there is no such copy, or if overflow, overage or a subject's cap would have to decide. Debits
+//	                  fail with CodeUnavailable or CodeOutcomeUnknown
+//	Redis away        limits are decided as each rule says (package ratelimit). Checks read each balance from PostgreSQL
+//	                  at most once a second, and wait no longer than balances.ReadPatience where there is a copy.
+//	                  Balances are not read from Redis while the limiter's breaker is open
 //	both              checks use this process's copies, marked degraded
 package gate

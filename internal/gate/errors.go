@@ -16,6 +16,7 @@ const (
 	CodeCostExceedsCapacity ledger.Code = "cost_exceeds_capacity"
 	CodeTooManyLimits       ledger.Code = "too_many_limits"
 	CodeForbidden           ledger.Code = "forbidden"
+	CodeFeatureNotInPlan    ledger.Code = "feature_not_in_plan"
 	CodeLeaseNotFound       ledger.Code = "lease_not_found"
 )
 

@@ -193,14 +193,14 @@ func TestConsume_LongFlood_ReadsTheBalanceOnceASecond(t *testing.T) {
 	if reads > 12 { // 5, and the listener asks once a second
 		t.Errorf("%d of 50 refusals in 5 s came with transactions", reads)
 	}
-	if _, known := in.memory.refusing.Peek(ledger.BalanceKey{Tenant: "acme", Meter: "credits"}); !known {
+	if _, known := in.refusals.refusing.Peek(ledger.BalanceKey{Tenant: "acme", Meter: "credits"}); !known {
 		t.Error("the balance is not remembered")
 	}
 	in.topUp("more", "credits", 1)
 	if out, err := in.Consume(t.Context(), request("paid", "credits", 1)); err != nil || out.Result.Items[0].Charged != 1 {
 		t.Errorf("%+v, %v after a top-up", out, err)
 	}
-	if b, known := in.memory.refusing.Peek(ledger.BalanceKey{Tenant: "acme", Meter: "credits"}); known && b.spends.IsZero() {
+	if b, known := in.refusals.refusing.Peek(ledger.BalanceKey{Tenant: "acme", Meter: "credits"}); known && b.spends.IsZero() {
 		t.Error("a balance that paid is remembered as one that refuses")
 	}
 }
@@ -298,9 +298,9 @@ func TestConsume_RefusedFromMemory_TopUpCounts(t *testing.T) {
 func TestConsume_ManyOperations_LedgerDecides(t *testing.T) {
 	t.Parallel()
 	in := newShared(t)
-	in.memory.most = 3
+	in.refusals.most = 3
 	reads := 0
-	in.memory.onKeys = func() { reads++ }
+	in.refusals.onKeys = func() { reads++ }
 	in.catalogue()
 	for i := range 5 {
 		_, err := in.Consume(t.Context(), request("k"+strconv.Itoa(i), "calls", 2))

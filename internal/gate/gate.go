@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"context"
 	"crypto/rand"
 	"log/slog"
 	"time"
@@ -10,8 +11,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/catalog/override"
 	"github.com/quotasvc/quotasvc/internal/gate/balances"
-	"github.com/quotasvc/quotasvc/internal/gate/business"
-	"github.com/quotasvc/quotasvc/internal/gate/newcomer"
+	"github.com/quotasvc/quotasvc/internal/gate/provision"
 	"github.com/quotasvc/quotasvc/internal/kit/recent"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/ledger/pg"
@@ -28,18 +28,23 @@ type Config struct {
 	// LoadBudget bounds one such read, including the wait for a slot; 0 means 1 s.
 	LoadBudget time.Duration
 
-	Once *claim.Names // remembers keys and refunds of charges; nil: this process alone
+	// Once remembers keys and refunds of charges; nil: this process alone.
+	Once *claim.Names
 
-	// IDKey signs the ids of charges and leases. Instances with the same key take each other's; nil: only those of this process are taken.
+	// IDKey signs the ids of charges and leases. Instances with the same key accept each other's ids; nil: this process
+	// accepts only its own.
 	IDKey []byte
 
-	// UnsignedUntil is when ids of leases of the version before, which are not signed, are no longer taken; zero: they never are.
+	// UnsignedUntil is when unsigned ids of leases, those of the version before, are no longer accepted; zero: they
+	// never are.
 	UnsignedUntil time.Time
 
 	// Overrides are those of tenants and subjects. The gate neither starts nor stops it. nil: none.
 	Overrides *override.Cache
 	Denials   *denial.Recorder // remembers refusals. The gate neither starts nor stops it. nil: nobody does
-	Newcomers *newcomer.Desk   // makes tenants on their first use; nil: they must exist
+
+	// Provisioner creates tenants on their first use; nil: they must exist.
+	Provisioner *provision.Provisioner
 
 	Log     *slog.Logger          // nil discards
 	Metrics prometheus.Registerer // nil: not registered
@@ -49,25 +54,25 @@ type Config struct {
 // Gate composes decisions. It needs no stop: its goroutines read balances, and each ends by itself within twice
 // Config.LoadBudget. All methods are safe for concurrent use.
 type Gate struct {
-	ledger    *pg.Ledger
-	limiter   *ratelimit.Limiter
-	copies    *balances.Cache
-	policy    balances.Policy
-	tenants   *tenants
-	overrides *override.Cache
-	loader    *loader
-	refresher *refresher
-	metrics   *gateMetrics
-	business  *business.Counts
-	denials   *denial.Recorder
-	memory    *memory
-	named     *recent.Cache[string, BucketNames] // by dimension
-	searching chan struct{}                      // has room for one search for buckets
-	once      *claim.Names
-	chargeIDs *ratelimit.ReceiptIDs
-	leaseIDs  *ratelimit.LeaseIDs
-	log       *slog.Logger
-	clock     func() time.Time // nil: the ledger's
+	ledger      *pg.Ledger
+	limiter     *ratelimit.Limiter
+	copies      *balances.Cache
+	policy      balances.Policy
+	tenants     *tenants
+	overrides   *override.Cache
+	provisioner *provision.Provisioner
+	loader      *loader
+	refresher   *refresher
+	metrics     *gateMetrics
+	denials     *denial.Recorder
+	refusals    *refusals
+	named       *recent.Cache[string, BucketNames] // by dimension
+	searching   chan struct{}                      // has room for one search for buckets
+	once        *claim.Names
+	chargeIDs   *ratelimit.ReceiptIDs
+	leaseIDs    *ratelimit.LeaseIDs
+	log         *slog.Logger
+	clock       func() time.Time // nil: the ledger's
 
 	refundBudget time.Duration // defaultRefundBudget, except in tests
 }
@@ -94,12 +99,17 @@ func New(l *pg.Ledger, c *catalog.Catalog, limiter *ratelimit.Limiter, copies *b
 		metrics.loads.Inc()
 		copies.Publish(result.Copies)
 	})
-	return &Gate{
-		ledger: l, limiter: limiter, copies: copies, policy: copies.Policy(), tenants: newTenants(c, cfg, limiter.Forget), overrides: cfg.Overrides, metrics: metrics, log: cfg.Log, clock: cfg.Now,
-		business: business.New(cfg.Metrics), denials: cfg.Denials, memory: newMemory(), named: recent.NewCache[string, BucketNames](namesKept, nil), searching: make(chan struct{}, 1), once: cfg.Once, chargeIDs: ratelimit.NewReceiptIDs(ratelimit.KeyFor(cfg.IDKey, "charges")),
-		leaseIDs: ratelimit.NewLeaseIDs(ratelimit.KeyFor(cfg.IDKey, "leases"), cfg.UnsignedUntil),
-		loader:   loader, refresher: newRefresher(loader), refundBudget: defaultRefundBudget,
+	g := &Gate{
+		ledger: l, limiter: limiter, copies: copies, policy: copies.Policy(),
+		tenants: newTenants(c, cfg, limiter.Forget), overrides: cfg.Overrides, provisioner: cfg.Provisioner,
+		loader: loader, refresher: newRefresher(loader), refundBudget: defaultRefundBudget,
+		named: recent.NewCache[string, BucketNames](namesKept, nil), searching: make(chan struct{}, 1), once: cfg.Once,
+		chargeIDs: ratelimit.NewReceiptIDs(ratelimit.KeyFor(cfg.IDKey, "charges")),
+		leaseIDs:  ratelimit.NewLeaseIDs(ratelimit.KeyFor(cfg.IDKey, "leases"), cfg.UnsignedUntil),
+		metrics:   metrics, denials: cfg.Denials, log: cfg.Log, clock: cfg.Now,
 	}
+	g.refusals = newRefusals(g)
+	return g
 }
 
 // now returns the time of the ledger's clock, whose instants balances and their copies carry.
@@ -108,4 +118,17 @@ func (g *Gate) now() time.Time {
 		return g.clock()
 	}
 	return g.ledger.Now()
+}
+
+// withNewest does what needs a limit by its name, and does it once more if there seems to be no such limit and the
+// catalogue has changed since this process read it: whoever has just created the limit finds it. Names of limits that
+// do not exist cost no read.
+func withNewest[R any](ctx context.Context, g *Gate, do func() (R, error)) (R, error) {
+	c := g.tenants.catalog
+	before := c.Snapshot()
+	result, err := do()
+	if CodeOf(err) == ledger.CodeNotFound && (c.CatchUp(ctx) || c.Snapshot() != before) { // or read while do looked
+		return do()
+	}
+	return result, err
 }

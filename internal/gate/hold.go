@@ -3,55 +3,60 @@ package gate
 import (
 	"context"
 
-	"github.com/quotasvc/quotasvc/internal/gate/newcomer"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/ledger/pg"
 )
 
-// Hold reserves units; dryRun decides and writes nothing. It does not ask the limits. A suspended tenant gets no new hold; its
-// holds can still be released, or captured up to their amount. Errors are *ledger.Error.
+// Hold reserves units; dryRun decides and writes nothing. It does not ask the limits. A suspended tenant gets no new
+// hold; its holds can still be released, or captured up to their amount. Errors are *ledger.Error.
 func (g *Gate) Hold(ctx context.Context, h *ledger.Hold, dryRun bool) (*ledger.HoldResult, error) {
-	result, err := g.hold(ctx, h, dryRun)
-	g.metrics.decisions.WithLabelValues("hold", outcome(err, result != nil && result.Replayed)).Inc()
+	facts, err := g.tenants.facts(ctx, h.Tenant)
+	var result *ledger.HoldResult
+	if err == nil {
+		result, err = g.hold(ctx, h, &facts, dryRun)
+	}
+	g.observe(ctx, &outcome{
+		operation: "hold", plan: facts.plan,
+		req:      &Request{Tenant: h.Tenant, Subject: h.Subject, Items: h.Items, DryRun: dryRun},
+		replayed: result != nil && result.Replayed, err: err,
+	})
 	return result, err
 }
 
-func (g *Gate) hold(ctx context.Context, h *ledger.Hold, dryRun bool) (*ledger.HoldResult, error) {
-	facts, err := g.tenants.facts(ctx, h.Tenant)
-	if err != nil {
-		return nil, err
-	}
+func (g *Gate) hold(
+	ctx context.Context, h *ledger.Hold, facts *tenantFacts, dryRun bool,
+) (*ledger.HoldResult, error) {
 	h.Suspended = facts.suspended
 	h.Items = facts.itemsOf(h.Items)
-	if result, done, err := newcomer.Welcome[ledger.HoldResult](ctx, facts.desk, h, dryRun); done {
-		return result, err
+	if facts.isNew {
+		if answer, err := g.firstUse(ctx, h, dryRun); err != nil || dryRun {
+			result, _ := answer.(*ledger.HoldResult)
+			return result, err
+		}
 	}
-	result, err := pg.Do(ctx, g.ledger, h, pg.DryRun(dryRun))
-	if !dryRun {
-		g.refused(ctx, facts.plan, &Request{Tenant: h.Tenant, Subject: h.Subject, Items: h.Items}, err)
-	}
-	return result, err
+	return pg.Do(ctx, g.ledger, h, pg.DryRun(dryRun))
 }
 
 // ChangeHold captures, releases or extends a hold; dryRun decides and writes nothing. Errors are *ledger.Error.
 func (g *Gate) ChangeHold(ctx context.Context, h *ledger.HoldChange, dryRun bool) (*ledger.HoldResult, error) {
-	result, err := g.changeHold(ctx, h, dryRun)
-	g.metrics.decisions.WithLabelValues(string(h.Action), outcome(err, result != nil && result.Replayed)).Inc()
-	return result, err
-}
-
-func (g *Gate) changeHold(ctx context.Context, h *ledger.HoldChange, dryRun bool) (*ledger.HoldResult, error) {
-	plan := ""
+	var facts tenantFacts
+	var result *ledger.HoldResult
+	var err error
 	if len(h.Items) > 0 { // a capture may take more than its hold; the rest is decided like a debit
-		facts, err := g.tenants.facts(ctx, h.Tenant)
-		if err != nil {
-			return nil, err
-		}
-		plan, h.Items, h.Suspended = facts.plan, facts.itemsOf(h.Items), facts.suspended
+		facts, err = g.tenants.facts(ctx, h.Tenant)
+		h.Items = facts.itemsOf(h.Items)
+		h.Suspended = facts.suspended
 	}
-	result, err := pg.Do(ctx, g.ledger, h, pg.DryRun(dryRun))
-	if !dryRun {
-		g.captured(ctx, plan, h, result, err)
+	if err == nil {
+		result, err = pg.Do(ctx, g.ledger, h, pg.DryRun(dryRun))
 	}
+	seen := outcome{
+		operation: string(h.Action), plan: facts.plan, req: &Request{Tenant: h.Tenant, Items: h.Items, DryRun: dryRun},
+		replayed: result != nil && result.Replayed, err: err,
+	}
+	if h.Action == ledger.ActionCapture { // other changes draw nothing
+		seen.capture = result
+	}
+	g.observe(ctx, &seen)
 	return result, err
 }

@@ -47,8 +47,8 @@ type Lease struct {
 	TTL       time.Duration // until then
 	Replayed  bool          // the lease was already held under this key
 
-	// Limit is the number of leases that can be held at a time. InUse is the number held, this one included. Counted is false
-	// if nobody counts: the rule is open and Redis is away, or a block exempts the caller from limits.
+	// Limit is the number of leases that can be held at a time. InUse is the number held, this one included. Counted
+	// is false if nobody counts: the rule is open and Redis is away, or a block exempts the caller from limits.
 	Limit, InUse, Remaining int64
 	Counted                 bool
 
@@ -59,8 +59,8 @@ type Lease struct {
 // Acquire takes a lease. Errors: *RateLimited if all are held, *ReducedCapacity for a closed rule while Redis is away,
 // *Blocked, or *ledger.Error if the rule or tenant does not exist, the tenant is suspended, or the rule does not apply.
 func (g *Gate) Acquire(ctx context.Context, req LeaseRequest) (Lease, error) {
-	out, err := g.acquire(ctx, &req)
-	g.metrics.decisions.WithLabelValues("acquire", outcome(err, out.Replayed)).Inc()
+	out, err := withNewest(ctx, g, func() (Lease, error) { return g.acquire(ctx, &req) })
+	g.metrics.decisions.WithLabelValues("acquire", decisionLabel(err, out.Replayed)).Inc()
 	return out, err
 }
 
@@ -108,7 +108,8 @@ func (g *Gate) acquire(ctx context.Context, req *LeaseRequest) (Lease, error) {
 	return out, nil
 }
 
-// ParseLease returns the lease of an id. A text that no instance with the same key has issued is a *ledger.Error with CodeLeaseNotFound.
+// ParseLease returns the lease of an id. A text that no instance with the same key has issued is a *ledger.Error with
+// CodeLeaseNotFound.
 func (g *Gate) ParseLease(id string) (ratelimit.LeaseID, error) {
 	lease, err := g.leaseIDs.Parse(id, time.Now())
 	if err != nil {
@@ -117,12 +118,12 @@ func (g *Gate) ParseLease(id string) (ratelimit.LeaseID, error) {
 	return lease, nil
 }
 
-// Renew makes a lease last ttl from now; 0: its rule's own TTL. Errors: *ReducedCapacity, *Blocked, or *ledger.Error, with
-// CodeLeaseNotFound if the lease is no longer held or its rule no longer exists. A lease of a blocked holder, or of a tenant that is
-// suspended or does not exist, ends here.
+// Renew makes a lease last ttl from now; 0: its rule's own TTL. Errors: *ReducedCapacity, *Blocked, or *ledger.Error,
+// with CodeLeaseNotFound if the lease is no longer held or its rule no longer exists. A lease of a blocked holder, or
+// of a tenant that is suspended or does not exist, ends here.
 func (g *Gate) Renew(ctx context.Context, id ratelimit.LeaseID, ttl time.Duration) (Lease, error) {
 	out, err := g.renew(ctx, id, ttl)
-	g.metrics.decisions.WithLabelValues("renew", outcome(err, false)).Inc()
+	g.metrics.decisions.WithLabelValues("renew", decisionLabel(err, false)).Inc()
 	return out, err
 }
 
@@ -149,7 +150,8 @@ func (g *Gate) renew(ctx context.Context, id ratelimit.LeaseID, ttl time.Duratio
 	return g.leaseOf(&lease, p), nil
 }
 
-// mayHold returns why a holder must not have its lease any longer, or the facts about its tenant and whether a block exempts it from limits.
+// mayHold returns why a holder must not have its lease any longer, or the facts about its tenant and whether a block
+// exempts it from limits.
 func (g *Gate) mayHold(ctx context.Context, id *ratelimit.LeaseID) (facts tenantFacts, exempt bool, err error) {
 	holder := Request{Tenant: id.Tenant, Subject: id.Subject}
 	holder.IP, _ = netip.AddrFromSlice([]byte(id.Address)) // empty: not named
@@ -168,14 +170,14 @@ func (g *Gate) mayHold(ctx context.Context, id *ratelimit.LeaseID) (facts tenant
 	return facts, exempt, err
 }
 
-// Release gives a lease back. Releasing a lease that is not held is not an error. The rule and the tenant need not exist any
-// more. The error is a *ledger.Error with CodeUnavailable; the lease then expires at its time.
+// Release gives a lease back. Releasing a lease that is not held is not an error. The rule and the tenant need not
+// exist any more. The error is a *ledger.Error with CodeUnavailable; the lease then expires at its time.
 func (g *Gate) Release(ctx context.Context, id ratelimit.LeaseID) error {
 	err := g.release(ctx, id)
 	if err != nil {
 		err = unavailable("the lease could not be released; it expires at its expires_at", err)
 	}
-	g.metrics.decisions.WithLabelValues("release", outcome(err, false)).Inc()
+	g.metrics.decisions.WithLabelValues("release", decisionLabel(err, false)).Inc()
 	return err
 }
 
@@ -190,8 +192,8 @@ func errNoLease(why string) error {
 	return &ledger.Error{Code: CodeLeaseNotFound, Detail: "no such lease: " + why}
 }
 
-// leaseRule returns the rule to decide a lease with. For a caller that is exempt from limits it is a shadow rule, which counts
-// the lease if there is room and never refuses it.
+// leaseRule returns the rule to decide a lease with. For a caller that is exempt from limits it is a shadow rule,
+// which counts the lease if there is room and never refuses it.
 func leaseRule(p *planRule, exempt bool) *rule.Rule {
 	if !exempt {
 		return &p.compiled

@@ -13,11 +13,12 @@ import (
 )
 
 const (
-	// defaultRefundBudget bounds a refund of tokens. The caller waits for the refund, so that it finds its tokens again when it
-	// retries.
+	// defaultRefundBudget bounds a refund of tokens. The caller waits for the refund, so that it finds its tokens
+	// again when it retries.
 	defaultRefundBudget = 200 * time.Millisecond
 
-	// reducedRetryAfter is the Retry-After of a closed rule while Redis is away. The breaker tries Redis again after 5 s.
+	// reducedRetryAfter is the Retry-After of a closed rule while Redis is away. The breaker tries Redis again after 5
+	// s.
 	reducedRetryAfter = 5 * time.Second
 )
 
@@ -34,76 +35,117 @@ type charging int
 
 const (
 	chargeNothing  charging = iota
-	peekHeld                // nothing, and without Redis: errNotHeld if that must be asked
 	chargeAttempts          // everything if a rule counts attempts, else nothing: the request will not be granted
 	chargeAll
 	chargeLate // everything, after the fact
 )
 
-// limits decides every rule that applies to req. It sends reads (nil: none) in the same round trip. It returns an error if the
-// limiter cannot decide, or if more than MaxCharges rules apply. A closed rule while Redis is away is a refusal.
-func (g *Gate) limits(ctx context.Context, req *Request, facts *tenantFacts, how charging, reads *redisstore.Reads) (limitsResult, error) {
+// limits decides every rule that applies to req. It sends reads (nil: none) in the same round trip. It returns an
+// error if the limiter cannot decide, or if more than MaxCharges rules apply. A closed rule while Redis is away is a
+// refusal.
+func (g *Gate) limits(
+	ctx context.Context, req *Request, facts *tenantFacts, how charging, reads *redisstore.Reads,
+) (limitsResult, error) {
 	rules := facts.rules.apply(make([]*planRule, 0, fewRules), req, facts.plan)
-	return g.decideRules(ctx, req, facts, rules, 1, how, reads)
+	return g.decideRules(ctx, &limitsCall{req: req, facts: facts, rules: rules, times: 1, how: how, reads: reads})
 }
 
-// decideRules decides these rules, each with times the cost of req.
-func (g *Gate) decideRules(
-	ctx context.Context, req *Request, facts *tenantFacts, rules []*planRule, times int64, how charging, reads *redisstore.Reads,
-) (limitsResult, error) {
+// limitsCall are the rules to decide for a request, and what the decision takes.
+type limitsCall struct {
+	req   *Request
+	facts *tenantFacts
+	rules []*planRule
+	times int64 // the request costs this many times its cost
+	how   charging
+	reads *redisstore.Reads // are sent in the same round trip; nil: none
+}
+
+// charges reports whether the decision takes tokens if the request passes.
+func (c *limitsCall) charges() bool {
+	return c.how >= chargeAll ||
+		c.how == chargeAttempts && slices.ContainsFunc(c.rules, func(p *planRule) bool { return p.attempts })
+}
+
+// decideRules decides the rules of c.
+func (g *Gate) decideRules(ctx context.Context, c *limitsCall) (limitsResult, error) {
 	switch {
-	case len(rules) == 0:
+	case len(c.rules) == 0:
 		return limitsResult{}, nil
-	case len(rules) > ratelimit.MaxCharges:
-		return limitsResult{}, &TooManyLimits{Rules: namesOf(rules)}
+	case len(c.rules) > ratelimit.MaxCharges:
+		return limitsResult{}, &TooManyLimits{Rules: namesOf(c.rules)}
 	}
-	g.override(ctx, rules, facts, req.Subject)
-	ask := ratelimit.Request{Tenant: req.Tenant, Charges: make([]ratelimit.Charge, len(rules)), With: reads, Fresh: req.MaxStale != nil && *req.MaxStale <= 0}
-	for i, p := range rules {
-		ask.Charges[i] = ratelimit.Charge{Rule: &p.compiled, Dimension: p.dimension(req), Cost: p.times(p.cost(req), times)}
-		if p.zoneOfTenant {
-			ask.Charges[i].Zone = facts.zone
-		}
-	}
-	charge := how == chargeAll || how == chargeAttempts && slices.ContainsFunc(rules, func(p *planRule) bool { return p.attempts })
-	var decision ratelimit.Decision
-	var err error
+	ask := g.limiterRequest(ctx, c)
+	decide := g.limiter.Peek
 	switch {
-	case how == chargeLate:
-		charge = true
-		decision, err = g.limiter.ConsumeLate(ctx, ask)
-	case charge:
-		decision, err = g.limiter.Consume(ctx, ask)
-	case how == peekHeld:
-		var held bool
-		if decision, held = g.limiter.PeekHeld(ask); !held {
-			return limitsResult{}, errNotHeld
-		}
-	default:
-		decision, err = g.limiter.Peek(ctx, ask)
+	case c.how == chargeLate:
+		decide = g.limiter.ConsumeLate
+	case c.charges():
+		decide = g.limiter.Consume
 	}
+	decision, err := decide(ctx, ask)
 	switch {
 	case errors.Is(err, ratelimit.ErrUnavailable):
-		return limitsResult{degraded: true, refusal: &ReducedCapacity{Violated: closedRules(rules), RetryAfter: reducedRetryAfter}}, nil
+		refusal := &ReducedCapacity{Violated: closedRules(c.rules), RetryAfter: reducedRetryAfter}
+		return limitsResult{degraded: true, refusal: refusal}, nil
 	case err != nil:
 		return limitsResult{}, limiterError(err)
 	}
+	return g.limitsResult(c, &ask, &decision), nil
+}
+
+// peekHeld decides the limits of a check from the buckets that this process holds. ok is false if Redis must be asked,
+// or if the limits cannot be decided.
+func (g *Gate) peekHeld(ctx context.Context, req *Request, facts *tenantFacts) (res limitsResult, ok bool) {
+	rules := facts.rules.apply(make([]*planRule, 0, fewRules), req, facts.plan)
+	if len(rules) == 0 || len(rules) > ratelimit.MaxCharges {
+		return limitsResult{}, len(rules) == 0
+	}
+	c := limitsCall{req: req, facts: facts, rules: rules, times: 1, how: chargeNothing}
+	ask := g.limiterRequest(ctx, &c)
+	decision, ok := g.limiter.PeekHeld(ask)
+	if !ok {
+		return limitsResult{}, false
+	}
+	return g.limitsResult(&c, &ask, &decision), true
+}
+
+// limiterRequest returns what the limiter is asked for c. It replaces rules of c by their overrides.
+func (g *Gate) limiterRequest(ctx context.Context, c *limitsCall) ratelimit.Request {
+	g.override(ctx, c.rules, c.facts, c.req.Subject)
+	ask := ratelimit.Request{
+		Tenant: c.req.Tenant, Charges: make([]ratelimit.Charge, len(c.rules)), With: c.reads,
+		Fresh: c.req.MaxStale != nil && *c.req.MaxStale <= 0,
+	}
+	for i, p := range c.rules {
+		ask.Charges[i] = ratelimit.Charge{
+			Rule: &p.compiled, Dimension: p.dimension(c.req), Cost: p.times(p.cost(c.req), c.times),
+		}
+		if p.zoneOfTenant {
+			ask.Charges[i].Zone = c.facts.zone
+		}
+	}
+	return ask
+}
+
+// limitsResult returns the result of a decision of the limiter.
+func (g *Gate) limitsResult(c *limitsCall, ask *ratelimit.Request, decision *ratelimit.Decision) limitsResult {
+	charges := c.charges()
 	res := limitsResult{degraded: decision.Degraded, verdicts: make([]LimitVerdict, 0, len(decision.Verdicts))}
 	for i := range decision.Verdicts {
 		if v := &decision.Verdicts[i]; !v.Unknown { // an unknown verdict has no bucket and nothing to report
-			res.verdicts = append(res.verdicts, verdictOf(v, rules[i], decision.Degraded))
-			if charge {
-				g.noteNames(rules[i], ask.Charges[i].Dimension, req)
+			res.verdicts = append(res.verdicts, verdictOf(v, c.rules[i], decision.Degraded))
+			if charges {
+				g.noteNames(c.rules[i], ask.Charges[i].Dimension, c.req)
 			}
 		}
 	}
-	if charge {
-		res.charged = decision.Charged(ask)
+	if charges {
+		res.charged = decision.Charged(*ask)
 	}
 	if !decision.Allowed {
 		res.refusal = refusalOf(res.verdicts)
 	}
-	return res, nil
+	return res
 }
 
 func limiterError(err error) error {
@@ -135,13 +177,13 @@ func closedRules(rules []*planRule) []string {
 func verdictOf(v *ratelimit.Verdict, p *planRule, degraded bool) LimitVerdict {
 	return LimitVerdict{
 		Rule: v.Rule.ID, Kind: v.Rule.Kind.String(), Replaces: p.replaces, Allowed: v.Allowed, Remaining: v.Remaining, Limit: v.Limit,
-		Policy: p.policy, Window: v.Rule.Kind.Windowed(), RetryAfter: v.RetryAfter, Banned: v.Banned, Next: v.Next, Full: v.Reset, Delay: v.Delay,
-		Charged: v.Charged, Shadow: v.Shadow, Never: v.Never, Degraded: degraded,
+		Policy: p.policy, Window: v.Rule.Kind.Windowed(), RetryAfter: v.RetryAfter, Banned: v.Banned, Next: v.Next,
+		Full: v.Reset, Delay: v.Delay, Charged: v.Charged, Shadow: v.Shadow, Never: v.Never, Degraded: degraded,
 	}
 }
 
-// refusalOf returns the error for the verdicts of a denied request. If some rules can never let it pass, the error names only
-// those: waiting for the others does not help.
+// refusalOf returns the error for the verdicts of a denied request. If some rules can never let it pass, the error
+// names only those: waiting for the others does not help.
 func refusalOf(verdicts []LimitVerdict) error {
 	var never, denied []string
 	var wait time.Duration
@@ -192,11 +234,15 @@ func (g *Gate) refund(ctx context.Context, res *limitsResult) {
 	g.metrics.refunds.WithLabelValues("done").Inc()
 }
 
-// refunded updates the verdict of a rule after its refund, so that the caller is not told to wait for tokens that are back.
+// refunded updates the verdict of a rule after its refund, so that the caller is not told to wait for tokens that are
+// back.
 func (res *limitsResult) refunded(after *ratelimit.Verdict) {
 	for i := range res.verdicts {
 		if v := &res.verdicts[i]; v.Rule == after.Rule.ID {
-			v.Remaining, v.Next, v.Full, v.Delay = after.Remaining, after.Next, after.Reset, 0
+			v.Remaining = after.Remaining
+			v.Next = after.Next
+			v.Full = after.Reset
+			v.Delay = 0
 		}
 	}
 }

@@ -2,20 +2,23 @@ package gate
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// gateMetrics are the measurements of a Gate. Their labels are operations, codes and sources: fixed sets.
+// gateMetrics are the measurements of a Gate. Their labels are operations, codes and sources: fixed sets, and the
+// catalogue's names in catalog.
 type gateMetrics struct {
 	decisions *prometheus.CounterVec
 	sources   *prometheus.CounterVec
 	refunds   *prometheus.CounterVec
 	loads     prometheus.Counter
 	loadBatch prometheus.Histogram
+	catalog   *catalogCounts
 }
 
 func newGateMetrics(reg prometheus.Registerer) *gateMetrics {
 	m := &gateMetrics{
 		decisions: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "quotasvc_decisions_total",
-			Help: "Decisions by operation (check, consume, debit, hold, acquire, ...) and outcome: allowed, replayed, or the code of the refusal.",
+			Help: "Decisions by operation (check, consume, debit, hold, acquire, ...) and outcome: allowed, replayed, or the code " +
+				"of the refusal.",
 		}, []string{"operation", "outcome"}),
 		sources: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "quotasvc_checks_total",
@@ -34,20 +37,10 @@ func newGateMetrics(reg prometheus.Registerer) *gateMetrics {
 			Help:    "Checks answered by one read of PostgreSQL.",
 			Buckets: prometheus.ExponentialBuckets(1, 2, 7), // 1..loadBatchMax
 		}),
+		catalog: newCatalogCounts(reg),
 	}
 	if reg != nil {
 		reg.MustRegister(m.decisions, m.sources, m.refunds, m.loads, m.loadBatch)
 	}
 	return m
-}
-
-// outcome returns the metrics label of a decision.
-func outcome(err error, replayed bool) string {
-	switch {
-	case err == nil && replayed:
-		return "replayed"
-	case err == nil:
-		return "allowed"
-	}
-	return string(CodeOf(err))
 }

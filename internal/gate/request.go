@@ -8,27 +8,31 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// Request asks for units of one tenant. Check, Consume and Debit take the same request, so that a check asks exactly for what
-// the next debit takes.
+// Request asks for units of one tenant. Check, Consume and Debit take the same request, so that a check asks exactly
+// for what the next debit takes.
 type Request struct {
 	Tenant string
 
 	// Items are the units asked for: 1..ledger.ItemsMax, each meter once. The gate sets StoreDenial.
-	Items   []ledger.Item
-	Feature string // must be granted by the tenant's plan; empty: none. Package admission asks for it; the gate does not
+	Items []ledger.Item
+
+	// Feature must be granted by the tenant's plan; empty: none. A check or consume with a feature may have no items.
+	// Debits ignore it.
+	Feature string
 
 	// Subject is recorded with the entries, and is the `per: subject` dimension of limits; empty: none.
 	Subject string
 
-	// Route and IP are matched by limits, and are dimensions of their buckets; empty: not named by the caller. Blocks match IP.
+	// Route and IP are matched by limits, and are dimensions of their buckets; empty: not named by the caller. Blocks
+	// match IP.
 	Route string
 	IP    netip.Addr
 
 	// Method is matched by limits, in upper case; empty: not named by the caller.
 	Method string
 
-	// MaxStale bounds the age of the copies that a check may use. nil: balances.Config.FreshFor; zero or less: no copy, PostgreSQL
-	// is read. Debits ignore it.
+	// MaxStale bounds the age of the copies that a check may use. nil: balances.Config.FreshFor; zero or less: no
+	// copy, PostgreSQL is read. Debits ignore it.
 	MaxStale *time.Duration
 
 	// Key is the Idempotency-Key of Consume and Debit. Dry runs and checks need none.
@@ -44,10 +48,10 @@ type Request struct {
 	// At is the instant to come at which a dry run of a debit decides; zero: now.
 	At time.Time
 
-	// Forwarded is the method and URI of the request that a gateway asks about; empty: no gateway asks. A key is good for one
-	// such request, and is refused as reused for another. A replay is not debited again, but its limits stay charged: it is
-	// one more request. Check ignores all of the field but whether a gateway asks: then limits treat spellings of a route as one by
-	// default.
+	// Forwarded is the method and URI of the request that a gateway asks about; empty: no gateway asks. A key is good
+	// for one such request, and is refused as reused for another. A replay is not debited again, but its limits stay
+	// charged: it is one more request. Check ignores all of the field but whether a gateway asks: then limits treat
+	// spellings of a route as one by default.
 	Forwarded string
 
 	spelled route.Spellings // of Route, as far as limits needed them
@@ -108,7 +112,8 @@ type Check struct {
 	Source Source
 	AsOf   time.Time // when the oldest of the balances was read; never zero
 
-	// Degraded means that a backend was away: balances may be older than the caller accepts, or limits were decided locally.
+	// Degraded means that a backend was away: balances may be older than the caller accepts, or limits were decided
+	// locally.
 	Degraded bool
 
 	// LimitsDegraded means that limits were decided without Redis.
@@ -128,9 +133,9 @@ type CheckItem struct {
 	// ResetAt is the period's end; zero if the period has none.
 	ResetAt time.Time
 
-	// WouldSucceedAt is when the item would be allowed if nothing else is used until then. It is zero if the item is allowed
-	// now, or if no known event allows it. A copy has only one event, the period's end, and counts only the allowance of the
-	// next period. So the answer from a copy may be zero, or later than PostgreSQL's.
+	// WouldSucceedAt is when the item would be allowed if nothing else is used until then. It is zero if the item is
+	// allowed now, or if no known event allows it. A copy has only one event, the period's end, and counts only the
+	// allowance of the next period. So the answer from a copy may be zero, or later than PostgreSQL's.
 	WouldSucceedAt time.Time
 
 	Code ledger.Code // empty: allowed
@@ -162,7 +167,8 @@ type LimitVerdict struct {
 	// Banned is the time until the bucket's ban ends; zero if it is not banned.
 	Banned time.Duration
 
-	// Next is the time until one more token is available, Full the time until the bucket is full; both are zero if it is full.
+	// Next is the time until one more token is available, Full the time until the bucket is full; both are zero if it
+	// is full.
 	Next, Full time.Duration
 
 	// Delay is how long an admitted request must wait in a leaky bucket; zero for all other kinds.
@@ -185,6 +191,9 @@ type Debited struct {
 	// LimitsDegraded means that the limits were decided without Redis.
 	LimitsDegraded bool
 }
+
+// replayed reports whether the debit was made earlier.
+func (d *Debited) replayed() bool { return d.Result != nil && d.Result.Replayed }
 
 // DebitOutcome is the outcome of one debit of a batch: exactly one field is set.
 type DebitOutcome struct {

@@ -9,7 +9,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 )
 
-// BucketRequest names one bucket of a rule by the rule's dimensions. A field that is not a dimension of the rule is empty.
+// BucketRequest names one bucket of a rule by the rule's dimensions. A field that is not a dimension of the rule is
+// empty.
 type BucketRequest struct {
 	Rule    string
 	Tenant  string // the bucket's tenant; empty for a rule whose buckets all tenants share
@@ -18,10 +19,14 @@ type BucketRequest struct {
 	IP      netip.Addr
 }
 
-// ResetLimit deletes the state of a bucket, and announces that to all instances. For a concurrency rule it deletes the leases.
-// It reports whether there was any state. Errors are *ledger.Error; a retry is safe.
+// ResetLimit deletes the state of a bucket, and announces that to all instances. For a concurrency rule it deletes the
+// leases. It reports whether there was any state. Errors are *ledger.Error; a retry is safe.
 func (g *Gate) ResetLimit(ctx context.Context, req BucketRequest) (existed bool, err error) {
-	_, p, dimension, err := g.bucket(ctx, &req)
+	return withNewest(ctx, g, func() (bool, error) { return g.resetLimit(ctx, &req) })
+}
+
+func (g *Gate) resetLimit(ctx context.Context, req *BucketRequest) (existed bool, err error) {
+	_, p, dimension, err := g.bucket(ctx, req)
 	if err != nil {
 		return false, err
 	}
@@ -32,11 +37,11 @@ func (g *Gate) ResetLimit(ctx context.Context, req BucketRequest) (existed bool,
 	if existed, err = g.limiter.Reset(ctx, name); err != nil {
 		return false, unavailable("the bucket could not be reset; a retry is safe", err)
 	}
-	told := catalog.Reset{Bucket: name, Rule: req.Rule, Tenant: req.Tenant, Subject: req.Subject, Route: req.Route}
+	announced := catalog.Reset{Bucket: name, Rule: req.Rule, Tenant: req.Tenant, Subject: req.Subject, Route: req.Route}
 	if req.IP.IsValid() {
-		told.IP = req.IP.String()
+		announced.IP = req.IP.String()
 	}
-	if err := g.tenants.catalog.AnnounceReset(ctx, told); err != nil {
+	if err := g.tenants.catalog.AnnounceReset(ctx, announced); err != nil {
 		return existed, unavailable("the bucket was reset, but other instances may still deny requests for a second; a retry is safe", err)
 	}
 	return existed, nil
@@ -59,7 +64,8 @@ func (g *Gate) bucket(ctx context.Context, req *BucketRequest) (tenantFacts, *pl
 	return facts, p, p.dimension(&Request{Tenant: req.Tenant, Subject: req.Subject, Route: req.Route, IP: req.IP}), nil
 }
 
-// namesBucket returns an error for a field of req that is missing or too much. A route of a pattern's bucket may be named.
+// namesBucket returns an error for a field of req that is missing or too much. A route of a pattern's bucket may be
+// named.
 func (p *planRule) namesBucket(req *BucketRequest) error {
 	if p.byPattern && req.Route != "" && !p.route.Match(req.Route) {
 		return &ledger.Error{Code: ledger.CodeInvalidArgument, Field: catalog.PerRoute, Detail: "must match the limit's pattern, or be absent: the limit has one bucket for all its routes"}

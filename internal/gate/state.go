@@ -20,7 +20,8 @@ import (
 const nobody = "nobody"
 
 const (
-	// searchTime bounds a search for buckets, and searchWait the wait for another one: together less than the time of a request.
+	// searchTime bounds a search for buckets, and searchWait the wait for another one: together less than the time of
+	// a request.
 	searchTime = 3 * time.Second
 	searchWait = time.Second
 )
@@ -28,7 +29,8 @@ const (
 // overridesAtOnce is the number of overrides that a search for buckets reads at a time.
 const overridesAtOnce = 10_000
 
-// namesKept is the number of dimensions whose names are remembered: 8 MB with the longest routes. The fullest buckets are charged all the time.
+// namesKept is the number of dimensions whose names are remembered: 8 MB with the longest routes. The fullest buckets
+// are charged all the time.
 const namesKept = 4096
 
 // LimitState is the state of one bucket.
@@ -41,8 +43,8 @@ type LimitState struct {
 	// Owed is the number of tokens below zero, rounded up.
 	Owed int64
 
-	// Next is the time until one more token is available, Full the time until the bucket is full; both are zero for leases, whose holders
-	// decide.
+	// Next is the time until one more token is available, Full the time until the bucket is full; both are zero for
+	// leases, whose holders decide.
 	Next, Full time.Duration
 
 	// Banned is the time until the bucket's ban ends; zero if it is not banned.
@@ -53,6 +55,10 @@ type LimitState struct {
 
 // LimitState returns the state of a bucket, and charges nothing. Errors are *ledger.Error.
 func (g *Gate) LimitState(ctx context.Context, req BucketRequest) (LimitState, error) {
+	return withNewest(ctx, g, func() (LimitState, error) { return g.limitState(ctx, req) })
+}
+
+func (g *Gate) limitState(ctx context.Context, req BucketRequest) (LimitState, error) {
 	facts, p, dimension, err := g.bucket(ctx, &req)
 	switch {
 	case err != nil:
@@ -97,9 +103,9 @@ type UsedBucket struct {
 	Used, Limit int64 // as in ratelimit.BucketUse
 }
 
-// FullestBuckets returns the fullest buckets of a rule, of at most most, and whether all could be looked at in time. Rules of plans with this id
-// count as well, and each bucket has the numbers in force for its tenant. See ratelimit.Limiter.Fullest. One caller is served at a time. Errors are
-// *ledger.Error.
+// FullestBuckets returns the fullest buckets of a rule, of at most most, and whether all could be looked at in time.
+// Rules of plans with this id count as well, and each bucket has the numbers in force for its tenant. See
+// ratelimit.Limiter.Fullest. One caller is served at a time. Errors are *ledger.Error.
 func (g *Gate) FullestBuckets(ctx context.Context, id string, most int) (found []UsedBucket, complete bool, err error) {
 	leave, err := g.enterSearch(ctx)
 	if err != nil {
@@ -187,7 +193,8 @@ func (g *Gate) newBucketSearch(id string) *bucketSearch {
 	return s
 }
 
-// readOverrides reads all overrides of the rule. One of a subject counts where the subject alone names a bucket of its tenant.
+// readOverrides reads all overrides of the rule. One of a subject counts where the subject alone names a bucket of its
+// tenant.
 func (s *bucketSearch) readOverrides(ctx context.Context) error {
 	if s.g.overrides == nil {
 		return nil
@@ -237,8 +244,8 @@ func (s *bucketSearch) readPlans(ctx context.Context, tenants []string) {
 	}
 }
 
-// of returns the rule that applies to the buckets of a tenant in a layout, and the calendar of its windows if that is the tenant's; nil: none
-// does, because the bucket is of an earlier rule or plan.
+// of returns the rule that applies to the buckets of a tenant in a layout, and the calendar of its windows if that is
+// the tenant's; nil: none does, because the bucket is of an earlier rule or plan.
 func (s *bucketSearch) of(layout rule.Layout, tenant string) (*planRule, *time.Location) {
 	at := slices.IndexFunc(s.rules, func(p *planRule) bool { return p.layout() == layout })
 	if !s.byTenant || layout.Shared {

@@ -9,20 +9,22 @@ import (
 	"time"
 
 	"github.com/quotasvc/quotasvc/internal/catalog"
+	"github.com/quotasvc/quotasvc/internal/catalog/feature"
 	"github.com/quotasvc/quotasvc/internal/gate/balances"
-	"github.com/quotasvc/quotasvc/internal/gate/newcomer"
+	"github.com/quotasvc/quotasvc/internal/gate/provision"
 	"github.com/quotasvc/quotasvc/internal/kit/cowmap"
 	"github.com/quotasvc/quotasvc/internal/kit/period"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// tenantFacts are what the catalogue has about a request's tenant. For a tenant that does not exist only unknown, rules and denials
-// are set.
+// tenantFacts are what the catalogue has about a request's tenant. For a tenant that does not exist only unknown, rules and
+// denials are set.
 type tenantFacts struct {
-	unknown   bool           // there is no such tenant
-	desk      *newcomer.Desk // makes the tenant by its first use: there is none yet, but plan and rules that it will have; nil: no newcomer
+	unknown   bool // there is no such tenant
+	isNew     bool // there is none yet: its first use creates it, with this plan and these rules
 	plan      string
 	suspended bool
+	features  feature.Set // that the tenant overrides
 	rules     *ruleSet
 	zone      *time.Location       // the tenant's calendar; nil is UTC
 	overrides *catalog.TenantFacts // the tenant, if limits are overridden for it or for subjects of it; nil: none are
@@ -41,11 +43,11 @@ func (f *tenantFacts) itemsOf(items []ledger.Item) []ledger.Item {
 
 // tenants looks up tenants in the catalogue, whose snapshots have their rules compiled.
 type tenants struct {
-	catalog *catalog.Catalog
-	log     *slog.Logger
-	forget  func(labels []string) // is called with labels that no rule has any more; with the same one twice sometimes
-	zones   period.Zones
-	desk    *newcomer.Desk
+	catalog     *catalog.Catalog
+	log         *slog.Logger
+	forget      func(labels []string) // is called with labels that no rule has any more; with the same one twice sometimes
+	zones       period.Zones
+	provisioner *provision.Provisioner
 
 	removed []string // labels that the previous snapshot lost; for compile only
 }
@@ -62,7 +64,7 @@ type compiledRules struct {
 }
 
 func newTenants(c *catalog.Catalog, cfg Config, forget func(labels []string)) *tenants {
-	t := &tenants{catalog: c, log: cfg.Log, forget: forget, desk: cfg.Newcomers}
+	t := &tenants{catalog: c, log: cfg.Log, forget: forget, provisioner: cfg.Provisioner}
 	c.Compile(t.compile)
 	return t
 }
@@ -79,15 +81,22 @@ func (t *tenants) facts(ctx context.Context, tenant string) (tenantFacts, error)
 	found, err := t.catalog.Tenant(ctx, tenant)
 	switch {
 	case errors.Is(err, catalog.ErrNoTenant), errors.Is(err, catalog.ErrInvalid):
-		if plan, ok := t.desk.Plan(tenant); ok {
-			f.desk, f.plan, f.rules = t.desk, plan.ID, cmp.Or(c.plans[plan.ID], f.rules)
+		plan, ok := t.provisioner.Plan(tenant)
+		if !ok {
+			f.unknown = true
+			return f, nil
 		}
-		f.unknown = f.desk == nil
+		f.isNew = true
+		f.plan = plan.ID
+		f.rules = cmp.Or(c.plans[plan.ID], f.rules)
 		return f, nil
 	case err != nil:
 		return f, unavailable("the tenant could not be looked up; this attempt did nothing", err)
 	}
-	f.plan, f.suspended, f.changedAt = found.Plan, found.Suspended, found.UpdatedAt
+	f.plan = found.Plan
+	f.suspended = found.Suspended
+	f.features = found.Features
+	f.changedAt = found.UpdatedAt
 	if found.RuleOverrides || found.SubjectOverrides {
 		overridden := found // a copy on the heap
 		f.overrides = &overridden

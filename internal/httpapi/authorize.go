@@ -46,7 +46,7 @@ func (s *Server) authorize(rc *request) error {
 }
 
 func (s *Server) checkForwarded(rc *request) error {
-	answer, err := s.admission.Check(rc.ctx, rc.gateRequest)
+	answer, err := s.gate.Check(rc.ctx, rc.gateRequest)
 	if err != nil {
 		return err
 	}

@@ -4,7 +4,6 @@ import (
 	"net/http"
 
 	"github.com/quotasvc/quotasvc/internal/gate"
-	"github.com/quotasvc/quotasvc/internal/gate/admission"
 	"github.com/quotasvc/quotasvc/internal/httpapi/encoding"
 	"github.com/quotasvc/quotasvc/internal/kit/body"
 	"github.com/quotasvc/quotasvc/internal/ratelimit"
@@ -58,7 +57,7 @@ func (s *Server) chargeLimits(rc *request) error {
 
 // charge charges limits, and sends the RateLimit headers.
 func (s *Server) charge(rc *request, req gate.ChargeRequest) (gate.Charged, error) {
-	done, err := admission.Known(rc.ctx, s.admission, func() (gate.Charged, error) { return s.gate.Charge(rc.ctx, req) })
+	done, err := s.gate.Charge(rc.ctx, req)
 	rc.writeLimits(done.Limits, done.LimitsDegraded, err)
 	return done, err
 }

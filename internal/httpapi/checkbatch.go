@@ -30,7 +30,7 @@ func (s *Server) checkBatch(rc *request) error {
 			return err
 		}
 	}
-	outcomes := ofOwnTenants(rc, checks, s.admission.CheckBatch, func(err error) gate.CheckOutcome {
+	outcomes := ofOwnTenants(rc, checks, s.gate.CheckBatch, func(err error) gate.CheckOutcome {
 		return gate.CheckOutcome{Err: err}
 	})
 	return rc.sendChecks(outcomes)

@@ -18,7 +18,6 @@ import (
 	"github.com/quotasvc/quotasvc/internal/catalog/gauge"
 	"github.com/quotasvc/quotasvc/internal/catalog/override"
 	"github.com/quotasvc/quotasvc/internal/gate"
-	"github.com/quotasvc/quotasvc/internal/gate/admission"
 	"github.com/quotasvc/quotasvc/internal/httpapi/reference"
 	"github.com/quotasvc/quotasvc/internal/kit/body"
 	"github.com/quotasvc/quotasvc/internal/kit/bound"
@@ -214,7 +213,7 @@ func TestProblemKinds_EveryCodeHasContractStatus(t *testing.T) {
 	t.Parallel()
 	want := map[ledger.Code]int{
 		ledger.CodeInvalidArgument: 400, codeIdempotencyKeyMissing: 400, codeUnauthenticated: 401, ledger.CodeCreditsExhausted: 402,
-		gate.CodeForbidden: 403, ledger.CodeTenantSuspended: 403, ledger.CodeMeterNotInPlan: 403, admission.CodeFeatureNotInPlan: 403, gauge.CodeLimit: 403, ledger.CodeNotFound: 404, ledger.CodeTenantNotFound: 404,
+		gate.CodeForbidden: 403, ledger.CodeTenantSuspended: 403, ledger.CodeMeterNotInPlan: 403, gate.CodeFeatureNotInPlan: 403, gauge.CodeLimit: 403, ledger.CodeNotFound: 404, ledger.CodeTenantNotFound: 404,
 		ledger.CodeGrantNotFound: 404, ledger.CodeHoldNotFound: 404, ledger.CodeOperationNotFound: 404, ledger.CodeArchived: 410, codeMethodNotAllowed: 405, ledger.CodeConflict: 409, ledger.CodeHoldNotActive: 409,
 		ledger.CodeIdempotencyKeyReused: 422, ledger.CodeRefundExceedsDebit: 422, ledger.CodeAmountOutOfRange: 422, gate.CodeCostExceedsCapacity: 422, gate.CodeTooManyLimits: 422, ledger.CodeQuotaExceeded: 429,
 		gate.CodeLeaseNotFound: 404, gate.CodeRateLimited: 429, ledger.CodeInternal: 500, ledger.CodeQueueFull: 503, ledger.CodeUnavailable: 503, ledger.CodeOutcomeUnknown: 503, ledger.CodeReportTooSlow: 503,

@@ -13,7 +13,6 @@ import (
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/catalog/gauge"
 	"github.com/quotasvc/quotasvc/internal/gate"
-	"github.com/quotasvc/quotasvc/internal/gate/admission"
 	"github.com/quotasvc/quotasvc/internal/kit/body"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/ratelimit"
@@ -56,7 +55,7 @@ func problemKinds() map[ledger.Code]problemKind {
 		ledger.CodeTenantSuspended:      {http.StatusForbidden, "Tenant suspended", "the tenant is suspended"},
 		ledger.CodeMeterNotInPlan:       {http.StatusForbidden, "Meter not in plan", "the tenant's plan does not have this meter"},
 		gauge.CodeLimit:                 {http.StatusForbidden, "Gauge limit", "the plan does not allow so high a value"},
-		admission.CodeFeatureNotInPlan:  {http.StatusForbidden, "Feature not in plan", "the tenant's plan does not grant this feature"},
+		gate.CodeFeatureNotInPlan:       {http.StatusForbidden, "Feature not in plan", "the tenant's plan does not grant this feature"},
 		ledger.CodeNotFound:             {http.StatusNotFound, "Not found", "the object does not exist"},
 		ledger.CodeTenantNotFound:       {http.StatusNotFound, "Tenant not found", "the tenant does not exist"},
 		ledger.CodeGrantNotFound:        {http.StatusNotFound, "Grant not found", "the grant does not exist"},

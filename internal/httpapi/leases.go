@@ -6,7 +6,6 @@ import (
 
 	"github.com/quotasvc/quotasvc/client"
 	"github.com/quotasvc/quotasvc/internal/gate"
-	"github.com/quotasvc/quotasvc/internal/gate/admission"
 	"github.com/quotasvc/quotasvc/internal/httpapi/limitheaders"
 	"github.com/quotasvc/quotasvc/internal/kit/body"
 	"github.com/quotasvc/quotasvc/internal/ratelimit"
@@ -48,7 +47,7 @@ func (s *Server) acquireLease(rc *request) error {
 	if req.Key, err = rc.idempotencyKey(); err != nil {
 		return err
 	}
-	lease, err := admission.Known(rc.ctx, s.admission, func() (gate.Lease, error) { return s.gate.Acquire(rc.ctx, req) })
+	lease, err := s.gate.Acquire(rc.ctx, req)
 	if err != nil {
 		return err
 	}

@@ -12,7 +12,6 @@ import (
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/catalog/override"
 	"github.com/quotasvc/quotasvc/internal/gate"
-	"github.com/quotasvc/quotasvc/internal/gate/admission"
 	"github.com/quotasvc/quotasvc/internal/httpapi/answers"
 	"github.com/quotasvc/quotasvc/internal/httpapi/encoding"
 	"github.com/quotasvc/quotasvc/internal/kit/body"
@@ -148,7 +147,7 @@ func (s *Server) resetLimit(rc *request) error {
 	if err := rc.ofTenant(req.Tenant); err != nil {
 		return err
 	}
-	existed, err := admission.Known(rc.ctx, s.admission, func() (bool, error) { return s.gate.ResetLimit(rc.ctx, req) })
+	existed, err := s.gate.ResetLimit(rc.ctx, req)
 	if err != nil {
 		return err
 	}
@@ -169,7 +168,7 @@ func (s *Server) limitState(rc *request) error {
 	if err := rc.ofTenant(req.Tenant); err != nil {
 		return err
 	}
-	state, err := admission.Known(rc.ctx, s.admission, func() (gate.LimitState, error) { return s.gate.LimitState(rc.ctx, req) })
+	state, err := s.gate.LimitState(rc.ctx, req)
 	if err != nil {
 		return err
 	}

@@ -20,7 +20,7 @@ func (s *service) signup() {
 	s.catalogue()
 	s.call("PUT", "/v1/plans/signup", `{"allowances":[{"meter":"calls","amount":1000,"every":"month","anchor":"tenant","per_subject":600,
 		"overflow":{"meter":"credits","price":{"units":1,"per":2}}},{"meter":"credits","amount":3,"every":"once","anchor":"calendar"}],"features":{"sso":true}}`).want(201)
-	s.eventually("the plan is known", func() bool { return s.newcomers.Missing() == nil })
+	s.eventually("the plan is known", func() bool { return s.provisioner.Missing() == nil })
 }
 
 // made returns how many tenants of this prefix there are, and their terms.

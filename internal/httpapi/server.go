@@ -17,8 +17,6 @@ import (
 	"github.com/quotasvc/quotasvc/internal/catalog/gauge"
 	"github.com/quotasvc/quotasvc/internal/catalog/override"
 	"github.com/quotasvc/quotasvc/internal/gate"
-	"github.com/quotasvc/quotasvc/internal/gate/admission"
-	"github.com/quotasvc/quotasvc/internal/gate/newcomer"
 	"github.com/quotasvc/quotasvc/internal/httpapi/forwarded"
 	"github.com/quotasvc/quotasvc/internal/httpapi/limitheaders"
 	"github.com/quotasvc/quotasvc/internal/httpapi/reference"
@@ -27,7 +25,6 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger/pg"
 	"github.com/quotasvc/quotasvc/internal/ledger/verifier"
 	"github.com/quotasvc/quotasvc/internal/notify/webhooks"
-	"github.com/quotasvc/quotasvc/internal/report/denial"
 	"github.com/quotasvc/quotasvc/internal/report/status"
 	"github.com/quotasvc/quotasvc/internal/report/tenantlist"
 	"github.com/quotasvc/quotasvc/internal/report/testclock"
@@ -58,8 +55,6 @@ type Config struct {
 	// Verifier runs the verifications that clients start. Required where there are backends.
 	Verifier *verifier.Verifier
 
-	// Newcomers are those of the gate; nil: tenants must exist.
-	Newcomers *newcomer.Desk
 	// Webhooks delivers events. Required where there are backends. The server neither starts nor stops it.
 	Webhooks *webhooks.Service
 
@@ -70,9 +65,6 @@ type Config struct {
 	// empty: with the base of the request's URL.
 	Links    *link.Store
 	LinkBase string
-
-	// Denials are those of the gate; nil: nobody remembers them.
-	Denials *denial.Recorder
 
 	// TestClock moves the ledger's time; nil except in `quotasvc dev`.
 	TestClock *testclock.Clock
@@ -90,16 +82,15 @@ type Config struct {
 
 // Server answers the requests of the API.
 type Server struct {
-	gate      *gate.Gate
-	admission *admission.Admission // before the gate
-	ledger    *pg.Ledger
-	history   *history.Reader
-	catalog   *catalog.Catalog
-	store     *catalog.Store // reads PostgreSQL instead of memory
-	cfg       Config
-	log       *slog.Logger
-	now       func() time.Time // for durations and for headers with a time of day
-	limits    *limitheaders.Writer
+	gate    *gate.Gate
+	ledger  *pg.Ledger
+	history *history.Reader
+	catalog *catalog.Catalog
+	store   *catalog.Store // reads PostgreSQL instead of memory
+	cfg     Config
+	log     *slog.Logger
+	now     func() time.Time // for durations and for headers with a time of day
+	limits  *limitheaders.Writer
 
 	reference   *reference.Reference
 	keys        *access.Directory
@@ -131,8 +122,9 @@ func New(g *gate.Gate, l *pg.Ledger, h *history.Reader, c *catalog.Catalog, cfg 
 		return nil, err
 	}
 	s := &Server{
-		gate: g, admission: admission.New(g, c, cfg.Newcomers, cfg.Denials), ledger: l, history: h, catalog: c, store: c.Store, cfg: cfg, log: cfg.Log, now: time.Now, limits: &limitheaders.Writer{Legacy: cfg.LegacyHeaders},
-		keys: cfg.Keys, overrides: cfg.Overrides, gauges: gauges, webhooks: cfg.Webhooks, problems: problemKinds(), bodies: newBodies(), metrics: newMetrics(cfg.Registry),
+		gate: g, ledger: l, history: h, catalog: c, store: c.Store, cfg: cfg, log: cfg.Log, now: time.Now,
+		limits: &limitheaders.Writer{Legacy: cfg.LegacyHeaders},
+		keys:   cfg.Keys, overrides: cfg.Overrides, gauges: gauges, webhooks: cfg.Webhooks, problems: problemKinds(), bodies: newBodies(), metrics: newMetrics(cfg.Registry),
 		reference: reference.New(), gateways: forwarded.Gateways(), proxies: forwarded.NewProxies(cfg.TrustedProxies, cfg.Log),
 	}
 	if s.tenantLists, err = tenantlist.New(h, l, c.Store); err != nil {

@@ -27,7 +27,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/catalog/override"
 	"github.com/quotasvc/quotasvc/internal/gate"
 	"github.com/quotasvc/quotasvc/internal/gate/balances"
-	"github.com/quotasvc/quotasvc/internal/gate/newcomer"
+	"github.com/quotasvc/quotasvc/internal/gate/provision"
 	"github.com/quotasvc/quotasvc/internal/kit/body"
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/ledger/history"
@@ -46,22 +46,22 @@ const testKey = "0123456789abcdef0123456789abcdef"
 
 // service is a whole instance with a database of its own, in local mode, behind its real listeners.
 type service struct {
-	t         testing.TB
-	server    *Server
-	pool      *pgxpool.Pool // to look behind the API
-	verifier  *verifier.Verifier
-	keys      *access.Directory
-	overrides *override.Cache
-	denials   *denial.Recorder // not started: the test flushes it
-	url, ops  string
-	client    *http.Client
-	log       *lines
-	measured  *prometheus.Registry // the limiter's metrics
-	testClock *testclock.Clock
-	newcomers *newcomer.Desk
-	webhooks  *webhooks.Service
-	links     *link.Store
-	owner     bool // it has the role that owns the tables, as in dev
+	t           testing.TB
+	server      *Server
+	pool        *pgxpool.Pool // to look behind the API
+	verifier    *verifier.Verifier
+	keys        *access.Directory
+	overrides   *override.Cache
+	denials     *denial.Recorder // not started: the test flushes it
+	url, ops    string
+	client      *http.Client
+	log         *lines
+	measured    *prometheus.Registry // the limiter's metrics
+	testClock   *testclock.Clock
+	provisioner *provision.Provisioner
+	webhooks    *webhooks.Service
+	links       *link.Store
+	owner       bool // it has the role that owns the tables, as in dev
 }
 
 // lines collects a log.
@@ -119,7 +119,7 @@ func (s *service) serve(g *gate.Gate, l *pg.Ledger, c *catalog.Catalog, change [
 	if s.keys == nil {
 		s.keys = bootstrapOnly(s.t)
 	}
-	cfg := Config{Keys: s.keys, Log: slog.New(slog.NewJSONHandler(s.log, nil)), Registry: prometheus.NewRegistry(), Verifier: s.verifier, Webhooks: s.webhooks, Links: s.links, TestClock: s.testClock, Newcomers: s.newcomers, Denials: s.denials}
+	cfg := Config{Keys: s.keys, Log: slog.New(slog.NewJSONHandler(s.log, nil)), Registry: prometheus.NewRegistry(), Verifier: s.verifier, Webhooks: s.webhooks, Links: s.links, TestClock: s.testClock}
 	cfg.RequestTimeout = testenv.Patience // a slow machine meets the default, which is tested with the deadlines
 	if l == nil {
 		cfg.TestClock = testclock.New(nil, nil, pg.NewClock(0, cfg.Log))
@@ -225,12 +225,12 @@ func (s *service) below(databaseURL string) (*gate.Gate, *pg.Ledger, *catalog.Ca
 	})
 	s.check(err)
 	s.onStop("denials", s.denials.Stop)
-	s.newcomers = newcomer.New(c, newcomer.Config{Plan: "signup", PerSecond: newcomersPerSecond, Clock: l}) // nobody where there is no such plan
+	s.provisioner = provision.New(c, provision.Config{Plan: "signup", PerSecond: newcomersPerSecond, Clock: l}) // nobody where there is no such plan
 	s.links, err = link.NewStore(store)
 	s.check(err)
 	s.webhooks, err = webhooks.New(webhooks.Config{Pool: pool, Catalog: store, AllowPrivate: true, Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry()})
 	s.check(err)
-	return gate.New(l, c, limiter, cache, gate.Config{Overrides: s.overrides, Newcomers: s.newcomers, Denials: s.denials, IDKey: []byte("key of tests"), LoadBudget: testenv.Patience}), l, c
+	return gate.New(l, c, limiter, cache, gate.Config{Overrides: s.overrides, Provisioner: s.provisioner, Denials: s.denials, IDKey: []byte("key of tests"), LoadBudget: testenv.Patience}), l, c
 }
 
 func (s *service) openVerifier(databaseURL string) *verifier.Verifier {

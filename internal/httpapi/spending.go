@@ -132,7 +132,7 @@ func (s *Server) check(rc *request) error {
 	if err := requireDemand(&rc.gateRequest, ""); err != nil {
 		return err
 	}
-	answer, err := s.admission.Check(rc.ctx, rc.gateRequest)
+	answer, err := s.gate.Check(rc.ctx, rc.gateRequest)
 	if err != nil {
 		return err
 	}
@@ -177,7 +177,7 @@ func (s *Server) consume(rc *request) error {
 
 // spend consumes rc.gateRequest, and sends the RateLimit headers.
 func (s *Server) spend(rc *request) (*ledger.DebitResult, error) {
-	done, err := s.admission.Consume(rc.ctx, rc.gateRequest)
+	done, err := s.gate.Consume(rc.ctx, rc.gateRequest)
 	rc.writeLimits(done.Limits, done.LimitsDegraded, err)
 	if err != nil {
 		if gate.CodeOf(err) == gate.CodeRateLimited || gate.CodeOf(err) == gate.CodeCostExceedsCapacity {

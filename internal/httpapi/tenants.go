@@ -92,7 +92,7 @@ func (s *Server) getFeatures(rc *request) error {
 	if err != nil {
 		return err
 	}
-	plan, all, own, err := s.admission.Features(rc.ctx, id)
+	plan, all, own, err := s.gate.Features(rc.ctx, id)
 	if err != nil {
 		return err
 	}

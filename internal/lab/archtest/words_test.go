@@ -42,7 +42,6 @@ var oddWordsKept = map[string][]string{
 
 	"cmd/quotasvc":            {"desk"},
 	"internal/gate":           {"crowd", "desk", "settle", "settled", "told"},
-	"internal/gate/admission": {"desk"},
 	"internal/gate/balances":  {"settle", "shelf"},
 	"internal/gate/newcomer":  {"desk", "world"},
 }

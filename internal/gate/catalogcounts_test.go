@@ -1,4 +1,4 @@
-package business
+package gate
 
 import (
 	"fmt"
@@ -12,47 +12,51 @@ import (
 )
 
 // However many plans and meters there are, the number of series is bounded.
-func TestCounts_ManyNames_RestIsOther(t *testing.T) {
+func TestCatalogCounts_ManyNames_RestIsOther(t *testing.T) {
 	t.Parallel()
-	b := New(prometheus.NewRegistry())
+	b := newCatalogCounts(prometheus.NewRegistry())
 	snapshot := func(from, to int) *catalog.Snapshot {
 		s := &catalog.Snapshot{Plans: map[string]*catalog.Plan{}, Meters: map[string]*catalog.Meter{}}
 		for i := from; i < to; i++ {
-			s.Plans[fmt.Sprint("plan", i)], s.Meters[fmt.Sprint("meter", i)] = &catalog.Plan{}, &catalog.Meter{}
+			s.Plans[fmt.Sprint("plan", i)] = &catalog.Plan{}
+			s.Meters[fmt.Sprint("meter", i)] = &catalog.Meter{}
 		}
 		return s
 	}
 	count := func(s *catalog.Snapshot) {
 		for i := range 1000 {
-			b.Refused(s, fmt.Sprint("plan", i), "rate_limited")
-			b.Drawn(s, []ledger.Draw{{Meter: fmt.Sprint("meter", i), Amount: 2}})
+			b.refused(s, fmt.Sprint("plan", i), "rate_limited")
+			b.drawn(s, []ledger.Draw{{Meter: fmt.Sprint("meter", i), Amount: 2}})
 		}
-		b.Refused(s, "", "rate_limited")
+		b.refused(s, "", "rate_limited")
 	}
 	first := snapshot(0, labelsMax/2)
 	count(first)
-	if n, m := testutil.CollectAndCount(b.refusals), testutil.CollectAndCount(b.units); n != labelsMax/2+2 || m != labelsMax/2+1 {
+	series := func() (plans, meters int) {
+		return testutil.CollectAndCount(b.refusals), testutil.CollectAndCount(b.units)
+	}
+	if n, m := series(); n != labelsMax/2+2 || m != labelsMax/2+1 {
 		t.Errorf("%d and %d series of %d names", n, m, labelsMax/2)
 	}
 	all := snapshot(0, 3*labelsMax)
 	count(all)
 	count(all)
-	if n, m := testutil.CollectAndCount(b.refusals), testutil.CollectAndCount(b.units); n != labelsMax+2 || m != labelsMax+1 {
+	if n, m := series(); n != labelsMax+2 || m != labelsMax+1 {
 		t.Errorf("%d and %d series of %d names", n, m, 3*labelsMax)
 	}
 	if got := testutil.ToFloat64(b.refusals.WithLabelValues("plan7", "rate_limited")); got != 3 {
 		t.Errorf("plan7 has %v, want 3: a name keeps its label value", got)
 	}
 	count(snapshot(labelsMax/2, labelsMax/2+1)) // all others are deleted
-	if n, m := testutil.CollectAndCount(b.refusals), testutil.CollectAndCount(b.units); n != 3 || m != 2 {
+	if n, m := series(); n != 3 || m != 2 {
 		t.Errorf("%d and %d series are left", n, m)
 	}
 }
 
-func BenchmarkCounts_Refused(b *testing.B) {
-	m := New(prometheus.NewRegistry())
+func BenchmarkCatalogCounts_Refused(b *testing.B) {
+	m := newCatalogCounts(prometheus.NewRegistry())
 	s := &catalog.Snapshot{Plans: map[string]*catalog.Plan{"basic": {}}}
 	for b.Loop() {
-		m.Refused(s, "basic", "rate_limited")
+		m.refused(s, "basic", "rate_limited")
 	}
 }

@@ -1,4 +1,4 @@
-package newcomer
+package provision
 
 import (
 	"time"
@@ -7,25 +7,28 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// roundsMax bounds how often a decision may ask for more balances: those of subjects' caps once, those of overflow meters once, and once to spare.
+// roundsMax bounds how often a decision may ask for more balances: those of subjects' caps once, those of overflow
+// meters once, and one round in reserve.
 const roundsMax = 3
 
-// world is what the ledger would read of a tenant that was made at this instant.
-type world struct {
+// emptyLedger has what the ledger would read of a tenant that was created at this instant.
+type emptyLedger struct {
 	now     time.Time
 	meters  map[string]*catalog.Meter
 	history []ledger.TenantTerms
 	plans   map[string][]ledger.PlanVersion
 }
 
-func newWorld(s *catalog.Snapshot, p *catalog.Plan, now time.Time) *world {
-	version := ledger.PlanVersion{Version: p.Version, CreatedAt: p.CreatedAt, Allowances: make(map[string]ledger.Allowance, len(p.Allowances))}
+func newEmptyLedger(s *catalog.Snapshot, p *catalog.Plan, now time.Time) *emptyLedger {
+	version := ledger.PlanVersion{
+		Version: p.Version, CreatedAt: p.CreatedAt, Allowances: make(map[string]ledger.Allowance, len(p.Allowances)),
+	}
 	for i := range p.Allowances {
 		if p.Allowances[i].Every != "" { // else it is that of a gauge
 			version.Allowances[p.Allowances[i].Meter] = allowanceOf(&p.Allowances[i])
 		}
 	}
-	return &world{
+	return &emptyLedger{
 		now: now, meters: s.Meters, plans: map[string][]ledger.PlanVersion{p.ID: {version}},
 		history: []ledger.TenantTerms{{Since: now, Plan: p.ID, AnchorAt: now, Zone: time.UTC, Now: true}},
 	}
@@ -38,10 +41,13 @@ func allowanceOf(a *catalog.Allowance) ledger.Allowance {
 		out.RolloverMin, out.RolloverMax = &a.Rollover.Min, &a.Rollover.Max
 	}
 	if a.Overage != nil {
-		out.OverageAllowed, out.OverageCap, out.OveragePreserved = a.Overage.Policy == "allow", a.Overage.Cap, a.Overage.AtPeriodEnd == "preserve"
+		out.OverageAllowed = a.Overage.Policy == "allow"
+		out.OverageCap = a.Overage.Cap
+		out.OveragePreserved = a.Overage.AtPeriodEnd == "preserve"
 	}
 	if a.Overflow != nil {
-		out.OverflowMeter, out.OverflowPrice = a.Overflow.Meter, a.Overflow.Price
+		out.OverflowMeter = a.Overflow.Meter
+		out.OverflowPrice = a.Overflow.Price
 	}
 	if a.ExpiresInDays != nil {
 		out.Lasts = time.Duration(*a.ExpiresInDays) * 24 * time.Hour
@@ -50,11 +56,13 @@ func allowanceOf(a *catalog.Allowance) ledger.Allowance {
 }
 
 // batch returns a batch with the balances of keys as they begin.
-func (w *world) batch(keys []ledger.BalanceKey) (*ledger.Batch, error) {
+func (l *emptyLedger) batch(keys []ledger.BalanceKey) (*ledger.Batch, error) {
 	b := ledger.NewBatch()
-	b.Now, b.Targets, b.Absent = w.now, ledger.NewTargetState(), map[ledger.BalanceKey]ledger.Absence{}
+	b.Now = l.now
+	b.Targets = ledger.NewTargetState()
+	b.Absent = map[ledger.BalanceKey]ledger.Absence{}
 	for _, k := range keys {
-		switch m := w.meters[k.Meter]; {
+		switch m := l.meters[k.Meter]; {
 		case m == nil:
 			b.Absent[k] = ledger.AbsentMeter
 			continue
@@ -63,7 +71,7 @@ func (w *world) batch(keys []ledger.BalanceKey) (*ledger.Batch, error) {
 			continue
 		}
 		book := ledger.NewBook(ledger.BalanceRow{BalanceKey: k})
-		book.Timeline = ledger.NewTimeline(k, w.history, w.plans)
+		book.Timeline = ledger.NewTimeline(k, l.history, l.plans)
 		book.LoadGrants(nil, nil)
 		b.Books[k] = book
 	}
@@ -71,21 +79,23 @@ func (w *world) batch(keys []ledger.BalanceKey) (*ledger.Batch, error) {
 }
 
 // decide decides a call.
-func (w *world) decide(c *ledger.Call, demand []ledger.Demand) error {
+func (l *emptyLedger) decide(c *ledger.Call, demand []ledger.Demand) error {
 	keys := make([]ledger.BalanceKey, len(demand))
 	for i := range demand {
 		keys[i] = demand[i].BalanceKey
 	}
-	return w.repeat(keys, func(b *ledger.Batch) (ledger.Next, error) { return b.Decide([]*ledger.Call{c}), nil })
+	return l.repeat(keys, func(b *ledger.Batch) (ledger.Next, error) {
+		return b.Decide([]*ledger.Call{c}), nil
+	})
 }
 
 // check answers a check.
-func (w *world) check(r *ledger.CheckRequest) (result *ledger.CheckResult, err error) {
+func (l *emptyLedger) check(r *ledger.CheckRequest) (result *ledger.CheckResult, err error) {
 	keys := make([]ledger.BalanceKey, len(r.Items))
 	for i := range r.Items {
 		keys[i] = ledger.BalanceKey{Tenant: r.Tenant, Meter: r.Items[i].Meter}
 	}
-	err = w.repeat(keys, func(b *ledger.Batch) (next ledger.Next, err error) {
+	err = l.repeat(keys, func(b *ledger.Batch) (next ledger.Next, err error) {
 		result, next, err = b.Check(r)
 		return next, err
 	})
@@ -93,9 +103,9 @@ func (w *world) check(r *ledger.CheckRequest) (result *ledger.CheckResult, err e
 }
 
 // repeat runs do on the balances of keys, and again with those that it asks for.
-func (w *world) repeat(keys []ledger.BalanceKey, do func(*ledger.Batch) (ledger.Next, error)) error {
+func (l *emptyLedger) repeat(keys []ledger.BalanceKey, do func(*ledger.Batch) (ledger.Next, error)) error {
 	for range roundsMax {
-		b, err := w.batch(keys)
+		b, err := l.batch(keys)
 		if err != nil {
 			return err
 		}

@@ -1,4 +1,4 @@
-package admission
+package gate
 
 import (
 	"context"
@@ -12,12 +12,9 @@ import (
 
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/catalog/feature"
-	"github.com/quotasvc/quotasvc/internal/gate"
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/store/namedsql"
 )
-
-func TestMain(m *testing.M) { testenv.Main(m) }
 
 // statements counts what is sent to PostgreSQL.
 type statements struct{ n atomic.Int64 }
@@ -29,8 +26,9 @@ func (s *statements) TraceQueryStart(ctx context.Context, _ *pgx.Conn, _ pgx.Tra
 
 func (s *statements) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
 
-// newCatalog returns a catalogue that reads nothing unless it is told of a change, and the count of its statements.
-func newCatalog(t *testing.T) (*catalog.Catalog, *statements) {
+// newBare returns a gate that has a catalogue and nothing else, and the count of the catalogue's statements. The
+// catalogue reads nothing unless it is told of a change. The gate would panic if it asked for a limit or a balance.
+func newBare(t *testing.T) (*Gate, *statements) {
 	t.Helper()
 	cfg, err := pgxpool.ParseConfig(testenv.AsService(testenv.Postgres(t)))
 	require.NoError(t, err)
@@ -39,26 +37,28 @@ func newCatalog(t *testing.T) (*catalog.Catalog, *statements) {
 	pool, err := pgxpool.NewWithConfig(t.Context(), cfg)
 	require.NoError(t, err)
 	t.Cleanup(pool.Close)
-	store, err := catalog.NewStore(pool, catalog.StoreConfig{Target: namedsql.Target(testenv.OnCitus()), Timeout: testenv.Patience})
+	storeConfig := catalog.StoreConfig{Target: namedsql.Target(testenv.OnCitus()), Timeout: testenv.Patience}
+	store, err := catalog.NewStore(pool, storeConfig)
 	require.NoError(t, err)
 	c := catalog.New(store, catalog.Config{ReloadEvery: time.Hour, Heartbeat: time.Hour})
 	require.NoError(t, c.Start(t.Context()))
 	t.Cleanup(func() { require.NoError(t, c.Stop(context.Background())) })
-	return c, counted
+	tenants := newTenants(c, Config{}, func([]string) {})
+	return &Gate{tenants: tenants, metrics: newGateMetrics(nil), clock: time.Now}, counted
 }
 
-// The gate is nil here: whoever would ask it for a limit or a balance would panic.
 func TestCheck_FeatureAlone_AsksNoBackend(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
-	c, counted := newCatalog(t)
-	_, _, err := c.PutPlan(ctx, catalog.Plan{ID: "pro", Features: feature.Set{"sso": feature.Switch(true), "seats": feature.Number(0)}})
+	g, counted := newBare(t)
+	c := g.tenants.catalog
+	features := feature.Set{"sso": feature.Switch(true), "seats": feature.Number(0)}
+	_, _, err := c.PutPlan(ctx, catalog.Plan{ID: "pro", Features: features})
 	require.NoError(t, err)
 	_, _, err = c.PutTenant(ctx, catalog.Tenant{ID: "acme", Plan: "pro"})
 	require.NoError(t, err)
-	a := New(nil, c, nil, nil)
 	allowed := func(name string) bool {
-		out, err := a.Check(ctx, gate.Request{Tenant: "acme", Feature: name})
+		out, err := g.Check(ctx, Request{Tenant: "acme", Feature: name})
 		require.NoError(t, err)
 		require.Equal(t, out.Allowed, out.Code == "")
 		return out.Allowed
@@ -74,13 +74,15 @@ func TestCheck_FeatureAlone_AsksNoBackend(t *testing.T) {
 		require.True(t, allowed("sso"))
 		require.False(t, allowed("seats"))
 		require.False(t, allowed("unknown"))
-		_, err := a.Consume(ctx, gate.Request{Tenant: "acme", Feature: "unknown", Key: "k"})
-		require.Error(t, err)
+		_, err := g.Consume(ctx, Request{Tenant: "acme", Feature: "unknown", Key: "k"})
+		require.Equal(t, CodeFeatureNotInPlan, CodeOf(err))
 	}
-	require.Less(t, counted.n.Load()-before, int64(40), "statements of 4,000 questions, and of the catalogue that follows changes meanwhile")
+	require.Less(t, counted.n.Load()-before, int64(40),
+		"statements of 4,000 questions, and of the catalogue that follows changes meanwhile")
 
 	// Changes of the plan, of the tenant, and of the tenant's plan hold as soon as they are announced.
-	_, _, err = c.PutPlan(ctx, catalog.Plan{ID: "pro", Features: feature.Set{"sso": feature.Switch(false), "seats": feature.Number(5)}})
+	features = feature.Set{"sso": feature.Switch(false), "seats": feature.Number(5)}
+	_, _, err = c.PutPlan(ctx, catalog.Plan{ID: "pro", Features: features})
 	require.NoError(t, err)
 	soon("sso", false)
 	soon("seats", true)

@@ -12,7 +12,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// A refusal from memory says what the ledger says, whatever decides: the plan's overflow, its overage, a subject's cap or several items.
+// A refusal from memory says what the ledger says, whatever decides: the plan's overflow, its overage, a subject's cap
+// or several items.
 func TestConsume_RefusedFromMemory_SaysWhatLedgerSays(t *testing.T) {
 	t.Parallel()
 	in := newShared(t)
@@ -24,7 +25,9 @@ func TestConsume_RefusedFromMemory_SaysWhatLedgerSays(t *testing.T) {
 		"overage":               wideRequest(0, "over", "", 7),
 		"cap of a subject":      wideRequest(0, "capped", "ann", 4),
 		"tenant below subjects": wideRequest(0, "capped", "bob", 11),
-		"two meters":            {Tenant: "wide", Items: []ledger.Item{{Meter: "over", Amount: 1}, {Meter: "flowing", Amount: 3}}},
+		"two meters": {Tenant: "wide", Items: []ledger.Item{
+			{Meter: "over", Amount: 1}, {Meter: "flowing", Amount: 3},
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -32,7 +35,7 @@ func TestConsume_RefusedFromMemory_SaysWhatLedgerSays(t *testing.T) {
 			for i := range 5 {
 				r := r
 				r.Key = strings.ReplaceAll(name, " ", "-") + strconv.Itoa(i)
-				known := in.memory.recall(debitOf(&r, &tenantFacts{}, scopeConsume), in.now())
+				known := in.refusals.find(debitOf(&r, &tenantFacts{}, scopeConsume))
 				_, err := in.Consume(t.Context(), r)
 				got, ok := errors.AsType[*ledger.Error](err)
 				if !ok {
@@ -41,7 +44,7 @@ func TestConsume_RefusedFromMemory_SaysWhatLedgerSays(t *testing.T) {
 				if first == nil {
 					first = got
 				}
-				if i == 4 && !known.likelyNoGrant(&r) {
+				if i == 4 && !known.likely(r.Forwarded != "") {
 					t.Error("the ledger was asked five times")
 				}
 				decision := func(e *ledger.Error) ledger.Error {
@@ -75,7 +78,8 @@ func TestConsume_RefusedQuestion_TopUpOfOverflowCounts(t *testing.T) {
 func TestConsume_RefusedQuestion_StoredKeyIsReplayed(t *testing.T) {
 	t.Parallel()
 	databaseURL, redisURL := testenv.Postgres(t), testenv.Redis(t)
-	in, other := newInstance(t, databaseURL, patientClient(redisURL)), newInstance(t, databaseURL, patientClient(redisURL))
+	in := newInstance(t, databaseURL, patientClient(redisURL))
+	other := newInstance(t, databaseURL, patientClient(redisURL))
 	in.catalogue()
 	in.putWide()
 	_, err := other.Consume(t.Context(), wideRequest(100, "over", "", 5))
@@ -90,16 +94,18 @@ func TestConsume_RefusedQuestion_StoredKeyIsReplayed(t *testing.T) {
 	}
 }
 
-// The keys of a tenant that spends and is refused in turn are not read again and again: that would cost more than the refusals.
+// The keys of a tenant that spends and is refused in turn are not read again and again: that would cost more than the
+// refusals.
 func TestConsume_SpendsAndIsRefused_KeysReadOnceASecond(t *testing.T) {
 	t.Parallel()
 	databaseURL, redisURL := testenv.Postgres(t), testenv.Redis(t)
-	in, other := newInstance(t, databaseURL, patientClient(redisURL)), newInstance(t, databaseURL, patientClient(redisURL))
+	in := newInstance(t, databaseURL, patientClient(redisURL))
+	other := newInstance(t, databaseURL, patientClient(redisURL))
 	in.catalogue()
 	in.putWide()
 	in.topUp("many", "credits", 100)
 	reads := 0
-	in.memory.onKeys = func() { reads++ }
+	in.refusals.onKeys = func() { reads++ }
 	began := in.now()
 	for i := range 40 {
 		spender := []*instance{in, other}[i%2]

@@ -1,0 +1,127 @@
+package gate
+
+import (
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/quotasvc/quotasvc/internal/catalog"
+	"github.com/quotasvc/quotasvc/internal/ledger"
+)
+
+const (
+	// labelsMax bounds the plans, and the meters, with a label value of their own. With the six codes of refusalCode
+	// that is 600 series.
+	labelsMax = 100
+
+	// labelOther is the label value of all others, labelNone that of no plan. No id of the catalogue has a bracket.
+	labelOther = "(other)"
+	labelNone  = "(none)"
+)
+
+// catalogCounts counts what a product's owner asks for: who is refused, by plan, and what is used, by meter. Labels are
+// names of the catalogue, never what a client sends.
+type catalogCounts struct {
+	refusals *prometheus.CounterVec
+	units    *prometheus.CounterVec
+
+	mu      sync.Mutex // held while following the catalogue
+	current atomic.Pointer[labelled]
+}
+
+// labelled are the names of one snapshot that have a label value of their own.
+type labelled struct {
+	snapshot      *catalog.Snapshot
+	plans, meters map[string]bool
+}
+
+// newCatalogCounts returns counters that are registered in reg; nil: nowhere.
+func newCatalogCounts(reg prometheus.Registerer) *catalogCounts {
+	c := &catalogCounts{
+		refusals: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "quotasvc_plan_refusals_total",
+			Help: "Refused consumes, debits, holds and captures by the tenant's plan and by code. " +
+				"Checks and dry runs do not count.",
+		}, []string{"plan", "code"}),
+		units: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "quotasvc_debited_units_total",
+			Help: "Units taken by consumes, debits and captures, by the meter that had them. Refunds are not " +
+				"subtracted.",
+		}, []string{"meter"}),
+	}
+	if reg != nil {
+		reg.MustRegister(c.refusals, c.units)
+	}
+	return c
+}
+
+// names returns the names of a snapshot with a label value of their own. A name keeps its value as long as it exists;
+// the series of a deleted name are removed.
+func (c *catalogCounts) names(snapshot *catalog.Snapshot) *labelled {
+	if l := c.current.Load(); l != nil && l.snapshot == snapshot {
+		return l
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	before := c.current.Load()
+	switch {
+	case before == nil:
+		before = &labelled{}
+	case before.snapshot == snapshot:
+		return before
+	}
+	l := &labelled{
+		snapshot: snapshot,
+		plans: follow(before.plans, snapshot.Plans, func(plan string) {
+			c.refusals.DeletePartialMatch(prometheus.Labels{"plan": plan})
+		}),
+		meters: follow(before.meters, snapshot.Meters, func(meter string) { c.units.DeleteLabelValues(meter) }),
+	}
+	c.current.Store(l)
+	return l
+}
+
+// follow returns at most labelsMax names of present: first those of before, then the others in order. It calls gone for
+// the names of before that are not present any more.
+func follow[T any](before map[string]bool, present map[string]T, gone func(string)) map[string]bool {
+	kept := make(map[string]bool, min(len(present), labelsMax))
+	for name := range before {
+		if _, ok := present[name]; ok {
+			kept[name] = true
+		} else {
+			gone(name)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(present)) {
+		if len(kept) < labelsMax {
+			kept[name] = true
+		}
+	}
+	return kept
+}
+
+// refused counts a refusal of a request of a tenant on plan; "" is no plan.
+func (c *catalogCounts) refused(snapshot *catalog.Snapshot, plan, code string) {
+	switch {
+	case plan == "":
+		plan = labelNone
+	case !c.names(snapshot).plans[plan]:
+		plan = labelOther
+	}
+	c.refusals.WithLabelValues(plan, code).Inc()
+}
+
+// drawn counts the units of draws.
+func (c *catalogCounts) drawn(snapshot *catalog.Snapshot, draws []ledger.Draw) {
+	names := c.names(snapshot)
+	for i := range draws {
+		meter := draws[i].Meter
+		if !names.meters[meter] {
+			meter = labelOther
+		}
+		c.units.WithLabelValues(meter).Add(float64(draws[i].Amount))
+	}
+}

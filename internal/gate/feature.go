@@ -1,0 +1,67 @@
+package gate
+
+import (
+	"context"
+
+	"github.com/quotasvc/quotasvc/internal/catalog/feature"
+	"github.com/quotasvc/quotasvc/internal/ledger"
+)
+
+// Features returns a tenant's plan, all features that it has now, and those of them that it overrides. The error is a
+// *ledger.Error.
+func (g *Gate) Features(ctx context.Context, tenant string) (plan string, all, own feature.Set, err error) {
+	facts, err := g.tenants.facts(ctx, tenant)
+	switch {
+	case err != nil:
+		return "", nil, nil, err
+	case facts.unknown:
+		return "", nil, nil, noTenant(tenant)
+	}
+	return facts.plan, feature.Of(g.featuresOf(facts.plan), facts.features), facts.features, nil
+}
+
+// checkFeature answers, from memory, whether the tenant may use the feature of req. The answer has neither limits nor
+// balances: no backend is asked.
+func (g *Gate) checkFeature(ctx context.Context, req *Request) (Check, error) {
+	out := Check{Item: -1, Source: SourceLocal, AsOf: g.now().UTC()}
+	if out.Blocked, _ = g.blocked(req); out.Blocked != nil {
+		out.Code = CodeForbidden
+		return out, nil
+	}
+	facts, err := g.tenants.facts(ctx, req.Tenant)
+	switch {
+	case err != nil:
+		return out, err
+	case facts.unknown:
+		return out, noTenant(req.Tenant)
+	}
+	if refusal := g.featureRefusal(req, &facts); refusal != nil {
+		out.Code = refusal.Code
+		return out, nil
+	}
+	out.Allowed = true
+	return out, nil
+}
+
+// featureRefusal returns why a tenant may not use the feature of req; nil if it may. The plan that the tenant has now
+// decides, and what the tenant overrides.
+func (g *Gate) featureRefusal(req *Request, facts *tenantFacts) *ledger.Error {
+	switch {
+	case facts.unknown:
+		return noTenant(req.Tenant)
+	case facts.suspended:
+		return ledger.Errorf(ledger.CodeTenantSuspended, "tenant", "tenant %q is suspended", req.Tenant)
+	case !feature.Lookup(g.featuresOf(facts.plan), facts.features, req.Feature).Granted():
+		const detail = "the plan of tenant %q does not grant %q"
+		return ledger.Errorf(CodeFeatureNotInPlan, "feature", detail, req.Tenant, req.Feature)
+	}
+	return nil
+}
+
+// featuresOf returns the features of the newest version of a plan.
+func (g *Gate) featuresOf(plan string) feature.Set {
+	if p := g.tenants.catalog.Snapshot().Plans[plan]; p != nil {
+		return p.Features
+	}
+	return nil
+}

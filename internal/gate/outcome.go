@@ -1,0 +1,137 @@
+package gate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/outbox/auditlog"
+	"github.com/quotasvc/quotasvc/internal/report/denial"
+)
+
+// outcome is what became of a request. observe passes it on to everybody who counts or remembers outcomes.
+type outcome struct {
+	operation string   // label of the metric of decisions
+	plan      string   // the tenant's; empty: it has none
+	req       *Request // tenant, subject, route and items. Of a dry run only the decision counts
+
+	limits   []LimitVerdict
+	debit    *ledger.DebitResult // of a consume or debit; nil: none was made
+	capture  *ledger.HoldResult  // of a capture; nil: none was made
+	replayed bool
+	err      error
+}
+
+// observe reports an outcome to its three sinks: the metric of decisions, the counters by plan and meter, and the
+// notes of refusals and of limits in shadow mode (package denial).
+func (g *Gate) observe(ctx context.Context, o *outcome) {
+	g.metrics.decisions.WithLabelValues(o.operation, decisionLabel(o.err, o.replayed)).Inc()
+	if o.req.DryRun {
+		return
+	}
+	code, refuses, ofPlan := refusalCode(o.err)
+	g.countByName(o, code, ofPlan)
+	if refuses {
+		g.noteDenial(ctx, o, code)
+	}
+	if refuses || o.err == nil {
+		g.noteShadows(o, refuses)
+	}
+}
+
+// decisionLabel returns the outcome label of a decision.
+func decisionLabel(err error, replayed bool) string {
+	switch {
+	case err == nil && replayed:
+		return "replayed"
+	case err == nil:
+		return "allowed"
+	}
+	return string(CodeOf(err))
+}
+
+// refusalCode returns the code of err, whether it refuses a request rather than fails it, and whether the reason is
+// what the tenant's plan gives.
+func refusalCode(err error) (code ledger.Code, refuses, ofPlan bool) {
+	if err == nil {
+		return "", false, false
+	}
+	switch code = CodeOf(err); code {
+	case CodeRateLimited, CodeCostExceedsCapacity, ledger.CodeQuotaExceeded, ledger.CodeCreditsExhausted,
+		ledger.CodeMeterNotInPlan, ledger.CodeTenantSuspended:
+		return code, true, true
+	case CodeForbidden, CodeTooManyLimits, CodeFeatureNotInPlan:
+		return code, true, false
+	default:
+		return code, false, false
+	}
+}
+
+// countByName counts a refusal by the tenant's plan, and the units that were drawn by their meters.
+func (g *Gate) countByName(o *outcome, code ledger.Code, refusedByPlan bool) {
+	switch snapshot := g.tenants.catalog.Snapshot(); {
+	case refusedByPlan:
+		g.metrics.catalog.refused(snapshot, o.plan, string(code))
+	case o.err != nil || o.replayed:
+	case o.debit != nil:
+		for i := range o.debit.Items {
+			g.metrics.catalog.drawn(snapshot, o.debit.Items[i].Draws)
+		}
+	case o.capture != nil:
+		for i := range o.capture.Items {
+			g.metrics.catalog.drawn(snapshot, o.capture.Items[i].Draws)
+		}
+	}
+}
+
+// noteDenial notes a refusal for whoever asks later why a request was refused.
+func (g *Gate) noteDenial(ctx context.Context, o *outcome, code ledger.Code) {
+	req := o.req
+	d := denial.Denial{
+		At: g.now(), Tenant: req.Tenant, Code: string(code), Rule: refusingRule(o.err), Subject: req.Subject,
+		Route: req.Route, RequestID: auditlog.From(ctx).RequestID,
+	}
+	e, ok := errors.AsType[*ledger.Error](o.err)
+	for i := range req.Items {
+		if len(req.Items) == 1 || ok && e.Field == fmt.Sprintf("items[%d].meter", i) {
+			d.Meter = req.Items[i].Meter
+		}
+	}
+	if ok && e.Denial != nil {
+		d.Meter = e.Denial.Limiting.Meter
+		d.Required = e.Denial.Required
+		d.Available = e.Denial.Available
+	}
+	g.denials.Note(&d)
+}
+
+// noteShadows counts what limits in shadow mode would have done to a request that was granted, or refused otherwise.
+func (g *Gate) noteShadows(o *outcome, refused bool) {
+	for i := range o.limits {
+		if v := &o.limits[i]; v.Shadow {
+			g.denials.NoteShadow(&denial.Shadow{
+				Tenant: o.req.Tenant, Rule: v.Rule, Refused: refused, RefusedBy: refusingRule(o.err),
+				Denies: !v.Allowed,
+			})
+		}
+	}
+}
+
+// refusingRule returns the limit that refused a request, of several the one that does so the longest; empty: no limit
+// did.
+func refusingRule(err error) string {
+	if e, ok := errors.AsType[*CostExceedsCapacity](err); ok {
+		return e.Violated[0]
+	}
+	longest := &LimitVerdict{}
+	if e, ok := errors.AsType[*RateLimited](err); ok {
+		longest.Rule = e.Violated[0]
+		for i := range e.Verdicts {
+			if v := &e.Verdicts[i]; !v.Allowed && !v.Shadow && v.RetryAfter > longest.RetryAfter {
+				longest = v
+			}
+		}
+	}
+	return longest.Rule
+}

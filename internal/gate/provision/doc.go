@@ -1,0 +1,28 @@
+// Package provision creates tenants on their first use, on a default plan.
+//
+// # Terms
+//
+//   - first use: a debit, a consume, a hold, or a request at a gateway, for an id that no tenant has; never a check.
+//   - provisioner: creates the tenant of a first use, after the use was decided.
+//   - empty ledger: the balances that a tenant of the default plan begins with. It decides first uses.
+//
+// # Invariants
+//
+//  1. A use that the plan refuses creates no tenant: the ledger's own rules decide it first, on an empty ledger. So a
+//     flood of invented tenants that ask for too much, or for meters of other plans, leaves nothing.
+//  2. However many first uses of a tenant run at once, on however many instances, one tenant is created, and each use
+//     is then decided by its balances.
+//  3. An instance creates at most Config.PerSecond tenants a second. More are refused (CodeQueueFull) and not created.
+//  4. A tenant that is created here is announced and in the audit log, like one that an administrator creates.
+//
+// # Clock
+//
+// First uses are decided at the ledger's instant as the instance last knew it; the tenant is created at PostgreSQL's.
+// The process's clock measures the rate.
+//
+// # Concurrency and failure
+//
+// All methods may be called from any goroutine. Errors are *ledger.Error, as the operation itself would fail. If a
+// tenant cannot be created the error is CodeUnavailable, and the caller may send the same request again. A nil
+// Provisioner creates no tenant.
+package provision

@@ -1,0 +1,149 @@
+package provision
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/singleflight"
+
+	"github.com/quotasvc/quotasvc/internal/catalog"
+	"github.com/quotasvc/quotasvc/internal/kit/bound"
+	"github.com/quotasvc/quotasvc/internal/ledger"
+)
+
+// DefaultPerSecond is the number of tenants that an instance creates a second at the most. It allows 180,000 sign-ups
+// an hour, and bounds what invented tenant ids can insert.
+const DefaultPerSecond = 50
+
+// Config configures a Provisioner.
+type Config struct {
+	Plan      string                       // of the tenants that it creates. Required
+	PerSecond int                          // tenants created a second, by this instance; 0: DefaultPerSecond
+	Clock     interface{ Now() time.Time } // the ledger. Required
+}
+
+// Provisioner creates tenants on their first use. nil creates none.
+type Provisioner struct {
+	cfg      Config
+	catalog  *catalog.Catalog
+	creating singleflight.Group // by tenant
+
+	mu       sync.Mutex
+	nextFree time.Time // when the next tenant could be created if each took its share of a second
+}
+
+// New returns a provisioner.
+func New(c *catalog.Catalog, cfg Config) *Provisioner {
+	if cfg.PerSecond <= 0 {
+		cfg.PerSecond = DefaultPerSecond
+	}
+	return &Provisioner{cfg: cfg, catalog: c}
+}
+
+// Plan returns the plan that the tenant id gets on its first use. ok is false if there will be no such tenant: without
+// provisioner, if the plan does not exist, or if id is not valid.
+func (p *Provisioner) Plan(id string) (plan *catalog.Plan, ok bool) {
+	if p == nil || !bound.ID(id) {
+		return nil, false
+	}
+	plan = p.catalog.Snapshot().Plans[p.cfg.Plan]
+	return plan, plan != nil
+}
+
+// Missing returns an error if the default plan does not exist: then no tenant is created.
+func (p *Provisioner) Missing() error {
+	if p == nil || p.catalog.Snapshot().Plans[p.cfg.Plan] != nil {
+		return nil
+	}
+	return fmt.Errorf("the default plan %q does not exist: no tenant is made on its first use", p.cfg.Plan)
+}
+
+// EnsureTenant creates the tenant of a first use that its plan allows. Otherwise it returns the refusal of the use.
+// After nil the tenant exists, and the ledger must decide the use.
+func (p *Provisioner) EnsureTenant(ctx context.Context, use ledger.Operation) error {
+	if err := use.Validate(); err != nil {
+		return err
+	}
+	if _, err := p.DryRun(use); err != nil {
+		return err
+	}
+	tenant := use.ID().Tenant
+	_, err, _ := p.creating.Do(tenant, func() (any, error) {
+		return nil, p.create(context.WithoutCancel(ctx), tenant)
+	})
+	return err
+}
+
+// DryRun decides a first use on an empty ledger, and changes nothing. It returns the ledger's answer or the refusal.
+func (p *Provisioner) DryRun(use ledger.Operation) (answer any, err error) {
+	empty, err := p.emptyLedger(use.ID().Tenant)
+	if err != nil {
+		return nil, err
+	}
+	call := ledger.NewCall(use)
+	if err := empty.decide(call, use.Demand(&ledger.Located{})); err != nil {
+		return nil, err
+	}
+	return call.Answer, call.Err
+}
+
+// Check answers a check on an empty ledger.
+func (p *Provisioner) Check(tenant, subject string, items []ledger.Item) (*ledger.CheckResult, error) {
+	empty, err := p.emptyLedger(tenant)
+	if err != nil {
+		return nil, err
+	}
+	return empty.check(&ledger.CheckRequest{Tenant: tenant, Subject: subject, Items: items})
+}
+
+// emptyLedger returns the balances with which a tenant begins now. The error is a *ledger.Error if there will be no
+// such tenant: the plan may have been deleted since.
+func (p *Provisioner) emptyLedger(tenant string) (*emptyLedger, error) {
+	plan, ok := p.Plan(tenant)
+	if !ok {
+		return nil, ledger.Errorf(ledger.CodeTenantNotFound, "tenant", "tenant %q does not exist", tenant)
+	}
+	return newEmptyLedger(p.catalog.Snapshot(), plan, p.cfg.Clock.Now()), nil
+}
+
+// create stores the tenant.
+func (p *Provisioner) create(ctx context.Context, tenant string) error {
+	if wait := p.take(time.Now()); wait > 0 {
+		return &ledger.Error{
+			Code: ledger.CodeQueueFull, RetryAfter: max(wait, time.Second),
+			Detail: fmt.Sprintf("more than %d tenants a second are new; this attempt did nothing", p.cfg.PerSecond),
+		}
+	}
+	err := p.catalog.MakeTenant(ctx, tenant, p.cfg.Plan)
+	e, refused := errors.AsType[*catalog.Error](err)
+	if refused && e.Code != catalog.CodeUnavailable && e.Code != catalog.CodeInternal {
+		const detail = "tenant %q does not exist, and could not be made: %s"
+		return ledger.Errorf(ledger.CodeTenantNotFound, "tenant", detail, tenant, e.Detail)
+	}
+	if err != nil {
+		return &ledger.Error{
+			Code: ledger.CodeUnavailable, Detail: "the tenant could not be made; the same request can be sent again",
+			RetryAfter: time.Second, Cause: err,
+		}
+	}
+	return nil
+}
+
+// take counts one tenant against Config.PerSecond and returns 0, or the time until one may be created. A second's
+// tenants may be created at once.
+func (p *Provisioner) take(now time.Time) time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	share := time.Second / time.Duration(p.cfg.PerSecond)
+	if p.nextFree.Before(now) {
+		p.nextFree = now
+	}
+	if wait := p.nextFree.Add(share).Sub(now) - time.Second; wait > 0 {
+		return wait
+	}
+	p.nextFree = p.nextFree.Add(share)
+	return 0
+}

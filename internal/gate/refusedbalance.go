@@ -1,0 +1,136 @@
+package gate
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/quotasvc/quotasvc/internal/gate/balances"
+	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/store/redisstore"
+)
+
+// refusing is a balance that refused a debit. It does not change. A balance that does not decide alone
+// (ledger.BalanceCopy.Beyond) stays here so that its refusals are remembered as questions.
+type refusing struct {
+	copy   *ledger.BalanceCopy // nil: it has not been read since
+	readAt time.Time
+	keys   []uint64  // hashes of the keys of the tenant's operations, in order
+	spends time.Time // it has also paid: its refusals are not remembered before
+}
+
+// incomplete reports whether more than the balance decides.
+func (b *refusing) incomplete() bool { return b.copy != nil && b.copy.Beyond }
+
+func balanceOf(d *ledger.Debit) ledger.BalanceKey {
+	return ledger.BalanceKey{Tenant: d.Tenant, Meter: d.Items[0].Meter}
+}
+
+// keepBalance replaces what is remembered of key.
+func (m *refusals) keepBalance(key ledger.BalanceKey, b *refusing) {
+	m.refusing.Remove(key)
+	m.makeRoom(len(b.keys))
+	m.refusing.Put(key, b)
+}
+
+// findBalance returns the balance that probably refuses d; nil: none.
+func (m *refusals) findBalance(d *ledger.Debit, now time.Time) *refusing {
+	if m.refusing.Len() == 0 || !isPlain(d) {
+		return nil
+	}
+	b, ok := m.refusing.Get(balanceOf(d))
+	if !ok || b.incomplete() || !b.spends.IsZero() || now.Sub(b.readAt) >= refusingAge || m.mayBeStored(b.keys, d.Key) {
+		return nil
+	}
+	return b
+}
+
+// refuseByBalance returns the refusal of d by a balance; nil: the ledger must decide. reads are those of the balance,
+// nil if Redis was not asked.
+func (m *refusals) refuseByBalance(
+	ctx context.Context, d *ledger.Debit, facts *tenantFacts, b *refusing, reads *redisstore.Reads,
+) error {
+	newest, shared := m.newestCopy(ctx, balanceOf(d), reads, b)
+	if !m.balanceHolds(b, &newest, facts, shared) {
+		var err error
+		if b, err = m.readBalance(ctx, d, b); err != nil || m.mayBeStored(b.keys, d.Key) {
+			return nil //nolint:nilerr // the ledger is asked instead
+		}
+	}
+	if b.copy.Beyond || d.Items[0].Amount <= b.copy.Remaining {
+		return nil
+	}
+	check := fromCopies(d.Items, []balances.Cached{{Copy: b.copy}}, SourceCache, false)
+	check.conclude(nil, false, m.now())
+	return check.Refusal()
+}
+
+// newestCopy returns the newest copy of b's balance that is known, and whether Redis vouches for it. A balance that
+// goes on refusing is asked for in Redis, which announces its changes from then on.
+func (m *refusals) newestCopy(
+	ctx context.Context, key ledger.BalanceKey, reads *redisstore.Reads, b *refusing,
+) (newest balances.Cached, shared bool) {
+	keys := [1]ledger.BalanceKey{key}
+	copies := make([]balances.Cached, 0, 1)
+	if reads == nil || reads.Values == nil { // the limits did not need Redis
+		if held, ok := m.copies.Held(copies, keys[:], nil); ok {
+			return held[0], true
+		}
+		if b.copy != nil && m.now().Sub(b.readAt) >= refusalAge {
+			reads = m.copies.Reads(keys[:], nil)
+			m.copies.Read(ctx, reads)
+		}
+	}
+	return m.copies.LookupReads(copies, keys[:], reads)[0], reads != nil && reads.Values != nil
+}
+
+// balanceHolds reports whether b need not be read again. newest is the newest copy that is known of its balance.
+func (m *refusals) balanceHolds(b *refusing, newest *balances.Cached, facts *tenantFacts, redisAnswered bool) bool {
+	now := m.now()
+	if b.copy == nil || newest.Copy == nil || newest.Copy.Seq != b.copy.Seq || b.copy.AsOf.Before(facts.changedAt) ||
+		!b.copy.ValidUntil.IsZero() && !now.Before(b.copy.ValidUntil) {
+		return false
+	}
+	age := now.Sub(b.readAt)
+	return age < refusalAge || redisAnswered && newest.Confirmed && age < confirmedAge
+}
+
+// readBalance reads the balance of d, and the keys of the tenant's operations unless those of b still hold. Callers at
+// the same time share the answer. It fails if the balance has changed since it was read: the keys of a tenant that
+// also spends would be read again and again.
+func (m *refusals) readBalance(ctx context.Context, d *ledger.Debit, b *refusing) (*refusing, error) {
+	key := balanceOf(d)
+	read, err, _ := m.flight.Do(key.Tenant+" "+key.Meter, func() (any, error) {
+		readAt := m.now()
+		result, err := m.loader.check(context.WithoutCancel(ctx), d.Tenant, "", d.Items, false)
+		if err != nil {
+			return nil, err
+		}
+		at := slices.IndexFunc(result.Copies, func(c ledger.BalanceCopy) bool {
+			return c.Meter == key.Meter && c.Subject == ""
+		})
+		if at < 0 {
+			return nil, busy()
+		}
+		next := &refusing{copy: &result.Copies[at], readAt: readAt}
+		switch {
+		case next.incomplete(): // what refuses is remembered as a question
+		case b.copy == nil:
+			next.keys, err = m.readKeys(ctx, d.Tenant)
+		case b.copy.Seq == next.copy.Seq:
+			next.keys = b.keys
+		default:
+			err = errSpends
+		}
+		if err != nil {
+			m.keepBalance(key, &refusing{spends: readAt.Add(pauseAfter(err))})
+			return nil, err
+		}
+		m.keepBalance(key, next)
+		return next, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return read.(*refusing), nil
+}

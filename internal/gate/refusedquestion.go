@@ -1,0 +1,119 @@
+package gate
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/quotasvc/quotasvc/internal/gate/balances"
+	"github.com/quotasvc/quotasvc/internal/ledger"
+)
+
+// refusedQuestion is a debit that the ledger refused and that more than one balance decides: its plan has overflow,
+// overage or caps of subjects, or it has several items. It does not change.
+type refusedQuestion struct {
+	check  *ledger.CheckResult // nil: the ledger was not asked since
+	readAt time.Time
+	keys   []uint64  // hashes of the keys of the tenant's operations, in order
+	spends time.Time // its balances have changed: it is not remembered before
+}
+
+// questionOf returns the name of d among refused questions.
+func questionOf(d *ledger.Debit) string { return balances.QuestionKey(d.Tenant, d.Subject, d.Items) }
+
+// keepQuestion replaces what is remembered of the question with this name.
+func (m *refusals) keepQuestion(name string, q *refusedQuestion) {
+	m.questions.Remove(name)
+	m.makeRoom(len(q.keys))
+	m.questions.Put(name, q)
+}
+
+// findQuestion returns the refused question that d repeats; nil: none.
+func (m *refusals) findQuestion(d *ledger.Debit, now time.Time) *refusedQuestion {
+	if m.questions.Len() == 0 || !isNormal(d) {
+		return nil
+	}
+	q, ok := m.questions.Get(questionOf(d))
+	if !ok || !q.spends.IsZero() || now.Sub(q.readAt) >= refusingAge || m.mayBeStored(q.keys, d.Key) {
+		return nil
+	}
+	return q
+}
+
+// refuseByQuestion returns the refusal of d, which repeats q; nil: the ledger must decide.
+func (m *refusals) refuseByQuestion(
+	ctx context.Context, d *ledger.Debit, facts *tenantFacts, q *refusedQuestion,
+) error {
+	if !m.questionHolds(q, facts) {
+		var err error
+		if q, err = m.readQuestion(ctx, d, q); err != nil || m.mayBeStored(q.keys, d.Key) {
+			return nil //nolint:nilerr // the ledger is asked instead
+		}
+	}
+	if q.check.Refusal == nil { // not nil in an interface
+		return nil
+	}
+	return q.check.Refusal
+}
+
+// questionHolds reports whether q was read less than refusalAge ago, and no balance that decides it is known to have
+// changed since.
+func (m *refusals) questionHolds(q *refusedQuestion, facts *tenantFacts) bool {
+	now := m.now()
+	if q.check == nil || now.Sub(q.readAt) >= refusalAge || q.check.AsOf.Before(facts.changedAt) {
+		return false
+	}
+	for _, read := range [...][]ledger.BalanceCopy{q.check.Copies, q.check.Others} {
+		for i := range read {
+			c := &read[i]
+			key := [1]ledger.BalanceKey{{Tenant: c.Tenant, Meter: c.Meter, Subject: c.Subject}}
+			newest := m.copies.Lookup(make([]balances.Cached, 0, 1), key[:], nil)[0].Copy
+			if newest != nil && newest.Seq > c.Seq || !c.ValidUntil.IsZero() && !now.Before(c.ValidUntil) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// readQuestion asks the ledger about d, and reads the keys of the tenant's operations unless those of q still hold.
+// Callers at the same time share the answer. It fails if a balance has changed since, as readBalance does.
+func (m *refusals) readQuestion(ctx context.Context, d *ledger.Debit, q *refusedQuestion) (*refusedQuestion, error) {
+	name := questionOf(d)
+	read, err, _ := m.flight.Do("question "+name, func() (any, error) {
+		next := &refusedQuestion{readAt: m.now()}
+		var err error
+		next.check, err = m.loader.check(context.WithoutCancel(ctx), d.Tenant, d.Subject, d.Items, false)
+		if err != nil {
+			return nil, err
+		}
+		switch {
+		case next.check.Refusal == nil:
+			m.questions.Remove(name)
+			return next, nil
+		case q.check == nil:
+			next.keys, err = m.readKeys(ctx, d.Tenant)
+		case sameSeqs(q.check.Copies, next.check.Copies) && sameSeqs(q.check.Others, next.check.Others):
+			next.keys = q.keys
+		default:
+			err = errSpends
+		}
+		if err != nil {
+			m.keepQuestion(name, &refusedQuestion{spends: next.readAt.Add(pauseAfter(err))})
+			return nil, err
+		}
+		m.keepQuestion(name, next)
+		return next, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return read.(*refusedQuestion), nil
+}
+
+// sameSeqs reports whether b has the balances of a, without newer entries.
+func sameSeqs(a, b []ledger.BalanceCopy) bool {
+	return slices.EqualFunc(a, b, func(x, y ledger.BalanceCopy) bool {
+		return x.Tenant == y.Tenant && x.Meter == y.Meter && x.Subject == y.Subject && x.Seq == y.Seq
+	})
+}
