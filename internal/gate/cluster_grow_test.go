@@ -75,6 +75,6 @@ func TestCluster_NodeJoinsAndLeaves_NothingLostNoBalanceWrong(t *testing.T) {
 	}
 	t.Logf("%d of %d tenants moved to the new node and away from it; it had %d calls meanwhile", joined, tenants, asked)
 	for _, m := range all {
-		m.settle()
+		m.verify()
 	}
 }

@@ -119,8 +119,8 @@ func (m *moving) wait() {
 	defer m.sent.Unlock()
 }
 
-// settle checks that nothing was lost or counted twice: tokens, units, leases, and the copies of both instances.
-func (m *moving) settle() {
+// verify checks that nothing was lost or counted twice: tokens, units, leases, and the copies of both instances.
+func (m *moving) verify() {
 	m.t.Helper()
 	if got := m.admitted.Load(); got != movingBurst || m.refused.Load() == 0 {
 		m.t.Errorf("%s: %d admitted, %d refused; want %d admitted", m.tenant, got, m.refused.Load(), movingBurst)
@@ -197,6 +197,6 @@ func TestCluster_SlotsMove_NothingLostNoBalanceWrong(t *testing.T) {
 		t.Errorf("%d moves prove nothing", moves)
 	}
 	for _, m := range all {
-		m.settle()
+		m.verify()
 	}
 }

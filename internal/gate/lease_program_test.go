@@ -180,11 +180,11 @@ func (p *leaseProgram) suspend() {
 	}
 	p.any().putTenant(catalog.Tenant{ID: tenant, Plan: "basic", Status: status})
 	p.suspended[tenant] = !p.suspended[tenant]
-	p.settle()
+	p.awaitCatalogue()
 }
 
-// settle waits until every instance knows the catalogue as it is.
-func (p *leaseProgram) settle() {
+// awaitCatalogue waits until every instance knows the catalogue as it is.
+func (p *leaseProgram) awaitCatalogue() {
 	for _, in := range p.instances {
 		in.awaitAnnouncements(p.url)
 	}
@@ -214,7 +214,7 @@ func TestLease_RandomPrograms_AgreeWithModel(t *testing.T) {
 			}
 		}
 	}
-	p.settle()
+	p.awaitCatalogue()
 	for range steps {
 		switch n := p.random.IntN(100); {
 		case n < 40:

@@ -13,14 +13,19 @@ const changesMax = 500
 
 // ruleChange is the difference between two indexes of general rules.
 type ruleChange struct {
-	left, came []*planRule // rules of the old index and of the new one that apply to other requests, or belong to other chains, than in the other one
-	relinked   []string    // their ids, and those that they replace
+	// left and came are rules of the old index and of the new one that apply to other requests, or belong to other
+	// chains, than in the other one.
+	left, came []*planRule
+
+	relinked []string // their ids, and those that they replace
 }
 
-// with returns an index without the rules of these ids, and with the rules put. It shares with x what is equal. It returns nil if other rules
-// belong to other chains then: the index must be made anew.
+// with returns an index without the rules of these ids, and with the rules put. It shares with x what is equal. It
+// returns nil if the rules that replace one of these must be looked at again: the index must be made anew.
 func (x *ruleIndex) with(removed []string, put []*limitRule) (*ruleIndex, *ruleChange) {
-	next := &ruleIndex{byID: x.byID.Fork(), replacing: x.replacing.Fork(), rates: x.rates.fork(), leases: x.leases.fork()}
+	next := &ruleIndex{
+		byID: x.byID.Fork(), replacing: x.replacing.Fork(), rates: x.rates.fork(), leases: x.leases.fork(),
+	}
 	change := &ruleChange{}
 	for _, id := range removed {
 		old := next.byID.Get(id)
@@ -31,33 +36,46 @@ func (x *ruleIndex) with(removed []string, put []*limitRule) (*ruleIndex, *ruleC
 			return nil, nil
 		}
 		next.remove(old)
-		change.left, change.relinked = append(change.left, old), append(change.relinked, id, old.replaces)
+		change.left = append(change.left, old)
+		change.relinked = append(change.relinked, id, old.replaces)
 	}
 	for _, r := range put {
-		id := r.compiled.ID
-		old, p := next.byID.Get(id), &planRule{limitRule: r}
-		switch {
-		case old != nil && old.replaces == r.replaces:
-			p.link = old.link
-		case next.replacing.Get(id) > 0 || r.replaces == id:
+		if !next.put(r, change) {
 			return nil, nil
-		default:
-			p.link = next.linkFor(r)
-			change.relinked = append(change.relinked, id, r.replaces)
 		}
-		p.label()
-		if old == nil || !old.reachesAs(r) {
-			change.came = append(change.came, p)
-		}
-		if old != nil {
-			if !old.reachesAs(r) {
-				change.left, change.relinked = append(change.left, old), append(change.relinked, old.replaces)
-			}
-			next.remove(old)
-		}
-		next.add(p)
 	}
 	return next, change
+}
+
+// put stores a rule in an index that is being made, and notes the change. It returns false if the rules that replace it
+// must be looked at again.
+func (x *ruleIndex) put(r *limitRule, change *ruleChange) bool {
+	id := r.compiled.ID
+	old := x.byID.Get(id)
+	p := &planRule{limitRule: r}
+	sameReach := old != nil && old.reachesAs(r)
+	switch {
+	case !sameReach && x.replacing.Get(id) > 0 || r.replaces == id:
+		return false
+	case old != nil && old.replaces == r.replaces:
+		p.link = old.link
+	default:
+		p.link = x.linkFor(r)
+		change.relinked = append(change.relinked, id, r.replaces)
+	}
+	p.label()
+	if !sameReach {
+		change.came = append(change.came, p)
+	}
+	if old != nil {
+		if !sameReach {
+			change.left = append(change.left, old)
+			change.relinked = append(change.relinked, old.replaces)
+		}
+		x.remove(old)
+	}
+	x.add(p)
+	return true
 }
 
 // linkFor returns the place of a rule that no rule replaces.
@@ -77,8 +95,8 @@ func (r *limitRule) reachesAs(o *limitRule) bool {
 		(r.compiled.Kind == rule.KindConcurrency) == (o.compiled.Kind == rule.KindConcurrency)
 }
 
-// over returns the set of the same plan over changed general rules. again reports whether its own rules may belong to other chains: it
-// then was made anew.
+// over returns the set of the same plan over changed general rules. again reports whether its own rules may belong to
+// other chains: it then was made anew.
 func (s *ruleSet) over(general *ruleIndex, change *ruleChange) (set *ruleSet, again bool) {
 	for _, id := range change.relinked {
 		if s.own.replacing.Get(id) > 0 || s.own.byID.Get(id) != nil {
@@ -92,8 +110,8 @@ func (s *ruleSet) over(general *ruleIndex, change *ruleChange) (set *ruleSet, ag
 	return &ruleSet{own: s.own, general: general, rerooted: s.rerooted}, false
 }
 
-// next returns the rules of a snapshot that follows the one of c, before. It compiles what was changed, and shares the rest with c. It returns nil
-// if the rules must be compiled as a whole.
+// next returns the rules of a snapshot that follows the one of c, before. It compiles what was changed, and shares the
+// rest with c. It returns nil if the rules must be compiled as a whole.
 func (c *compiledRules) next(snapshot, before *catalog.Snapshot) *compiledRules {
 	put, plans := snapshot.Changes(before)
 	gone, gonePlans := before.Changes(snapshot)
@@ -101,7 +119,8 @@ func (c *compiledRules) next(snapshot, before *catalog.Snapshot) *compiledRules 
 		return nil
 	}
 	next := &compiledRules{
-		denials: denialsOf(snapshot), plans: make(map[string]*ruleSet, len(c.plans)), labels: c.labels.Fork(), skipped: maps.Clone(c.skipped), crowd: c.crowd.fork(),
+		denials: denialsOf(snapshot), plans: make(map[string]*ruleSet, len(c.plans)), labels: c.labels.Fork(),
+		skipped: maps.Clone(c.skipped), counts: c.counts.fork(),
 	}
 	var rules []*limitRule
 	stored := make(map[string]bool, len(put))
@@ -122,7 +141,7 @@ func (c *compiledRules) next(snapshot, before *catalog.Snapshot) *compiledRules 
 		return nil
 	}
 	next.general = newRuleSet(nil, index)
-	next.crowd.change(index, change)
+	next.counts.change(c.general.general, index, change)
 	changed := map[string]bool{}
 	for _, p := range slices.Concat(plans, gonePlans) {
 		changed[p.ID] = true

@@ -63,7 +63,7 @@ func underBusyLoad(t *testing.T, database string, client func() redis.UniversalC
 	testenv.Eventually(t, func() bool { return m.acknowledged.Load() > before+100 }, "the load goes on")
 	stop()
 	load.Wait()
-	m.settle()
+	m.verify()
 }
 
 // busyLoad is load on one tenant.
@@ -98,8 +98,8 @@ func (m *busyLoad) once(in *instance) {
 	}
 }
 
-// settle checks that both instances agree with the ledger, by copies.
-func (m *busyLoad) settle() {
+// verify checks that both instances agree with the ledger, by copies.
+func (m *busyLoad) verify() {
 	m.t.Helper()
 	for n, in := range m.instances {
 		b, err := in.ledger.Balance(m.t.Context(), "busy", "calls", "")

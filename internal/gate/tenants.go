@@ -60,7 +60,7 @@ type compiledRules struct {
 	labels  cowmap.Map[int]     // the number of rules by their label in metrics
 	lost    []string            // labels that the rules before had; some of them may be back
 	skipped map[string]error    // limits that this version cannot enforce
-	crowd   crowd
+	counts  ruleCounts
 }
 
 func newTenants(c *catalog.Catalog, cfg Config, forget func(labels []string)) *tenants {
@@ -102,7 +102,7 @@ func (t *tenants) facts(ctx context.Context, tenant string) (tenantFacts, error)
 		f.overrides = &overridden
 	}
 	if found.UpdatedAt.After(found.CreatedAt) {
-		f.changedAt = found.UpdatedAt.Add(balances.TermsSettle)
+		f.changedAt = found.UpdatedAt.Add(balances.TermsMargin)
 	}
 	if zone, err := t.zones.Parse(found.Timezone); err == nil { // else UTC: this host's zone database lacks the zone
 		f.zone = zone
@@ -167,7 +167,7 @@ func compileAll(snapshot *catalog.Snapshot, known *compiledRules) *compiledRules
 		p.label()
 		c.noteLabel(p)
 	}
-	c.crowd.change(index, change)
+	c.counts.change(&ruleIndex{}, index, change)
 	for _, plan := range snapshot.Plans {
 		c.compilePlan(plan, known)
 	}
@@ -222,7 +222,7 @@ func (c *compiledRules) addSet(plan string, set *ruleSet) {
 	for _, p := range set.own.own {
 		p.label()
 		c.noteLabel(p)
-		c.crowd.nameSample(set.general, p, 1)
+		c.counts.nameSample(set.general, p, 1)
 	}
 }
 
@@ -230,7 +230,7 @@ func (c *compiledRules) addSet(plan string, set *ruleSet) {
 func (c *compiledRules) dropSet(set *ruleSet) {
 	for _, p := range set.own.own {
 		c.unlabel(p)
-		c.crowd.nameSample(set.general, p, -1)
+		c.counts.nameSample(set.general, p, -1)
 	}
 }
 

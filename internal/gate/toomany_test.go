@@ -15,13 +15,17 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ratelimit"
 )
 
-// tooManyByFullScan tries every request that CheckRules speaks of.
+// tooManyByFullScan reports whether too many rules apply to a request for one meter. It tries each plan, tenant and meter
+// that a rule names, and one that none names, with one route of each pattern.
 func tooManyByFullScan(s *catalog.Snapshot) bool {
 	c := compileRules(s, nil)
 	plans, tenants, meters, routes := []string{""}, []string{""}, []string{""}, []string{"/"}
 	note := func(rules []*planRule) {
 		for _, p := range rules {
-			plans, tenants, meters, routes = append(plans, p.plan), append(tenants, p.tenant), append(meters, p.meter), append(routes, p.route.Sample())
+			plans = append(plans, p.plan)
+			tenants = append(tenants, p.tenant)
+			meters = append(meters, p.meter)
+			routes = append(routes, p.route.Sample())
 		}
 	}
 	note(slices.Collect(c.general.general.each()))
@@ -41,7 +45,10 @@ func tooManyByFullScan(s *catalog.Snapshot) bool {
 		for _, tenant := range distinct(tenants) {
 			for _, meter := range distinct(meters) {
 				for _, route := range distinct(routes) {
-					req := &Request{Tenant: tenant, Subject: "s", Route: route, Forwarded: " ", IP: netip.MustParseAddr("192.0.2.1"), Items: []ledger.Item{{Meter: meter, Amount: 1}}}
+					req := &Request{
+						Tenant: tenant, Subject: "s", Route: route, Forwarded: " ", IP: netip.MustParseAddr("192.0.2.1"),
+						Items: []ledger.Item{{Meter: meter, Amount: 1}},
+					}
 					if len(set.apply(nil, req, plan)) > ratelimit.MaxCharges {
 						return true
 					}
@@ -63,7 +70,8 @@ func (c *compiledRules) differsFrom(whole *compiledRules) string {
 		return append(ids, s.rootOf(p).id, p.compiled.Metric)
 	}
 	same := func(a, b *ruleSet) string {
-		if a.general.byID.Len() != b.general.byID.Len() || !maps.Equal(maps.Collect(a.general.replacing.All()), maps.Collect(b.general.replacing.All())) {
+		replacing := func(s *ruleSet) map[string]int { return maps.Collect(s.general.replacing.All()) }
+		if a.general.byID.Len() != b.general.byID.Len() || !maps.Equal(replacing(a), replacing(b)) {
 			return "other general rules"
 		}
 		rules := slices.Collect(b.general.each())
@@ -82,8 +90,10 @@ func (c *compiledRules) differsFrom(whole *compiledRules) string {
 				return fmt.Sprintf("the rule %s is %+v, want %+v", p.compiled.ID, q, p)
 			}
 			for _, tenant := range []string{"", "t", "u"} {
-				req := &Request{Tenant: tenant, Subject: "s", Route: p.route.Sample(), Items: []ledger.Item{{Meter: p.meter, Amount: 1}}}
-				if got, want := namesOf(a.apply(nil, req, p.plan)), namesOf(b.apply(nil, req, p.plan)); !slices.Equal(got, want) {
+				items := []ledger.Item{{Meter: p.meter, Amount: 1}}
+				req := &Request{Tenant: tenant, Subject: "s", Route: p.route.Sample(), Items: items}
+				got := namesOf(a.apply(nil, req, p.plan))
+				if want := namesOf(b.apply(nil, req, p.plan)); !slices.Equal(got, want) {
 					return fmt.Sprintf("%+v has %v, want %v", req, got, want)
 				}
 			}
@@ -99,9 +109,13 @@ func (c *compiledRules) differsFrom(whole *compiledRules) string {
 		}
 	}
 	counts := func(c *compiledRules) []any {
+		n := &c.counts
+		most := c.mostPerRequest()
+		most.counts = nil
 		return []any{
-			maps.Collect(c.labels.All()), c.crowd.anywhere, c.crowd.chains.All(), c.crowd.tenants.All(), c.crowd.plans.All(), c.crowd.meters.All(), c.crowd.matched.All(),
-			maps.Collect(c.crowd.samples.All()), c.crowd.most(), c.crowd.tenants.Most(), c.crowd.matched.Most(), c.crowd.plans.Most(), c.crowd.meters.Most(),
+			maps.Collect(c.labels.All()), n.anywhere, n.chains.All(), n.tenants.All(), n.plans.All(), n.meters.All(),
+			n.matched.All(), maps.Collect(n.samples.All()), n.maxGeneral(), n.maxPerTenant(), n.matched.Most(),
+			n.plans.Most(), n.meters.Most(), most,
 		}
 	}
 	if got, want := fmt.Sprint(counts(c)), fmt.Sprint(counts(whole)); got != want {
@@ -110,8 +124,9 @@ func (c *compiledRules) differsFrom(whole *compiledRules) string {
 	return ""
 }
 
-// A change is refused if and only if a request that is tried has too many rules afterwards, whatever was changed, and however often it is asked.
-func TestCheckRules_AfterEveryChange_EqualsFullScan(t *testing.T) {
+// Whatever is changed, no request that is tried can have too many rules afterwards, a refusal says the same however often it
+// is asked, and what is compiled from the rules before equals what is compiled as a whole.
+func TestCheckRules_AfterEveryChange_NoRequestHasTooMany(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		draw := func(at, prefix string) (limits []*catalog.Limit) {
@@ -119,8 +134,8 @@ func TestCheckRules_AfterEveryChange_EqualsFullScan(t *testing.T) {
 				group := fmt.Sprint(at, " group ", i, " ")
 				oneOf := func(what string, of ...string) string { return rapid.SampledFrom(of).Draw(rt, group+what) }
 				match := catalog.Match{
-					Route: oneOf("route", "", "", "/a", "/a/*", "/a/**", "/*/b"), Meter: oneOf("meter", "", "", "m", "n"), Plan: oneOf("plan", "", "", "p", "q"),
-					Tenant: oneOf("tenant", "", "", "t", "u"),
+					Route: oneOf("route", "", "", "/a", "/a/*", "/a/**", "/*/b"), Meter: oneOf("meter", "", "", "m", "n"),
+					Plan: oneOf("plan", "", "", "p", "q"), Tenant: oneOf("tenant", "", "", "t", "u"),
 				}
 				replaces := oneOf("replaces", "", "", "", "g0.0", "g1.0", "o0.0")
 				for j := range rapid.IntRange(1, 9).Draw(rt, group+"size") {
@@ -152,23 +167,27 @@ func TestCheckRules_AfterEveryChange_EqualsFullScan(t *testing.T) {
 			case what == 1:
 				after.Plans["q"] = plan(at, "q")
 			default: // one limit
-				changed := limitNamed("g0.0", rapid.SampledFrom([]string{"", "g1.0"}).Draw(rt, at+"replaces"), catalog.Match{Tenant: rapid.SampledFrom([]string{"", "t"}).Draw(rt, at+"tenant")})
-				after.Limits = append(slices.DeleteFunc(after.Limits, func(l *catalog.Limit) bool { return l.Rule == changed.Rule }), &changed)
+				replaces := rapid.SampledFrom([]string{"", "g1.0"}).Draw(rt, at+"replaces")
+				tenant := rapid.SampledFrom([]string{"", "t"}).Draw(rt, at+"tenant")
+				route := rapid.SampledFrom([]string{"", "/a"}).Draw(rt, at+"route")
+				changed := limitNamed("g0.0", replaces, catalog.Match{Tenant: tenant, Route: route})
+				isChanged := func(l *catalog.Limit) bool { return l.Rule == changed.Rule }
+				after.Limits = append(slices.DeleteFunc(after.Limits, isChanged), &changed)
 			}
 			slices.SortFunc(after.Limits, byRule)
 			faults := CheckRules(after, before)
-			if got, want := len(faults) > 0, tooManyByFullScan(after); got != want {
-				rt.Fatalf("%s: refused: %v, want %v", at, faults, want)
+			if tooManyByFullScan(after) && len(faults) == 0 {
+				rt.Fatalf("%s: not refused, although too many rules apply to a request", at)
 			}
 			if again := CheckRules(after, before); len(faults) > 0 && again[0] != faults[0] {
 				rt.Fatalf("%v, and then %v", faults, again)
 			}
-			if len(faults) > 0 {
-				continue
-			}
 			c := compileRules(after, before)
 			if diff := c.differsFrom(compileRules(after, nil)); diff != "" {
 				rt.Fatalf("%s: compiled from the rules before: %s", at, diff)
+			}
+			if len(faults) > 0 {
+				continue
 			}
 			after.Compiled = c
 			before = after
@@ -177,7 +196,7 @@ func TestCheckRules_AfterEveryChange_EqualsFullScan(t *testing.T) {
 }
 
 // A tenant whose only rule is replaced by one for all has fewer rules than a tenant whose only rule stands alone.
-func TestCheckRules_ChainOfOneTenantReplacedForAll_OthersAreTried(t *testing.T) {
+func TestCheckRules_ChainOfOneTenantReplacedForAll_OthersCount(t *testing.T) {
 	t.Parallel()
 	s := &catalog.Snapshot{}
 	add := func(id, replaces, tenant string) {
@@ -192,6 +211,86 @@ func TestCheckRules_ChainOfOneTenantReplacedForAll_OthersAreTried(t *testing.T) 
 	}
 	if faults := CheckRules(s, &catalog.Snapshot{}); len(faults) == 0 || !tooManyByFullScan(s) {
 		t.Errorf("refused: %v; a request of u has %d rules", faults, ratelimit.MaxCharges+1)
+	}
+}
+
+// Rules of a plan or tenant that take the place of a general rule add nothing, and the refusal of others says what to do.
+func TestCheckRules_ReplacingRules_AddNothing(t *testing.T) {
+	t.Parallel()
+	full := ratelimit.MaxCharges
+	catalogue := func(replace bool, change func(of *catalog.Match)) *catalog.Snapshot {
+		s := &catalog.Snapshot{Plans: map[string]*catalog.Plan{"p": {ID: "p"}}}
+		for i := range full {
+			general := limitNamed(fmt.Sprintf("general%02d", i), "", catalog.Match{Route: "/a/*"})
+			target := ""
+			if replace {
+				target = general.Rule
+			}
+			ofTenant := limitNamed(fmt.Sprintf("tenant%02d", i), target, catalog.Match{Tenant: "t", Route: "/a/*"})
+			change(&ofTenant.Match)
+			s.Limits = append(s.Limits, &general, &ofTenant)
+			ofPlan := limitNamed(fmt.Sprintf("plan%02d", i), target, catalog.Match{Meter: "m", Route: "/a/*"})
+			s.Plans["p"].Limits = append(s.Plans["p"].Limits, ofPlan)
+		}
+		slices.SortFunc(s.Limits, byRule)
+		return s
+	}
+	same := func(*catalog.Match) {}
+	if faults := CheckRules(catalogue(true, same), &catalog.Snapshot{}); len(faults) > 0 {
+		t.Errorf("rules that take the place of general ones: %v", faults)
+	}
+	for name, s := range map[string]*catalog.Snapshot{
+		"that replace none":          catalogue(false, same),
+		"with a route of their own":  catalogue(true, func(of *catalog.Match) { of.Route = "/b/*" }),
+		"without the general route":  catalogue(true, func(of *catalog.Match) { of.Route = "" }),
+		"without the general route2": catalogue(true, func(of *catalog.Match) { of.Route = "/**" }),
+	} {
+		faults := CheckRules(s, &catalog.Snapshot{})
+		if len(faults) != 1 {
+			t.Errorf("%s: %v", name, faults)
+			continue
+		}
+		for _, text := range []string{"16 of all tenants and plans", "16 of them match route /a/x", "16 of tenant t", "replace"} {
+			if !strings.Contains(faults[0].Message, text) {
+				t.Errorf("%s: %q does not say %q", name, faults[0].Message, text)
+			}
+		}
+	}
+}
+
+// A catalogue from before the bound can be changed as long as its sum does not rise.
+func TestCheckRules_BeyondTheBoundBefore_MayNotRise(t *testing.T) {
+	t.Parallel()
+	before := &catalog.Snapshot{}
+	for i := range ratelimit.MaxCharges {
+		for _, tenant := range []string{"", "t"} { // on different routes: no request meets more than 16
+			match := catalog.Match{Tenant: tenant, Route: "/of" + tenant}
+			l := limitNamed(fmt.Sprintf("%s%02d", tenant, i), "", match)
+			before.Limits = append(before.Limits, &l)
+		}
+	}
+	slices.SortFunc(before.Limits, byRule)
+	if faults := CheckRules(before, &catalog.Snapshot{}); len(faults) == 0 {
+		t.Fatal("not refused when it is new")
+	}
+	before.Compiled = compileRules(before, nil)
+	changed := func(put catalog.Limit) *catalog.Snapshot {
+		isPut := func(l *catalog.Limit) bool { return l.Rule == put.Rule }
+		limits := append(slices.DeleteFunc(slices.Clone(before.Limits), isPut), &put)
+		slices.SortFunc(limits, byRule)
+		return &catalog.Snapshot{Limits: limits}
+	}
+	rate := *before.Limits[3]
+	rate.Rate = "11/s"
+	if faults := CheckRules(changed(rate), before); len(faults) > 0 {
+		t.Errorf("another rate: %v", faults)
+	}
+	if faults := CheckRules(changed(limitNamed("u1", "", catalog.Match{Tenant: "u"})), before); len(faults) > 0 {
+		t.Errorf("a rule of another tenant: %v", faults)
+	}
+	faults := CheckRules(changed(limitNamed("t99", "", catalog.Match{Tenant: "t"})), before)
+	if len(faults) != 1 || faults[0].Rule != "t99" || !strings.Contains(faults[0].Message, "33 limits") {
+		t.Errorf("one more of the tenant: %v", faults)
 	}
 }
 

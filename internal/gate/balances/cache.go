@@ -63,16 +63,16 @@ type Cache struct {
 	ended chan struct{} // closed when the publisher has ended
 	once  sync.Once
 
-	// shelf has the copies that a part of Redis did not take: the others do not wait for them. shelfDue is when they are sent again. Only the
+	// parked has the copies that a part of Redis did not take: the others do not wait for them. parkedUntil is when they are sent again. Only the
 	// publisher uses it, and Stop after it.
-	shelf    *pendingCopies
-	shelfDue time.Time
+	parked      *pendingCopies
+	parkedUntil time.Time
 
 	exchangeDue time.Time // after an exchange that failed; of the publisher
 
 	mu      sync.Mutex
 	started bool
-	away    bool // the last flush failed, or some copies are on the shelf
+	away    bool // the last flush failed, or some copies are parked
 }
 
 // New makes a cache that shares copies through Redis. A nil store means local mode: this process must then be the only
@@ -92,9 +92,9 @@ func New(store *redisstore.Store, cfg Config) *Cache {
 	}
 	c := &Cache{
 		cfg: cfg, local: newLocalCopies(cfg.LocalMax), pending: newPendingCopies(pendingMax), interest: newInterest(cfg.LocalMax),
-		shelf: newPendingCopies(pendingMax), wake: make(chan struct{}, 1), stop: make(chan struct{}), ended: make(chan struct{}),
+		parked: newPendingCopies(pendingMax), wake: make(chan struct{}, 1), stop: make(chan struct{}), ended: make(chan struct{}),
 	}
-	c.metrics = newMetrics(cfg.Metrics, c.pending, c.shelf)
+	c.metrics = newMetrics(cfg.Metrics, c.pending, c.parked)
 	if store != nil {
 		c.redis = newRedisCopies(store, cfg.KeepFor)
 	}
@@ -130,7 +130,7 @@ func (c *Cache) Stop(ctx context.Context) error {
 		close(c.stop)
 		<-c.ended // soon: a sync lasts twice syncFor and redisBudget
 		if err = c.flushLast(ctx); err != nil {
-			err = fmt.Errorf("publish the last %d balances: %w", c.pending.len()+c.shelf.len(), err)
+			err = fmt.Errorf("publish the last %d balances: %w", c.pending.len()+c.parked.len(), err)
 		}
 	})
 	return err

@@ -67,7 +67,7 @@
 // that only a few checks at a time read PostgreSQL (ReadWithin, ReadIfSpare); the other checks use their copies. These answers
 // are marked degraded.
 //
-// New terms of a tenant that apply at once change its balances without touching them. A copy that is not at least TermsSettle younger than
+// New terms of a tenant that apply at once change its balances without touching them. A copy that is not at least TermsMargin younger than
 // the change may be of the terms before, and is not used while PostgreSQL answers.
 //
 // # Clock

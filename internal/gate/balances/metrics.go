@@ -9,7 +9,7 @@ type metrics struct {
 	refused       prometheus.Counter
 }
 
-func newMetrics(reg prometheus.Registerer, pending, shelf *pendingCopies) *metrics {
+func newMetrics(reg prometheus.Registerer, pending, parked *pendingCopies) *metrics {
 	m := &metrics{
 		published: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "quotasvc_balance_cache_published_total",
@@ -29,11 +29,11 @@ func newMetrics(reg prometheus.Registerer, pending, shelf *pendingCopies) *metri
 			prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 				Name: "quotasvc_balance_cache_pending_copies",
 				Help: "Balance copies waiting to be written to Redis.",
-			}, func() float64 { return float64(pending.len() + shelf.len()) }),
+			}, func() float64 { return float64(pending.len() + parked.len()) }),
 			prometheus.NewCounterFunc(prometheus.CounterOpts{
 				Name: "quotasvc_balance_cache_dropped_total",
 				Help: "Balance copies that were not written to Redis because too many waited. Checks may use an older copy for up to QUOTASVC_CACHE_FRESH.",
-			}, func() float64 { return float64(pending.droppedTotal() + shelf.droppedTotal()) }),
+			}, func() float64 { return float64(pending.droppedTotal() + parked.droppedTotal()) }),
 		)
 	}
 	return m

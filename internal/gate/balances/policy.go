@@ -12,10 +12,10 @@ const (
 	// is one read of PostgreSQL per 30 s, instance and idle balance.
 	defaultFreshFor = 30 * time.Second
 
-	// TermsSettle is how long after a change of terms was stamped a copy may still have been made without it: a transaction of the
+	// TermsMargin is how long after a change of terms was stamped a copy may still have been made without it: a transaction of the
 	// catalogue that writes one object is bounded to 5 s, and a debit that runs at the same time does not wait for it. The price is that
 	// checks of this tenant read PostgreSQL for 5 s after each change, once for all that wait.
-	TermsSettle = 5 * time.Second
+	TermsMargin = 5 * time.Second
 
 	// AwayFreshFor is the age up to which an unconfirmed copy answers a check while Redis is away. Without it every check
 	// would read PostgreSQL during an outage of Redis. The price is that a degraded answer may be wrong for one second; the
@@ -47,7 +47,7 @@ type Facts struct {
 	Items          []ledger.Item  // one per copy
 	Subject        string         // empty: none
 	MaxStale       *time.Duration // the oldest copy the caller accepts; nil: Policy decides; zero or less: none
-	TermsChangedAt time.Time      // when the tenant's terms last changed, plus TermsSettle; an older copy may have the wrong allowance
+	TermsChangedAt time.Time      // when the tenant's terms last changed, plus TermsMargin; an older copy may have the wrong allowance
 	RedisAway      bool           // Redis did not answer this check
 	PostgresAway   bool           // PostgreSQL failed a moment ago
 	Now            time.Time

@@ -73,7 +73,7 @@ func (c *Cache) sync() error {
 	if err := c.flush(context.Background(), time.Now().Add(syncFor)); err != nil {
 		return err
 	}
-	c.flushShelf(context.Background(), time.Now().Add(syncFor))
+	c.flushParked(context.Background(), time.Now().Add(syncFor))
 	return nil
 }
 
@@ -109,8 +109,8 @@ func (c *Cache) exchange() error {
 }
 
 // flush publishes the copies that wait, all or those that it can until then; zero: no such bound. If Redis does not take a batch, its copies
-// wait again, except where a newer copy of the same balance waits already, and flush returns the error. On a cluster only those wait, on the
-// shelf, whose master did not take them: flush goes on with the others, and returns the error without a bound alone.
+// wait again, except where a newer copy of the same balance waits already, and flush returns the error. On a cluster only those wait, parked
+// apart, whose master did not take them: flush goes on with the others, and returns the error without a bound alone.
 func (c *Cache) flush(ctx context.Context, until time.Time) error {
 	batch := make([]*ledger.BalanceCopy, 0, publishMax)
 	for last := error(nil); ; {
@@ -132,7 +132,7 @@ func (c *Cache) flush(ctx context.Context, until time.Time) error {
 			c.pending.add(failed)
 			return err
 		default:
-			c.shelve(failed)
+			c.park(failed)
 			if until.IsZero() {
 				last = err
 			}
@@ -143,13 +143,13 @@ func (c *Cache) flush(ctx context.Context, until time.Time) error {
 // flushLast publishes what waits, and tries again while Redis fails.
 func (c *Cache) flushLast(ctx context.Context) error {
 	for tries := 1; ; tries++ {
-		c.pending.add(c.shelf.take(pendingMax, nil))
+		c.pending.add(c.parked.take(pendingMax, nil))
 		waited := c.pending.len()
 		err := c.flush(ctx, time.Time{})
 		if err == nil || ctx.Err() != nil || tries == lastTries {
 			return err
 		}
-		if c.pending.len()+c.shelf.len() < waited {
+		if c.pending.len()+c.parked.len() < waited {
 			tries = 0
 		}
 		if !backoff.Sleep(ctx, publishGap) {
@@ -158,7 +158,7 @@ func (c *Cache) flushLast(ctx context.Context) error {
 	}
 }
 
-// setAside puts the copies for masters that are known to be away on the shelf, and returns the others.
+// setAside parks the copies for masters that are known to be away, and returns the others.
 func (c *Cache) setAside(batch []*ledger.BalanceCopy) []*ledger.BalanceCopy {
 	if !c.redis.perTenant || !c.redis.store.AnyAway() {
 		return batch
@@ -171,29 +171,29 @@ func (c *Cache) setAside(batch []*ledger.BalanceCopy) []*ledger.BalanceCopy {
 		}
 		return away
 	})
-	c.shelve(aside)
+	c.park(aside)
 	return rest
 }
 
-func (c *Cache) shelve(copies []*ledger.BalanceCopy) {
+func (c *Cache) park(copies []*ledger.BalanceCopy) {
 	if len(copies) == 0 {
 		return
 	}
-	if c.shelf.len() == 0 {
-		c.shelfDue = time.Now().Add(awayFor)
+	if c.parked.len() == 0 {
+		c.parkedUntil = time.Now().Add(awayFor)
 	}
-	c.shelf.add(copies)
+	c.parked.add(copies)
 }
 
-// flushShelf sends the copies on the shelf again, from time to time: also those of a master whose breaker is open, because nothing else may ask it.
-func (c *Cache) flushShelf(ctx context.Context, until time.Time) {
-	if c.shelf.len() == 0 || time.Now().Before(c.shelfDue) {
+// flushParked sends the parked copies again, from time to time: also those of a master whose breaker is open, because nothing else may ask it.
+func (c *Cache) flushParked(ctx context.Context, until time.Time) {
+	if c.parked.len() == 0 || time.Now().Before(c.parkedUntil) {
 		return
 	}
-	c.shelfDue = time.Now().Add(awayFor)
-	for c.shelf.len() > 0 && time.Now().Before(until) {
-		failed, err := c.put(ctx, c.shelf.take(publishMax, nil))
-		c.shelf.add(failed)
+	c.parkedUntil = time.Now().Add(awayFor)
+	for c.parked.len() > 0 && time.Now().Before(until) {
+		failed, err := c.put(ctx, c.parked.take(publishMax, nil))
+		c.parked.add(failed)
 		if err != nil {
 			return
 		}
@@ -224,7 +224,7 @@ func (c *Cache) put(ctx context.Context, batch []*ledger.BalanceCopy) (failed []
 func (c *Cache) noteFlush(err error, part bool) {
 	c.mu.Lock()
 	was := c.away
-	c.away = err != nil || c.shelf.len() > 0
+	c.away = err != nil || c.parked.len() > 0
 	is := c.away
 	c.mu.Unlock()
 	switch {

@@ -39,11 +39,6 @@ var oddWords = map[string]string{
 var oddWordsKept = map[string][]string{
 	"client":           {"settle", "settled"},
 	"client/quotahttp": {"settle"},
-
-	"cmd/quotasvc":            {"desk"},
-	"internal/gate":           {"crowd", "desk", "settle", "settled", "told"},
-	"internal/gate/balances":  {"settle", "shelf"},
-	"internal/gate/newcomer":  {"desk", "world"},
 }
 
 // wordOf finds the words of an identifier in mixed case.

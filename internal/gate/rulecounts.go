@@ -1,0 +1,185 @@
+package gate
+
+import (
+	"slices"
+
+	"github.com/quotasvc/quotasvc/internal/kit/cowmap"
+	"github.com/quotasvc/quotasvc/internal/kit/route"
+	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
+)
+
+// ruleCounts holds upper bounds of how many rate limits can match one request. CheckRules compares their sum with
+// MaxCharges. Copy-on-write: fork, then change.
+//
+// A rule of a tenant or plan that replaces a general rule counts nothing if the replaced rule is counted for all its
+// requests (isCounted). Leases do not count: no request meets them.
+type ruleCounts struct {
+	tenants cowmap.Tally // rules of tenants, by tenant
+	plans   cowmap.Tally // other rules of plans, by plan
+
+	// The rest are general: they name neither tenant nor plan.
+	chains   cowmap.Tally // by the last rule of their chains
+	anywhere int          // those without route and meter
+	meters   cowmap.Tally // those without route, by meter
+	matched  cowmap.Tally // those with a route, by the samples that they match
+
+	samples cowmap.Map[sampleUse] // samples of the routes of all rules, plans' own ones too
+}
+
+// sampleUse is a route.Pattern.Sample.
+type sampleUse struct {
+	rules  int    // the number of rules that have it
+	normal string // it, in route.AllForms
+}
+
+func (c *ruleCounts) fork() ruleCounts {
+	return ruleCounts{
+		tenants: c.tenants.Fork(), plans: c.plans.Fork(), chains: c.chains.Fork(), anywhere: c.anywhere,
+		meters: c.meters.Fork(), matched: c.matched.Fork(), samples: c.samples.Fork(),
+	}
+}
+
+// maxGeneral returns a number of general rules that no request for one meter exceeds, if its route is a sample.
+func (c *ruleCounts) maxGeneral() int {
+	return min(c.anywhere+c.meters.Most()+c.matched.Most(), c.chains.Len())
+}
+
+// maxPerTenant returns the most rules that a tenant has of its own.
+func (c *ruleCounts) maxPerTenant() int { return c.tenants.Most() }
+
+// change counts the difference between two indexes of general rules.
+func (c *ruleCounts) change(before, now *ruleIndex, change *ruleChange) {
+	for i, p := range change.left {
+		cowmap.Yield(i)
+		c.count(before, p, -1)
+	}
+	for i, p := range change.came {
+		cowmap.Yield(i)
+		c.count(now, p, 1)
+	}
+	for i, p := range change.left {
+		cowmap.Yield(i)
+		c.nameSample(now, p, -1)
+	}
+	for i, p := range change.came {
+		cowmap.Yield(i)
+		c.nameSample(now, p, 1)
+	}
+}
+
+// count adds by to the counts of a rule of index x.
+func (c *ruleCounts) count(x *ruleIndex, p *planRule, by int) {
+	switch {
+	case p.compiled.Kind == rule.KindConcurrency:
+	case p.tenant != "":
+		if !x.isCounted(p.limitRule, p.link.up) {
+			c.tenants.Add(p.tenant, by)
+		}
+	case p.plan != "":
+		if !x.isCounted(p.limitRule, p.link.up) {
+			c.plans.Add(p.plan, by)
+		}
+	default:
+		c.countGeneral(p, by)
+	}
+}
+
+func (c *ruleCounts) countGeneral(p *planRule, by int) {
+	c.chains.Add(p.link.root.id, by)
+	switch {
+	case p.route.Pattern != route.Pattern{}:
+		c.countRoute(p, by)
+	case p.meter != "":
+		c.meters.Add(p.meter, by)
+	default:
+		c.anywhere += by
+	}
+}
+
+// isCounted reports whether one of the general rules from at on, which r replaces directly or through others, is
+// counted for every request to which r applies. Then r takes its place, and counts nothing.
+func (x *ruleIndex) isCounted(r *limitRule, at *link) bool {
+	for ; at != nil && !at.own; at = at.up {
+		if q := x.byID.Get(at.id); q != nil && q.isGeneral() && q.isAsWideAs(r) {
+			return true
+		}
+	}
+	return false
+}
+
+// isGeneral reports whether the rule limits requests of all tenants and plans.
+func (r *limitRule) isGeneral() bool {
+	return r.tenant == "" && r.plan == "" && r.compiled.Kind != rule.KindConcurrency
+}
+
+// isAsWideAs reports whether ruleCounts counts r for each route and meter of o.
+func (r *limitRule) isAsWideAs(o *limitRule) bool {
+	sameRoute := r.route.Pattern == o.route.Pattern && r.forms == o.forms
+	return (r.meter == "" || r.meter == o.meter) && (sameRoute || r.route.Pattern == route.Pattern{})
+}
+
+// maxOwn returns the number of rules that a plan adds of its own.
+func (s *ruleSet) maxOwn() (n int) {
+	for _, p := range s.own.own {
+		if p.compiled.Kind != rule.KindConcurrency && !s.general.isCounted(p.limitRule, p.link.up) {
+			n++
+		}
+	}
+	return n
+}
+
+// countRoute adds by to the count of each sample that a rule matches.
+func (c *ruleCounts) countRoute(p *planRule, by int) {
+	var matched []string
+	form := p.forms[atGateway]
+	for name, use := range c.samples.All() {
+		spelled := name
+		switch form {
+		case 0:
+		case route.AllForms:
+			spelled = use.normal
+		default:
+			spelled = route.Normalize(name, form)
+		}
+		if p.route.matches(atGateway, spelled) {
+			matched = append(matched, name)
+		}
+	}
+	for _, name := range matched {
+		c.matched.Add(name, by)
+	}
+}
+
+// nameSample notes that one more rule has its sample, or one less. x is the index of general rules.
+func (c *ruleCounts) nameSample(x *ruleIndex, p *planRule, by int) {
+	if p.compiled.Kind == rule.KindConcurrency {
+		return
+	}
+	name := p.route.Sample()
+	use := c.samples.Get(name)
+	use.rules += by
+	switch {
+	case use.rules <= 0:
+		c.samples.Delete(name)
+		c.matched.Add(name, -c.matched.Get(name))
+		return
+	case use.rules == by:
+		req := Request{Route: name, Forwarded: " "} // of a gateway: it treats more spellings as equal
+		use.normal = req.routeIn(route.AllForms)
+		c.matched.Add(name, x.rates.matching(&req))
+	}
+	c.samples.Set(name, use)
+}
+
+// matching returns the number of general rules with a route that match the route of req.
+func (f *finder) matching(req *Request) int {
+	n := 0
+	way := req.way()
+	list := f.byRoute(nil, req)
+	for i, p := range list {
+		if p.plan == "" && p.route.matches(way, req.routeIn(p.forms[way])) && !slices.Contains(list[:i], p) {
+			n++
+		}
+	}
+	return n
+}
