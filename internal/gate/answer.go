@@ -42,7 +42,9 @@ func (g *Gate) checkNew(req *Request) (Check, error) {
 
 // answerItems answers the items of req from copies or from PostgreSQL, as the policy decides.
 func (g *Gate) answerItems(ctx context.Context, req *Request, facts *tenantFacts, have found) (Check, error) {
-	copies, source := have.copies, SourceCache
+	// What the policy permits with these copies.
+	copies := have.copies
+	source := SourceCache
 	if !have.shared {
 		source = SourceLocal
 	}
@@ -50,6 +52,8 @@ func (g *Gate) answerItems(ctx context.Context, req *Request, facts *tenantFacts
 		Items: req.Items, Subject: req.Subject, MaxStale: req.MaxStale, TermsChangedAt: facts.changedAt,
 		RedisAway: !have.shared, PostgresAway: g.loader.away(), Now: g.now(),
 	})
+
+	// The copies answer, or PostgreSQL is read if it has room.
 	switch action {
 	case balances.Use:
 		return fromCopies(req.Items, copies, source, false), nil
@@ -65,6 +69,8 @@ func (g *Gate) answerItems(ctx context.Context, req *Request, facts *tenantFacts
 		defer g.loader.returnSpare()
 	case balances.Read, balances.ReadOrUse:
 	}
+
+	// PostgreSQL answers, or the copies do if it cannot.
 	if action == balances.ReadWithin {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, balances.ReadPatience)

@@ -77,7 +77,8 @@ func (g *Gate) charge(ctx context.Context, req *ChargeRequest, facts *tenantFact
 	if blocked != nil {
 		return Charged{}, blocked
 	}
-	var refused error // as soon as the limits that count attempts have passed it
+	// The tenant. If it refuses the request, limits that count attempts are charged nevertheless.
+	var refused error
 	how := chargeAll
 	switch {
 	case facts.unknown:
@@ -91,6 +92,8 @@ func (g *Gate) charge(ctx context.Context, req *ChargeRequest, facts *tenantFact
 	case req.AfterTheFact && refused == nil:
 		how = chargeLate
 	}
+
+	// The rules, which a block may exempt from.
 	rules, err := facts.rules.named(&req.Request, facts.plan, req.Rules)
 	switch {
 	case err != nil && refused == nil:
@@ -98,6 +101,8 @@ func (g *Gate) charge(ctx context.Context, req *ChargeRequest, facts *tenantFact
 	case exempt || err != nil:
 		return Charged{}, refused
 	}
+
+	// The decision, and what the caller gets of it.
 	call := limitsCall{req: &req.Request, facts: facts, rules: rules, times: max(req.Cost, 1), how: how}
 	res, err := g.decideRules(ctx, &call)
 	if req.AfterTheFact {

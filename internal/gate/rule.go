@@ -75,6 +75,7 @@ func (m *routeMatch) matches(way int, name string) bool {
 
 // compileRule compiles a limit. The error is a *body.Fault.
 func compileRule(l *catalog.Limit) (*limitRule, error) {
+	// What the limiter decides with, and what the gate needs besides.
 	spec := rule.Spec{
 		ID: l.Rule, Kind: l.Kind, Rate: l.Rate, Burst: l.Burst, Cost: l.Cost, Debt: l.Debt, Shadow: l.Mode == catalog.ModeShadow,
 		Ban: rule.BanSpec{After: l.Ban.After, Within: l.Ban.Within, For: l.Ban.For}, OnBackendError: l.OnBackendError, Shared: l.Shared(), RegionShare: l.RegionShare,
@@ -84,6 +85,8 @@ func compileRule(l *catalog.Limit) (*limitRule, error) {
 		tenant: l.Match.Tenant, plan: l.Match.Plan, meter: l.Match.Meter, replaces: l.Replaces, byAmount: l.CostBy == catalog.CostByAmount,
 		zoneOfTenant: l.Timezone == catalog.ZoneOfTenant, attempts: l.Counts == catalog.CountsAttempts, method: l.Match.Method, prefix: l.IPPrefix,
 	}
+
+	// Forms of routes, and the calendar.
 	if l.Normalize != nil {
 		r.forms[direct] = route.FormsOf(l.Normalize)
 		r.forms[atGateway] = r.forms[direct]
@@ -96,6 +99,8 @@ func compileRule(l *catalog.Limit) (*limitRule, error) {
 			return nil, &body.Fault{Field: "timezone", Message: err.Error()}
 		}
 	}
+
+	// The limiter's rule.
 	if r.compiled, err = rule.Compile(spec); err != nil {
 		if field, ok := errors.AsType[*rule.FieldError](err); ok {
 			return nil, &body.Fault{Field: field.Field, Message: field.Reason}
@@ -103,6 +108,8 @@ func compileRule(l *catalog.Limit) (*limitRule, error) {
 		return nil, &body.Fault{Field: "rule", Message: err.Error()}
 	}
 	r.refills, r.policy = r.compiled.Refills(), r.compiled.Policy()
+
+	// The requests that it applies to, and its buckets.
 	if l.Match.Route != "" {
 		if r.route, err = newRouteMatch(l.Match.Route, r.forms); err != nil {
 			return nil, &body.Fault{Field: "match.route", Message: err.Error()}

@@ -122,6 +122,8 @@ func (c *compiledRules) next(snapshot, before *catalog.Snapshot) *compiledRules 
 		denials: denialsOf(snapshot), plans: make(map[string]*ruleSet, len(c.plans)), labels: c.labels.Fork(),
 		skipped: maps.Clone(c.skipped), counts: c.counts.fork(),
 	}
+
+	// Compile the limits that were put. What cannot be compiled is removed like what was deleted.
 	var rules []*limitRule
 	stored := make(map[string]bool, len(put))
 	for _, l := range put {
@@ -136,12 +138,16 @@ func (c *compiledRules) next(snapshot, before *catalog.Snapshot) *compiledRules 
 			removed = append(removed, l.Rule)
 		}
 	}
+
+	// The general rules.
 	index, change := c.general.general.with(removed, rules)
 	if index == nil {
 		return nil
 	}
 	next.general = newRuleSet(nil, index)
 	next.counts.change(c.general.general, index, change)
+
+	// The rules of plans: a set without changes is kept, over the changed general rules.
 	changed := map[string]bool{}
 	for _, p := range slices.Concat(plans, gonePlans) {
 		changed[p.ID] = true
@@ -163,6 +169,8 @@ func (c *compiledRules) next(snapshot, before *catalog.Snapshot) *compiledRules 
 			next.addSet(name, over)
 		}
 	}
+
+	// The labels in metrics.
 	for _, p := range change.left {
 		next.unlabel(p)
 	}

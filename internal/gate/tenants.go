@@ -78,6 +78,8 @@ func (t *tenants) facts(ctx context.Context, tenant string) (tenantFacts, error)
 	snapshot := t.catalog.Snapshot()
 	c := snapshot.Compiled.(*compiledRules)
 	f := tenantFacts{denials: c.denials, rules: c.general}
+
+	// The tenant, or the one that its first use creates.
 	found, err := t.catalog.Tenant(ctx, tenant)
 	switch {
 	case errors.Is(err, catalog.ErrNoTenant), errors.Is(err, catalog.ErrInvalid):
@@ -93,6 +95,8 @@ func (t *tenants) facts(ctx context.Context, tenant string) (tenantFacts, error)
 	case err != nil:
 		return f, unavailable("the tenant could not be looked up; this attempt did nothing", err)
 	}
+
+	// What the tenant has of its own.
 	f.plan = found.Plan
 	f.suspended = found.Suspended
 	f.features = found.Features
@@ -107,6 +111,8 @@ func (t *tenants) facts(ctx context.Context, tenant string) (tenantFacts, error)
 	if zone, err := t.zones.Parse(found.Timezone); err == nil { // else UTC: this host's zone database lacks the zone
 		f.zone = zone
 	}
+
+	// What its plan gives.
 	if own := c.plans[found.Plan]; own != nil {
 		f.rules = own
 	}
