@@ -14,8 +14,10 @@ import (
 	commands "github.com/quotasvc/quotasvc/internal/cli"
 	"github.com/quotasvc/quotasvc/internal/gate"
 	"github.com/quotasvc/quotasvc/internal/kit/clock"
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/kit/yamldoc"
 	"github.com/quotasvc/quotasvc/internal/store/pgpool"
+	"github.com/quotasvc/quotasvc/internal/store/pgstore"
 )
 
 // applyCmd stores a catalogue file.
@@ -108,7 +110,11 @@ func applyText(ctx context.Context, databaseURL string, agreed *clock.Clock, tex
 		return nil, err
 	}
 	defer pool.Close()
-	store, err := catalog.NewStore(pool, catalog.StoreConfig{Target: target, CheckLimit: gate.CheckLimit, CheckRules: gate.CheckRules, Clock: agreed})
+	db, err := pgstore.New(pool, pgstore.Config{Target: target, Clock: agreed})
+	if err != nil {
+		return nil, err
+	}
+	store, err := catalog.NewStore(db, catalog.StoreConfig{CheckLimit: gate.CheckLimit, CheckRules: gate.CheckRules})
 	if err != nil {
 		return nil, err
 	}
@@ -123,7 +129,7 @@ func explainFile(name string, err error) error {
 	if problems, ok := errors.AsType[*yamldoc.Error](err); ok {
 		return fmt.Errorf("%s is not valid:\n  %s", name, strings.ReplaceAll(problems.Error(), "\n", "\n  "))
 	}
-	if e, ok := errors.AsType[*catalog.Error](err); ok && len(e.Fields) > 0 {
+	if e, ok := errors.AsType[*errcode.Error](err); ok && len(e.Fields) > 0 {
 		lines := make([]string, len(e.Fields))
 		for i, f := range e.Fields {
 			lines[i] = "\n  " + f.Field + " " + f.Message

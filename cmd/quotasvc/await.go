@@ -14,7 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/quotasvc/quotasvc/internal/kit/backoff"
-	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/serve/ops"
 )
 
@@ -130,8 +130,8 @@ func isAway(err error) bool {
 		}
 		return false
 	}
-	if e, ok := errors.AsType[*ledger.Error](err); ok {
-		return e.Code == ledger.CodeUnavailable
+	if e, ok := errors.AsType[*errcode.Error](err); ok {
+		return e.Code == errcode.Unavailable
 	}
 	_, connecting := errors.AsType[*pgconn.ConnectError](err)
 	return connecting || pgconn.SafeToRetry(err) || pgconn.Timeout(err) || errors.Is(err, context.DeadlineExceeded)

@@ -5,19 +5,19 @@ import (
 
 	"github.com/quotasvc/quotasvc/internal/access"
 	"github.com/quotasvc/quotasvc/internal/access/session"
-	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/httpapi/forwarded"
 	"github.com/quotasvc/quotasvc/internal/pages/console"
 	"github.com/quotasvc/quotasvc/internal/pages/portal/look"
 	"github.com/quotasvc/quotasvc/internal/store/claim"
+	"github.com/quotasvc/quotasvc/internal/store/pgstore"
 )
 
 // openConsole opens the console, unless it is off. Without an address of its own it is served beside the API.
-func (s *service) openConsole(cfg *serviceConfig, c *catalog.Store, keys *access.Directory, names *claim.Names, proxies []netip.Prefix) error {
+func (s *service) openConsole(cfg *serviceConfig, db *pgstore.Store, keys *access.Directory, names *claim.Names, proxies []netip.Prefix) error {
 	if cfg.ConsoleListen == consoleOff {
 		return nil
 	}
-	sessions, err := session.NewStore(c)
+	sessions, err := session.NewStore(db)
 	if err != nil {
 		return err
 	}

@@ -3,22 +3,22 @@ package main
 import (
 	"context"
 
-	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/ledger/pg"
 	"github.com/quotasvc/quotasvc/internal/notify/webhooks"
 	"github.com/quotasvc/quotasvc/internal/outbox/events"
 	"github.com/quotasvc/quotasvc/internal/store/pgpool"
+	"github.com/quotasvc/quotasvc/internal/store/pgstore"
 )
 
 // startEvents starts the parts that list events, deliver them to webhooks, and emit what comes due.
-func (s *service) startEvents(ctx context.Context, cfg *serviceConfig, m *measurements, l *pg.Ledger, c *catalog.Store) (*webhooks.Service, error) {
+func (s *service) startEvents(ctx context.Context, cfg *serviceConfig, m *measurements, l *pg.Ledger, db *pgstore.Store) (*webhooks.Service, error) {
 	pool, err := openPool(ctx, string(cfg.DatabaseURL), eventPool, eventConns, &s.secrets.database)
 	if err != nil {
 		return nil, err
 	}
 	s.onStop("event connections", func(context.Context) error { pool.Close(); return nil })
 	pgpool.Measure(m.registry, "events", pool)
-	hooks, err := webhooks.New(webhooks.Config{Pool: pool, Catalog: c, AllowPrivate: cfg.WebhookAllowPrivate, Log: s.log, Metrics: m.registry})
+	hooks, err := webhooks.New(webhooks.Config{Pool: pool, DB: db, AllowPrivate: cfg.WebhookAllowPrivate, Log: s.log, Metrics: m.registry})
 	if err != nil {
 		return nil, err
 	}

@@ -13,8 +13,10 @@ import (
 	"time"
 
 	"github.com/quotasvc/quotasvc/internal/access"
-	"github.com/quotasvc/quotasvc/internal/catalog"
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
+	"github.com/quotasvc/quotasvc/internal/kit/listing"
 	"github.com/quotasvc/quotasvc/internal/outbox/auditlog"
+	"github.com/quotasvc/quotasvc/internal/store/pgstore"
 )
 
 // keysCmd manages keys in the database. With it the first key can be created without the bootstrap key, and before the
@@ -64,7 +66,7 @@ func (c *keyListCmd) Run(ctx context.Context) error {
 		if !c.JSON {
 			fmt.Fprintln(out, "KEY\tNAME\tSCOPES\tTENANT\tSECRET\tSTATUS\tEXPIRES\tLAST USED")
 		}
-		page := catalog.Page{Limit: catalog.MaxPage, Tenant: c.Tenant}
+		page := listing.Query{Limit: listing.Max, Tenant: c.Tenant}
 		for {
 			list, err := s.List(ctx, page)
 			if err != nil {
@@ -139,16 +141,16 @@ func withKeys(ctx context.Context, cfg *databaseConfig, do func(context.Context,
 		return err
 	}
 	defer pool.Close()
-	store, err := catalog.NewStore(pool, catalog.StoreConfig{Target: target})
+	db, err := pgstore.New(pool, pgstore.Config{Target: target})
 	if err != nil {
 		return err
 	}
-	keys, err := access.NewStore(store)
+	keys, err := access.NewStore(db)
 	if err != nil {
 		return err
 	}
 	err = do(asCommand(ctx, "keys"), keys)
-	e, ok := errors.AsType[*catalog.Error](err)
+	e, ok := errors.AsType[*errcode.Error](err)
 	switch {
 	case ok && len(e.Fields) > 0:
 		lines := make([]string, len(e.Fields))
@@ -232,4 +234,13 @@ func orNone(t time.Time) *time.Time {
 		return nil
 	}
 	return &t
+}
+
+// idKey reads the key that signs the ids of charges and leases.
+func idKey(ctx context.Context, db *pgstore.Store) (access.IDKey, error) {
+	store, err := access.NewStore(db)
+	if err != nil {
+		return access.IDKey{}, err
+	}
+	return store.IDKey(ctx)
 }

@@ -37,6 +37,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/store/claim"
 	"github.com/quotasvc/quotasvc/internal/store/namedsql"
 	"github.com/quotasvc/quotasvc/internal/store/pgpool"
+	"github.com/quotasvc/quotasvc/internal/store/pgstore"
 	"github.com/quotasvc/quotasvc/internal/store/redisstore"
 )
 
@@ -102,11 +103,11 @@ func inspect(ctx context.Context, cfg *serviceConfig, log *slog.Logger) (namedsq
 }
 
 // movable returns the test clock, which moves the ledger's time; nil except in dev.
-func (c *serviceConfig) movable(store *catalog.Store, l *pg.Ledger, agreed *clock.Clock) *testclock.Clock {
+func (c *serviceConfig) movable(db *pgstore.Store, l *pg.Ledger, agreed *clock.Clock) *testclock.Clock {
 	if !c.testClock {
 		return nil
 	}
-	return testclock.New(store, l, agreed)
+	return testclock.New(db, l, agreed)
 }
 
 // openProvisioner returns what creates tenants on their first use; nil: nothing does. /readyz warns while the default plan
@@ -169,7 +170,7 @@ func start(ctx context.Context, secrets *rotation, log *slog.Logger) (_ *service
 	if err != nil {
 		return nil, err
 	}
-	hooks, err := s.startEvents(ctx, cfg, m, l, cat.Store)
+	hooks, err := s.startEvents(ctx, cfg, m, l, cat.DB())
 	if err != nil {
 		return nil, err
 	}
@@ -181,7 +182,7 @@ func start(ctx context.Context, secrets *rotation, log *slog.Logger) (_ *service
 	if err != nil {
 		return nil, err
 	}
-	ids, err := idKey(ctx, cat.Store)
+	ids, err := idKey(ctx, cat.DB())
 	if err != nil {
 		return nil, err
 	}
@@ -201,7 +202,7 @@ func start(ctx context.Context, secrets *rotation, log *slog.Logger) (_ *service
 	})
 	err = s.startAPI(cfg, m, parts{ledger: l, history: h, catalog: cat, gate: g, claims: names}, httpapi.Config{
 		Keys: keys, Overrides: overrides.Store, Verifier: checks, Webhooks: hooks,
-		TestClock: cfg.movable(cat.Store, l, agreed),
+		TestClock: cfg.movable(cat.DB(), l, agreed),
 	})
 	if err != nil {
 		return nil, err
@@ -228,7 +229,11 @@ func (s *service) startAPI(cfg *serviceConfig, m *measurements, p parts, of http
 	if of.Status, err = s.startStatus(m, p.ledger, p.history); err != nil {
 		return err
 	}
-	if of.Links, err = link.NewStore(p.catalog.Store); err != nil {
+	exists := func(ctx context.Context, tenant string) error {
+		_, err := p.catalog.Store.Tenant(ctx, tenant)
+		return err
+	}
+	if of.Links, err = link.NewStore(p.catalog.DB(), exists); err != nil {
 		return err
 	}
 	of.Log, of.Registry, of.Traced, of.LegacyHeaders, of.LinkBase = s.log, m.registry, m.traces != nil, cfg.legacyHeaders(), cfg.PortalURL
@@ -237,7 +242,7 @@ func (s *service) startAPI(cfg *serviceConfig, m *measurements, p parts, of http
 		return fmt.Errorf("make the server: %w", err)
 	}
 	s.api, s.adminKey = m.traces.Handler(api.Handler()), of.Keys.SetBootstrap
-	if err := errors.Join(s.openPortal(cfg, of.Links), s.openConsole(cfg, p.catalog.Store, of.Keys, p.claims, of.TrustedProxies)); err != nil {
+	if err := errors.Join(s.openPortal(cfg, of.Links), s.openConsole(cfg, p.catalog.DB(), of.Keys, p.claims, of.TrustedProxies)); err != nil {
 		return err
 	}
 	s.api = beside(s.api, s.sites...)
@@ -350,11 +355,15 @@ func (s *service) startCatalog(ctx context.Context, cfg *serviceConfig, agreed *
 		return nil, nil, err
 	}
 	s.onStop("catalogue connections", func(context.Context) error { pool.Close(); return nil })
-	store, err := catalog.NewStore(pool, catalog.StoreConfig{Target: s.target, CheckLimit: gate.CheckLimit, CheckRules: gate.CheckRules, Clock: agreed, Away: s.away, Suspect: s.suspect})
+	db, err := pgstore.New(pool, pgstore.Config{Target: s.target, Clock: agreed, Away: s.away, Suspect: s.suspect})
 	if err != nil {
 		return nil, nil, err
 	}
-	keyStore, err := access.NewStore(store)
+	store, err := catalog.NewStore(db, catalog.StoreConfig{CheckLimit: gate.CheckLimit, CheckRules: gate.CheckRules})
+	if err != nil {
+		return nil, nil, err
+	}
+	keyStore, err := access.NewStore(db)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -369,15 +378,6 @@ func (s *service) startCatalog(ctx context.Context, cfg *serviceConfig, agreed *
 	}
 	s.onStop("keys", keys.Stop)
 	return c, keys, keys.Start(ctx)
-}
-
-// idKey reads the key that signs the ids of charges and leases.
-func idKey(ctx context.Context, c *catalog.Store) (access.IDKey, error) {
-	store, err := access.NewStore(c)
-	if err != nil {
-		return access.IDKey{}, err
-	}
-	return store.IDKey(ctx)
 }
 
 // openOverrides returns the overrides of limits.

@@ -9,7 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/quotasvc/quotasvc/internal/catalog"
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
+	"github.com/quotasvc/quotasvc/internal/kit/listing"
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
@@ -114,7 +115,7 @@ func TestKey_Life(t *testing.T) {
 	ends(t, a, third)
 	ends(t, b, third)
 	_, _, err = a.store.Rotate(t.Context(), k.ID, 0, anybody)
-	if e, ok := errors.AsType[*catalog.Error](err); !ok || e.Code != catalog.CodeConflict {
+	if e, ok := errors.AsType[*errcode.Error](err); !ok || e.Code != errcode.Conflict {
 		t.Errorf("%v", err)
 	}
 	got, err := a.store.Get(t.Context(), k.ID)
@@ -161,8 +162,8 @@ func TestKey_Expires_WithoutReading(t *testing.T) {
 }
 
 func isFault(err error, field string) bool {
-	e, ok := errors.AsType[*catalog.Error](err)
-	return ok && e.Code == catalog.CodeInvalidArgument && e.Fields[0].Field == field
+	e, ok := errors.AsType[*errcode.Error](err)
+	return ok && e.Code == errcode.InvalidArgument && e.Fields[0].Field == field
 }
 
 func TestCreate_Faults(t *testing.T) {
@@ -296,7 +297,7 @@ func TestList_PagesOfATenant(t *testing.T) {
 	for tenant, count := range map[string]int{"": 7, "acme": 3, "nobody": 0} {
 		seen, cursor := map[string]bool{}, ""
 		for {
-			page, err := i.store.List(t.Context(), catalog.Page{Limit: 2, Cursor: cursor, Tenant: tenant})
+			page, err := i.store.List(t.Context(), listing.Query{Limit: 2, Cursor: cursor, Tenant: tenant})
 			check(t, err)
 			for _, k := range page.Items {
 				seen[k.ID] = want[k.ID]
@@ -309,9 +310,9 @@ func TestList_PagesOfATenant(t *testing.T) {
 			t.Errorf("%q: want %v, got %v", tenant, want, seen)
 		}
 	}
-	if _, err := i.store.Get(t.Context(), "key_none"); !errors.Is(err, &catalog.Error{Code: catalog.CodeNotFound}) {
-		var e *catalog.Error
-		if !errors.As(err, &e) || e.Code != catalog.CodeNotFound {
+	if _, err := i.store.Get(t.Context(), "key_none"); errcode.Of(err) != errcode.NotFound {
+		var e *errcode.Error
+		if !errors.As(err, &e) || e.Code != errcode.NotFound {
 			t.Errorf("%v", err)
 		}
 	}

@@ -32,5 +32,5 @@
 //
 // # Failure
 //
-// Errors of stored keys are *catalog.Error. Authenticate fails with *Refusal.
+// Errors of stored keys are *errcode.Error. Authenticate fails with *Refusal.
 package access

@@ -17,9 +17,9 @@ type IDKey struct {
 	UnsignedUntil time.Time
 }
 
-// IDKey reads the key. Errors are *catalog.Error.
+// IDKey reads the key. Errors are *errcode.Error.
 func (s *Store) IDKey(ctx context.Context) (k IDKey, err error) {
-	err = s.catalog.View(ctx, "read the key of ids", func(ctx context.Context, tx pgx.Tx) error {
+	err = s.db.View(ctx, "read the key of ids", func(ctx context.Context, tx pgx.Tx) error {
 		if err := tx.QueryRow(ctx, s.queries["SelectIDKey"]).Scan(&k.Secret, &k.UnsignedUntil); err != nil {
 			return fmt.Errorf("read the key of ids: %w", err)
 		}

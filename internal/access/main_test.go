@@ -13,6 +13,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/outbox/auditlog"
 	"github.com/quotasvc/quotasvc/internal/store/namedsql"
+	"github.com/quotasvc/quotasvc/internal/store/pgstore"
 )
 
 func TestMain(m *testing.M) { testenv.Main(m) }
@@ -39,9 +40,11 @@ func newInstance(t testing.TB, url string) *instance {
 	service, err := pgxpool.New(t.Context(), testenv.AsService(url))
 	check(t, err)
 	t.Cleanup(service.Close)
-	cs, err := catalog.NewStore(service, catalog.StoreConfig{Target: namedsql.Target(testenv.OnCitus()), Timeout: testenv.Patience})
+	db, err := pgstore.New(service, pgstore.Config{Target: namedsql.Target(testenv.OnCitus()), Timeout: testenv.Patience})
 	check(t, err)
-	store, err := NewStore(cs)
+	cs, err := catalog.NewStore(db, catalog.StoreConfig{})
+	check(t, err)
+	store, err := NewStore(db)
 	check(t, err)
 	d, err := NewDirectory(store, bootstrap, Config{Log: slog.New(slog.DiscardHandler), RereadEvery: time.Hour})
 	check(t, err)

@@ -12,11 +12,13 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/kit/body"
 	"github.com/quotasvc/quotasvc/internal/kit/bound"
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
+	"github.com/quotasvc/quotasvc/internal/kit/listing"
 	"github.com/quotasvc/quotasvc/internal/outbox/auditlog"
 	"github.com/quotasvc/quotasvc/internal/store/namedsql"
+	"github.com/quotasvc/quotasvc/internal/store/pgstore"
 )
 
 const (
@@ -32,17 +34,17 @@ const (
 
 // Store has the keys in PostgreSQL. It has no goroutines.
 type Store struct {
-	catalog *catalog.Store
+	db      *pgstore.Store
 	queries map[string]string
 }
 
 // NewStore returns a store that uses the connections of the catalogue's store.
-func NewStore(c *catalog.Store) (*Store, error) {
+func NewStore(db *pgstore.Store) (*Store, error) {
 	queries, err := namedsql.Load(sqlFiles)
 	if err != nil {
 		return nil, err
 	}
-	return &Store{catalog: c, queries: queries}, nil
+	return &Store{db: db, queries: queries}, nil
 }
 
 // New describes a new key.
@@ -97,7 +99,7 @@ func (n *New) check() (Scope, error) {
 }
 
 // Create creates a key. Its secret is returned only this once. A tenant need not exist yet. Create fails with
-// catalog.CodeInvalidArgument, and with catalog.CodeConflict if KeysMax keys are in force.
+// errcode.InvalidArgument, and with errcode.Conflict if KeysMax keys are in force.
 func (s *Store) Create(ctx context.Context, n New) (k Key, secret string, err error) {
 	scopes, err := n.check()
 	if err != nil {
@@ -110,13 +112,13 @@ func (s *Store) Create(ctx context.Context, n New) (k Key, secret string, err er
 	}
 	secret = newSecret()
 	k = Key{ID: newID(), Name: n.Name, Scopes: scopes, Tenant: n.Tenant, Prefix: shown(secret), ExpiresAt: n.ExpiresAt, Status: StatusActive}
-	err = s.catalog.Write(ctx, "create key", func(ctx context.Context, tx *catalog.Transaction) error {
+	err = s.db.Write(ctx, "create key", func(ctx context.Context, tx *pgstore.Transaction) error {
 		var count int
 		if err := tx.QueryRow(ctx, s.queries["CountKeys"]).Scan(&count); err != nil {
 			return fmt.Errorf("count keys: %w", err)
 		}
 		if count >= KeysMax {
-			return &catalog.Error{Code: catalog.CodeConflict, Detail: fmt.Sprintf("%d keys are in force, at most %d are allowed; revoke some", count, KeysMax)}
+			return &errcode.Error{Code: errcode.Conflict, Detail: fmt.Sprintf("%d keys are in force, at most %d are allowed; revoke some", count, KeysMax)}
 		}
 		err := tx.QueryRow(ctx, s.queries["InsertKey"], k.ID, k.Name, scopes.Names(), k.Tenant, expires).Scan(&k.CreatedAt)
 		if errors.Is(err, pgx.ErrNoRows) {
@@ -129,22 +131,21 @@ func (s *Store) Create(ctx context.Context, n New) (k Key, secret string, err er
 		if err := s.insertSecret(ctx, tx, k.ID, secret); err != nil {
 			return err
 		}
-		tx.Note(k.line(ctx, "key.create", nil, &k))
-		return nil
+		return k.record(ctx, tx, "key.create", nil, &k)
 	})
 	return k, secret, err
 }
 
-// Rotate gives a key a new secret. Its present secrets work for overlap longer. Rotate fails with catalog.CodeNotFound,
-// and with catalog.CodeConflict if the key is no longer valid.
+// Rotate gives a key a new secret. Its present secrets work for overlap longer. Rotate fails with errcode.NotFound,
+// and with errcode.Conflict if the key is no longer valid.
 func (s *Store) Rotate(ctx context.Context, id string, overlap time.Duration, may func(*Key) error) (k Key, secret string, err error) {
 	secret = newSecret()
-	err = s.catalog.Write(ctx, "rotate key", func(ctx context.Context, tx *catalog.Transaction) error {
+	err = s.db.Write(ctx, "rotate key", func(ctx context.Context, tx *pgstore.Transaction) error {
 		if k, err = s.lock(ctx, tx, id, may); err != nil {
 			return err
 		}
 		if k.Status != StatusActive {
-			return &catalog.Error{Code: catalog.CodeConflict, Detail: fmt.Sprintf("the key is %s; create a new one", k.Status)}
+			return &errcode.Error{Code: errcode.Conflict, Detail: fmt.Sprintf("the key is %s; create a new one", k.Status)}
 		}
 		before := k
 		if _, err := tx.Exec(ctx, s.queries["EndSecrets"], id, overlap.Seconds()); err != nil {
@@ -154,15 +155,14 @@ func (s *Store) Rotate(ctx context.Context, id string, overlap time.Duration, ma
 			return err
 		}
 		k.Prefix = shown(secret)
-		tx.Note(k.line(ctx, "key.rotate", &before, &k))
-		return nil
+		return k.record(ctx, tx, "key.rotate", &before, &k)
 	})
 	return k, secret, err
 }
 
-// Revoke ends a key for ever. To revoke it again changes nothing. It fails with catalog.CodeNotFound.
+// Revoke ends a key for ever. To revoke it again changes nothing. It fails with errcode.NotFound.
 func (s *Store) Revoke(ctx context.Context, id string, may func(*Key) error) error {
-	return s.catalog.Write(ctx, "revoke key", func(ctx context.Context, tx *catalog.Transaction) error {
+	return s.db.Write(ctx, "revoke key", func(ctx context.Context, tx *pgstore.Transaction) error {
 		k, err := s.lock(ctx, tx, id, may)
 		if err != nil || k.Status == StatusRevoked {
 			return err
@@ -172,14 +172,13 @@ func (s *Store) Revoke(ctx context.Context, id string, may func(*Key) error) err
 			return fmt.Errorf("revoke: %w", err)
 		}
 		after.Status = StatusRevoked
-		tx.Note(k.line(ctx, "key.revoke", &k, &after))
-		return nil
+		return k.record(ctx, tx, "key.revoke", &k, &after)
 	})
 }
 
-// Get returns a key. It fails with catalog.CodeNotFound.
+// Get returns a key. It fails with errcode.NotFound.
 func (s *Store) Get(ctx context.Context, id string) (k Key, err error) {
-	err = s.catalog.View(ctx, "read key", func(ctx context.Context, tx pgx.Tx) error {
+	err = s.db.View(ctx, "read key", func(ctx context.Context, tx pgx.Tx) error {
 		keys, err := s.query(ctx, tx, "SelectKeys", id, nil, "", 1)
 		if err == nil && len(keys) == 0 {
 			err = notFound(id)
@@ -193,7 +192,7 @@ func (s *Store) Get(ctx context.Context, id string) (k Key, err error) {
 }
 
 // List returns a page of the keys, in order of their ids.
-func (s *Store) List(ctx context.Context, p catalog.Page) (list catalog.List[Key], err error) {
+func (s *Store) List(ctx context.Context, p listing.Query) (list listing.Page[Key], err error) {
 	after, err := p.After()
 	if err != nil {
 		return list, err
@@ -202,16 +201,16 @@ func (s *Store) List(ctx context.Context, p catalog.Page) (list catalog.List[Key
 	if p.Tenant != "" {
 		of = &p.Tenant
 	}
-	err = s.catalog.View(ctx, "list keys", func(ctx context.Context, tx pgx.Tx) error {
+	err = s.db.View(ctx, "list keys", func(ctx context.Context, tx pgx.Tx) error {
 		keys, err := s.query(ctx, tx, "SelectKeys", nil, of, after, p.Limit+1)
-		list = catalog.Listed(keys, p, func(k *Key) string { return k.ID })
+		list = listing.Cut(keys, p, func(k *Key) string { return k.ID })
 		return err
 	})
 	return list, err
 }
 
 // lock locks a key and calls may to find out whether the caller may change it.
-func (s *Store) lock(ctx context.Context, tx *catalog.Transaction, id string, may func(*Key) error) (Key, error) {
+func (s *Store) lock(ctx context.Context, tx *pgstore.Transaction, id string, may func(*Key) error) (Key, error) {
 	keys, err := s.query(ctx, tx, "LockKey", id)
 	if err != nil {
 		return Key{}, err
@@ -222,7 +221,7 @@ func (s *Store) lock(ctx context.Context, tx *catalog.Transaction, id string, ma
 	return keys[0], may(&keys[0])
 }
 
-func (s *Store) insertSecret(ctx context.Context, tx *catalog.Transaction, id, secret string) error {
+func (s *Store) insertSecret(ctx context.Context, tx *pgstore.Transaction, id, secret string) error {
 	sum := hashOf(secret)
 	if _, err := tx.Exec(ctx, s.queries["InsertSecret"], sum[:], id, shown(secret)); err != nil {
 		return fmt.Errorf("insert secret: %w", err)
@@ -254,7 +253,7 @@ func (s *Store) query(ctx context.Context, tx pgx.Tx, statement string, args ...
 
 // secrets reads all valid secrets.
 func (s *Store) secrets(ctx context.Context) (all []*known, err error) {
-	err = s.catalog.View(ctx, "read the keys", func(ctx context.Context, tx pgx.Tx) error {
+	err = s.db.View(ctx, "read the keys", func(ctx context.Context, tx pgx.Tx) error {
 		rows, err := tx.Query(ctx, s.queries["SelectSecrets"])
 		if err != nil {
 			return fmt.Errorf("read secrets: %w", err)
@@ -286,7 +285,7 @@ func (s *Store) secrets(ctx context.Context) (all []*known, err error) {
 
 // noteUse stores when keys were used last.
 func (s *Store) noteUse(ctx context.Context, ids []string, at []time.Time) error {
-	return s.catalog.Write(ctx, "note the use of keys", func(ctx context.Context, tx *catalog.Transaction) error {
+	return s.db.Write(ctx, "note the use of keys", func(ctx context.Context, tx *pgstore.Transaction) error {
 		if _, err := tx.Exec(ctx, s.queries["NoteUse"], ids, at); err != nil {
 			return fmt.Errorf("note use: %w", err)
 		}
@@ -316,8 +315,8 @@ func (k *Key) shown() json.RawMessage {
 	return text
 }
 
-// line returns the announcement and the audit line of a change.
-func (k *Key) line(ctx context.Context, action string, before, after *Key) (string, auditlog.Line) {
+// record announces a change of a key, and writes its line into the audit log.
+func (k *Key) record(ctx context.Context, tx *pgstore.Transaction, action string, before, after *Key) error {
 	l := auditlog.Line{Actor: auditlog.From(ctx), Action: action, Object: auditlog.Object{Kind: "key", ID: k.ID, Tenant: k.Tenant}}
 	if before != nil {
 		l.Before = before.shown()
@@ -325,15 +324,16 @@ func (k *Key) line(ctx context.Context, action string, before, after *Key) (stri
 	if after != nil {
 		l.After = after.shown()
 	}
-	return catalog.KindKey + ":" + k.ID, l
+	tx.Announce(pgstore.KindKey, k.ID)
+	return auditlog.Record(ctx, tx, []auditlog.Line{l})
 }
 
 func refuse(faults ...body.Fault) error {
-	return &catalog.Error{Code: catalog.CodeInvalidArgument, Fields: faults}
+	return &errcode.Error{Code: errcode.InvalidArgument, Fields: faults}
 }
 
 func notFound(id string) error {
-	return &catalog.Error{Code: catalog.CodeNotFound, Detail: fmt.Sprintf("the key %.128q does not exist", id)}
+	return &errcode.Error{Code: errcode.NotFound, Detail: fmt.Sprintf("the key %.128q does not exist", id)}
 }
 
 func orZero(t *time.Time) time.Time {

@@ -10,6 +10,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/catalog/block"
 	"github.com/quotasvc/quotasvc/internal/catalog/diff"
 	"github.com/quotasvc/quotasvc/internal/kit/body"
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
+	"github.com/quotasvc/quotasvc/internal/store/pgstore"
 )
 
 // maxUnlisted bounds the reported tenants that a file does not name. There may be millions.
@@ -19,7 +21,7 @@ const maxUnlisted = 100
 // does not name as they are and reports them. A dry run does the same and rolls back, so its diff is what the real run
 // would do at that moment.
 //
-// The error is an *Error. It lists all references to missing objects, with their lines. Apply may take applyTimeout;
+// The error is an *errcode.Error. It lists all references to missing objects, with their lines. Apply may take applyTimeout;
 // other changes of meters, plans, limits and the file's tenants wait for it.
 func (s *Store) Apply(ctx context.Context, f *File, dryRun bool) (*diff.Report, error) {
 	return s.apply(ctx, f, dryRun, false)
@@ -33,7 +35,7 @@ func (s *Store) ApplyPruning(ctx context.Context, f *File, dryRun bool) (*diff.R
 
 func (s *Store) apply(ctx context.Context, f *File, dryRun, prune bool) (*diff.Report, error) {
 	var report *diff.Report
-	err := s.write(ctx, "apply", applyTimeout, true, func(ctx context.Context, tx *txn) error {
+	err := s.write(ctx, "apply", pgstore.Options{Timeout: applyTimeout, Alone: true}, func(ctx context.Context, tx *txn) error {
 		a := &application{tx: tx, file: f, prune: prune, diff: &diff.Report{DryRun: dryRun}}
 		for _, step := range []func(context.Context) error{a.expected, a.meters, a.plans, a.limits, a.tenants, a.rules, a.blocks, a.pruneMeters} {
 			if err := step(ctx); err != nil {
@@ -45,7 +47,7 @@ func (s *Store) apply(ctx context.Context, f *File, dryRun, prune bool) (*diff.R
 		}
 		report = a.diff
 		if dryRun {
-			return errRollback
+			return pgstore.ErrRollback
 		}
 		return nil
 	})
@@ -61,18 +63,18 @@ type application struct {
 	file   *File
 	prune  bool
 	diff   *diff.Report
-	faults *Error
+	faults *errcode.Error
 }
 
 // refused records an error about the object at path if the file is the cause. It returns false for other errors. The
 // transaction is still usable after a refused object, so Apply checks the other objects as well.
 func (a *application) refused(path string, err error) bool {
-	e, ok := errors.AsType[*Error](err)
+	e, ok := errors.AsType[*errcode.Error](err)
 	if !ok || len(e.Fields) == 0 {
 		return false
 	}
 	if a.faults == nil {
-		a.faults = &Error{Code: e.Code}
+		a.faults = &errcode.Error{Code: e.Code}
 	}
 	for _, f := range e.Fields {
 		at := path + "." + f.Field
@@ -162,7 +164,7 @@ func (a *application) limits(ctx context.Context) error {
 
 // rules checks all limits together, at the end: they may refer to each other and to tenants in any order.
 func (a *application) rules(ctx context.Context) error {
-	if a.faults != nil || !slices.ContainsFunc(a.tx.changes, func(change string) bool {
+	if a.faults != nil || !slices.ContainsFunc(a.tx.writing.Announcements(), func(change string) bool {
 		return strings.HasPrefix(change, kindLimit+":") || strings.HasPrefix(change, kindPlan+":")
 	}) {
 		return nil
@@ -170,9 +172,9 @@ func (a *application) rules(ctx context.Context) error {
 	faults, err := a.tx.ruleFaults(ctx)
 	for i := range faults {
 		f := &faults[i]
-		code, path := CodeInvalidArgument, "limits."+f.Rule
+		code, path := errcode.InvalidArgument, "limits."+f.Rule
 		if f.missing {
-			code = CodeNotFound
+			code = errcode.NotFound
 		}
 		if f.Plan != "" {
 			path = fmt.Sprintf("plans.%s.limits[%s]", f.Plan, f.Rule)
@@ -182,7 +184,7 @@ func (a *application) rules(ctx context.Context) error {
 				}
 			}
 		}
-		a.refused(path, &Error{Code: code, Fields: []body.Fault{f.Fault}})
+		a.refused(path, &errcode.Error{Code: code, Fields: []body.Fault{f.Fault}})
 	}
 	return err
 }
@@ -244,7 +246,7 @@ func (a *application) requireOverridable(ctx context.Context, locked map[string]
 	}
 	faulty, err := a.tx.notOverridable(ctx, list)
 	for i := range faulty {
-		a.refused("tenants."+faulty[i].tenant, &Error{Code: CodeInvalidArgument, Fields: []body.Fault{faulty[i].fault()}})
+		a.refused("tenants."+faulty[i].tenant, &errcode.Error{Code: errcode.InvalidArgument, Fields: []body.Fault{faulty[i].fault()}})
 	}
 	return err
 }
@@ -278,7 +280,7 @@ func (a *application) blocks(ctx context.Context) error {
 		b := a.file.Blocks[i]
 		before := known[b.ID()]
 		after, err := a.tx.putBlock(ctx, before, b)
-		if e, ok := errors.AsType[*Error](err); ok && e.Code == CodeInvalidArgument {
+		if e, ok := errors.AsType[*errcode.Error](err); ok && e.Code == errcode.InvalidArgument {
 			after, err = b, nil // expired
 			if before == nil {
 				continue

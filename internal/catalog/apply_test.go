@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/catalog/diff"
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 )
 
 func parsed(t *testing.T, text string) *File {
@@ -27,7 +28,7 @@ func TestApply_StoresFile_ReturnsDiff(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 5, dry.Count(diff.Created))
 	_, err = s.Meter(ctx, "api_calls")
-	require.ErrorIs(t, err, errNotFound, "a dry run writes nothing")
+	require.Equal(t, errcode.NotFound, errcode.Of(err), "a dry run writes nothing")
 	again, err := s.Apply(ctx, f, true)
 	require.NoError(t, err)
 	require.Equal(t, dry, again)
@@ -121,12 +122,12 @@ tenants:
   t2:
     plan: gone
 `), false)
-	require.ErrorIs(t, err, errNotFound)
+	require.Equal(t, errcode.NotFound, errcode.Of(err))
 	require.Equal(t, []string{"plans.p.allowances[1].meter", "limits.l.match.plan", "tenants.t2.plan"}, fieldsIn(t, err))
 	require.ErrorContains(t, err, `names the meter "none", which does not exist (line 7)`)
 	require.ErrorContains(t, err, `(line 14)`)
 	_, err = s.Meter(ctx, "fine")
-	require.ErrorIs(t, err, errNotFound)
+	require.Equal(t, errcode.NotFound, errcode.Of(err))
 }
 
 func TestApply_TrialsAndOverrides(t *testing.T) {
@@ -161,7 +162,7 @@ dry run: nothing was written
 
 	// The file defines the meters of the plan.
 	_, err = s.Apply(ctx, parsed(t, strings.ReplaceAll(text, "calls: 250}", "seats: 5, calls: 1}")+"  other:\n    plan: trial\n    overrides: {none: 1}\n"), false)
-	require.ErrorIs(t, err, ErrInvalid)
+	require.Equal(t, errcode.InvalidArgument, errcode.Of(err))
 	require.Equal(t, []string{"tenants.acme.overrides.seats", "tenants.other.overrides.none"}, fieldsIn(t, err))
 	require.ErrorContains(t, err, "names a meter that the plan trial does not have (line 5)")
 	grown := strings.ReplaceAll(text, "expires_in_days: 14}]", "expires_in_days: 14}, {meter: seats, amount: 1, every: day, anchor: tenant}]")
@@ -175,7 +176,7 @@ func TestApply_UnlistedTenantsOnlyWithSection(t *testing.T) {
 	ctx := t.Context()
 	s := newStore(t)
 	seed(t, s)
-	_, err := s.pool.Exec(ctx, `INSERT INTO tenants (tenant_id, plan, anchor) SELECT 'x' || n, 'starter', now() FROM generate_series(1, 150) n`)
+	_, err := s.db.Pool().Exec(ctx, `INSERT INTO tenants (tenant_id, plan, anchor) SELECT 'x' || n, 'starter', now() FROM generate_series(1, 150) n`)
 	require.NoError(t, err)
 	report, err := s.Apply(ctx, parsed(t, "meters:\n  m: {unit: u}\n"), true)
 	require.NoError(t, err)

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
+	"github.com/quotasvc/quotasvc/internal/store/pgstore"
 )
 
 // BenchmarkTenant measures the lookup of a tenant: from memory, and read for the first time by many at once.
@@ -18,7 +19,9 @@ func BenchmarkTenant(b *testing.B) {
 	pool, err := pgxpool.New(b.Context(), testenv.Postgres(b))
 	require.NoError(b, err)
 	defer pool.Close()
-	store, err := NewStore(pool, StoreConfig{})
+	db, err := pgstore.New(pool, pgstore.Config{})
+	require.NoError(b, err)
+	store, err := NewStore(db, StoreConfig{})
 	require.NoError(b, err)
 	_, err = pool.Exec(b.Context(), `INSERT INTO tenants (tenant_id, plan, anchor) SELECT 't' || n, 'p', now() FROM generate_series(1, $1) n`, tenants)
 	require.NoError(b, err)
@@ -58,7 +61,9 @@ func BenchmarkApply(b *testing.B) {
 	pool, err := pgxpool.New(b.Context(), testenv.Postgres(b))
 	require.NoError(b, err)
 	defer pool.Close()
-	store, err := NewStore(pool, StoreConfig{})
+	db, err := pgstore.New(pool, pgstore.Config{})
+	require.NoError(b, err)
+	store, err := NewStore(db, StoreConfig{})
 	require.NoError(b, err)
 	f := &File{Plans: []Plan{{ID: "p"}}, Tenants: make([]Tenant, maxFileObjects-1)}
 	for i := range f.Tenants {
@@ -82,7 +87,9 @@ func BenchmarkReload(b *testing.B) {
 	pool, err := pgxpool.New(b.Context(), url)
 	require.NoError(b, err)
 	defer pool.Close()
-	store, err := NewStore(pool, StoreConfig{})
+	db, err := pgstore.New(pool, pgstore.Config{})
+	require.NoError(b, err)
+	store, err := NewStore(db, StoreConfig{})
 	require.NoError(b, err)
 	_, err = pool.Exec(b.Context(), `INSERT INTO limits (rule, spec) SELECT 'r' || n, jsonb_build_object('rule', 'r' || n, 'per', jsonb_build_array('tenant'),
 		'kind', 'token_bucket', 'rate', '5/s', 'match', jsonb_build_object('tenant', 't' || n)) FROM generate_series(1, 20000) n`)

@@ -16,6 +16,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/catalog/reload"
 	"github.com/quotasvc/quotasvc/internal/kit/lane"
 	"github.com/quotasvc/quotasvc/internal/store/listener"
+	"github.com/quotasvc/quotasvc/internal/store/pgstore"
 )
 
 const (
@@ -103,12 +104,12 @@ func New(store *Store, cfg Config) *Catalog {
 	c.snapshots = reload.New(loop)
 	loop.What, loop.Read = "blocks", c.readBlocksNow
 	c.blockLists = reload.New(loop)
-	c.listener = listener.New(listener.Config{
-		Pool: store.pool, Statement: store.queries["Listen"], Heartbeat: cfg.Heartbeat, Log: cfg.Log,
+	c.listener = store.db.Listener(listener.Config{
+		Heartbeat: cfg.Heartbeat, Log: cfg.Log,
 		Notified: func(payload string) { c.onNotify([]string{payload}) }, Lost: c.metrics.lost.Inc, Back: c.missed,
 	})
 	c.tenants = newTenantCache(store, cfg, c.metrics, c.listener)
-	store.committed = c.onNotify
+	store.db.OnCommit(c.onNotify)
 	return c
 }
 
@@ -122,7 +123,7 @@ func (c *Catalog) Start(ctx context.Context) error {
 	}
 	conn, err := c.listener.Connect(ctx)
 	if err != nil {
-		return fmt.Errorf("start the catalogue: %w", translate("listen", err))
+		return fmt.Errorf("start the catalogue: %w", pgstore.Translate("listen", err))
 	}
 	// After LISTEN, so that no change is missed between the two.
 	if err := errors.Join(c.readSnapshotNow(ctx), c.readBlocksNow(ctx)); err != nil {
@@ -187,8 +188,8 @@ func (c *Catalog) Compile(compile func(s, before *Snapshot) any) {
 // Blocks returns the newest blocks. There are none before Start.
 func (c *Catalog) Blocks() *block.Index { return c.blocks.Load() }
 
-// Tenant returns what requests need of the tenant id, from memory if possible. It fails with CodeTenantNotFound, and with
-// CodeUnavailable if the tenant is not in memory and PostgreSQL does not answer before ctx or a second ends.
+// Tenant returns what requests need of the tenant id, from memory if possible. It fails with errcode.TenantNotFound, and with
+// errcode.Unavailable if the tenant is not in memory and PostgreSQL does not answer before ctx or a second ends.
 //
 // A tenant in memory misses changes of at most some milliseconds. While notifications are not received it is at most a
 // second old. While PostgreSQL is down it may be of any age.
@@ -224,7 +225,7 @@ func (c *Catalog) onNotify(changes []string) {
 			c.snapshots.Trigger()
 		case kindBlock:
 			c.blockLists.Trigger()
-		case KindKey:
+		case pgstore.KindKey:
 			c.keysChanged()
 		case kindReset:
 			if c.cfg.OnReset != nil {

@@ -2,25 +2,24 @@ package catalog
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/kit/lane"
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
+	"github.com/quotasvc/quotasvc/internal/store/pgstore"
 )
 
 func count(t *testing.T, s *Store, sql string, args ...any) (n int) {
 	t.Helper()
-	require.NoError(t, s.pool.QueryRow(t.Context(), sql, args...).Scan(&n))
+	require.NoError(t, s.db.Pool().QueryRow(t.Context(), sql, args...).Scan(&n))
 	return n
 }
 
@@ -50,7 +49,7 @@ func TestCatalog_ChangeSeenByAllInstances(t *testing.T) {
 	within("no limit", func() bool { return len(here.Snapshot().Limits) == 0 })
 
 	_, err := there.Tenant(ctx, "acme")
-	require.ErrorIs(t, err, ErrNoTenant)
+	require.Equal(t, errcode.TenantNotFound, errcode.Of(err))
 	put(t, here.PutTenant, Tenant{ID: "acme", Plan: "starter"})
 	within("tenant", func() bool {
 		acme, err := there.Tenant(ctx, "acme")
@@ -81,7 +80,7 @@ func TestCatalog_ManyChanges_AnnouncedAsAll(t *testing.T) {
 	here, there := startCatalog(t, url, Config{ReloadEvery: time.Hour}), startCatalog(t, url, Config{ReloadEvery: time.Hour})
 	seed(t, here.Store)
 	text := "tenants:\n  acme: {plan: starter, timezone: Asia/Kathmandu}\n"
-	for i := range maxAnnouncements {
+	for i := range pgstore.MaxAnnouncements {
 		text += fmt.Sprintf("  t%d: {plan: starter}\n", i)
 	}
 	_, err := there.Tenant(t.Context(), "acme")
@@ -97,7 +96,7 @@ func TestCatalog_ManyChanges_AnnouncedAsAll(t *testing.T) {
 func TestCatalog_PeriodicReload(t *testing.T) {
 	t.Parallel()
 	c := startCatalog(t, testenv.Postgres(t), Config{ReloadEvery: 10 * time.Millisecond})
-	_, err := c.pool.Exec(t.Context(), "INSERT INTO meters (meter, unit) VALUES ('by_hand', 'u')")
+	_, err := c.db.Pool().Exec(t.Context(), "INSERT INTO meters (meter, unit) VALUES ('by_hand', 'u')")
 	require.NoError(t, err)
 	testenv.Eventually(t, func() bool { return c.Snapshot().Meters["by_hand"] != nil }, "meter")
 }
@@ -179,10 +178,10 @@ func TestCatalog_PostgreSQLDown_CopiesStay(t *testing.T) {
 		require.NoError(t, err, name)
 		require.Equal(t, before, reads(), "asked once, PostgreSQL is left in peace")
 		_, err = c.Tenant(ctx, "unknown")
-		require.ErrorIs(t, err, errUnavailable, name)
+		require.Equal(t, errcode.Unavailable, errcode.Of(err), name)
 		require.NotNil(t, c.Snapshot().Plans["starter"])
 		_, _, err = c.PutMeter(ctx, Meter{ID: "m" + name, Unit: "u"})
-		require.ErrorIs(t, err, errUnavailable, name)
+		require.Equal(t, errcode.Unavailable, errcode.Of(err), name)
 
 		outage.end()
 		ahead.Add(int64(awayPause))
@@ -192,7 +191,7 @@ func TestCatalog_PostgreSQLDown_CopiesStay(t *testing.T) {
 		}, "back")
 		testenv.Eventually(t, func() bool { return c.Snapshot().Meters["m"+name] != nil }, "reloaded")
 		_, err = c.Tenant(ctx, "unknown")
-		require.ErrorIs(t, err, ErrNoTenant, name)
+		require.Equal(t, errcode.TenantNotFound, errcode.Of(err), name)
 	}
 }
 
@@ -201,9 +200,9 @@ func TestCatalog_Start_NeedsPostgreSQL(t *testing.T) {
 	c := New(openStore(t, "postgres://nobody:hunter2@127.0.0.1:1/none", StoreConfig{}), Config{})
 	require.Empty(t, c.Snapshot().Meters)
 	_, err := c.Tenant(t.Context(), "acme")
-	require.ErrorIs(t, err, errUnavailable, "not started")
+	require.Equal(t, errcode.Unavailable, errcode.Of(err), "not started")
 	err = c.Start(t.Context())
-	require.ErrorIs(t, err, errUnavailable)
+	require.Equal(t, errcode.Unavailable, errcode.Of(err))
 	require.ErrorContains(t, err, "127.0.0.1")
 	require.NotContains(t, err.Error(), "hunter2")
 	require.NoError(t, c.Stop(t.Context()))
@@ -223,29 +222,7 @@ func TestCatalog_StartsOnce_StopsRepeatedly(t *testing.T) {
 	require.NoError(t, c.Stop(t.Context()))
 	require.Error(t, c.Start(t.Context()))
 	_, err = c.Tenant(t.Context(), "other")
-	require.ErrorIs(t, err, errUnavailable)
-}
-
-func TestTranslate_DriverErrors(t *testing.T) {
-	t.Parallel()
-	for _, away := range []error{
-		context.DeadlineExceeded, context.Canceled, io.ErrUnexpectedEOF, &pgconn.ConnectError{}, &pgconn.PgError{Code: "57P01"},
-		&pgconn.PgError{Code: "53300"}, &pgconn.PgError{Code: "08006"}, &pgconn.PgError{Code: "25006"}, &pgconn.PgError{Code: "40P01"},
-		&pgconn.PgError{Code: "55P03"}, &pgconn.PgError{Code: "57014"},
-	} {
-		err := translate("test", fmt.Errorf("wrapped: %w", away))
-		require.ErrorIs(t, err, errUnavailable, "%v", away)
-		require.ErrorIs(t, err, away, "the cause stays")
-	}
-	for _, bug := range []error{errors.New("scan"), &pgconn.PgError{Code: "22P02"}, &pgconn.PgError{Code: "X"}, &pgconn.PgError{}} {
-		var e *Error
-		require.ErrorAs(t, translate("test", bug), &e)
-		require.Equal(t, CodeInternal, e.Code)
-		require.Empty(t, e.Detail)
-	}
-	conflict := errorf(CodeConflict, "no")
-	require.Same(t, conflict, translate("test", fmt.Errorf("wrapped: %w", conflict)))
-	require.NoError(t, translate("test", nil))
+	require.Equal(t, errcode.Unavailable, errcode.Of(err))
 }
 
 func TestCatalog_ConcurrentReadersAndWriters(t *testing.T) {

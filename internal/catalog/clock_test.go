@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/catalog/block"
+	"github.com/quotasvc/quotasvc/internal/kit/listing"
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
@@ -32,7 +33,7 @@ func TestStore_PostgresAhead_ChangesHoldAtOnce(t *testing.T) {
 	inTime("a plan", put(t, s.PutPlan, Plan{ID: "large", Allowances: []Allowance{{Meter: "calls", Amount: 99, Every: "month", Anchor: "calendar"}}}).CreatedAt)
 	inTime("a tenant", put(t, s.PutTenant, Tenant{ID: "late", Plan: "small"}).CreatedAt)
 	put(t, s.PutTenant, Tenant{ID: "acme", Plan: "large"})
-	terms, err := s.ListTerms(t.Context(), "acme", Page{Limit: 10})
+	terms, err := s.ListTerms(t.Context(), "acme", listing.Query{Limit: 10})
 	require.NoError(t, err)
 	require.Len(t, terms.Items, 2)
 	inTime("new terms", terms.Items[1].EffectiveAt)

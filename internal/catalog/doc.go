@@ -48,7 +48,7 @@
 //
 // # Failure
 //
-// Errors are *Error with a Code. CodeUnavailable says that PostgreSQL did not answer in time; sending the same write again
+// Errors are *errcode.Error with a Code. errcode.Unavailable says that PostgreSQL did not answer in time; sending the same write again
 // is always safe. While PostgreSQL is away the snapshot and cached tenants stay in use as they are. While only the
 // announcements are away, the snapshot is reloaded periodically and a cached tenant is good for a second.
 package catalog

@@ -9,6 +9,7 @@ import (
 
 	"github.com/quotasvc/quotasvc/internal/kit/address"
 	"github.com/quotasvc/quotasvc/internal/kit/bound"
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 )
 
 func TestLimit_FaultsByField(t *testing.T) {
@@ -81,7 +82,7 @@ func TestLimit_FaultsByField(t *testing.T) {
 		require.NoError(t, validate(&l))
 		tc.spoil(&l)
 		err := validate(&l)
-		require.ErrorIs(t, err, ErrInvalid, name)
+		require.Equal(t, errcode.InvalidArgument, errcode.Of(err), name)
 		require.Equal(t, []string{tc.field}, fieldsIn(t, err), name)
 		require.ErrorContains(t, err, tc.message, name)
 		require.Less(t, len(err.Error()), 500, "%s: a hostile value must not fill the answer", name)

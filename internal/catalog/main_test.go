@@ -7,8 +7,10 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/store/namedsql"
+	"github.com/quotasvc/quotasvc/internal/store/pgstore"
 )
 
 func TestMain(m *testing.M) { testenv.Main(m) }
@@ -23,8 +25,15 @@ func openPool(t *testing.T, url string) *pgxpool.Pool {
 
 func openStore(t *testing.T, url string, cfg StoreConfig) *Store {
 	t.Helper()
-	cfg.Target = namedsql.Target(testenv.OnCitus())
-	store, err := NewStore(openPool(t, testenv.AsService(url)), cfg)
+	return openStoreWith(t, url, cfg, pgstore.Config{})
+}
+
+func openStoreWith(t *testing.T, url string, cfg StoreConfig, dbCfg pgstore.Config) *Store {
+	t.Helper()
+	dbCfg.Target = namedsql.Target(testenv.OnCitus())
+	db, err := pgstore.New(openPool(t, testenv.AsService(url)), dbCfg)
+	require.NoError(t, err)
+	store, err := NewStore(db, cfg)
 	require.NoError(t, err)
 	return store
 }
@@ -32,7 +41,7 @@ func openStore(t *testing.T, url string, cfg StoreConfig) *Store {
 // byHand runs a statement that the service's role may not.
 func byHand(t *testing.T, s *Store, sql string, args ...any) {
 	t.Helper()
-	url := testenv.AsSuperuser(t, s.pool.Config().ConnString())
+	url := testenv.AsSuperuser(t, s.db.Pool().Config().ConnString())
 	_, err := openPool(t, url).Exec(t.Context(), sql, args...)
 	require.NoError(t, err)
 }
@@ -74,7 +83,7 @@ func patch(t *testing.T, s *Store, id string, p TenantPatch) Tenant {
 // fieldsIn returns the fields of an error.
 func fieldsIn(t *testing.T, err error) []string {
 	t.Helper()
-	var e *Error
+	var e *errcode.Error
 	require.ErrorAs(t, err, &e)
 	fields := make([]string, len(e.Fields))
 	for i, f := range e.Fields {
@@ -82,9 +91,3 @@ func fieldsIn(t *testing.T, err error) []string {
 	}
 	return fields
 }
-
-// Errors to compare with, of codes that only tests compare.
-var (
-	errNotFound = &Error{Code: CodeNotFound}
-	errConflict = &Error{Code: CodeConflict}
-)

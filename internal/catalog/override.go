@@ -10,6 +10,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/catalog/check"
 	"github.com/quotasvc/quotasvc/internal/kit/body"
 	"github.com/quotasvc/quotasvc/internal/kit/bound"
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 )
 
 // MaxOverrides bounds the overrides of a tenant: one for each allowance of its plan.
@@ -61,7 +62,7 @@ func (tx *txn) requireOverridable(ctx context.Context, before *lockedTenant, t *
 	if err != nil || len(faulty) == 0 {
 		return err
 	}
-	return &Error{Code: CodeInvalidArgument, Fields: column(faulty, func(o *override) body.Fault { return o.fault() })}
+	return &errcode.Error{Code: errcode.InvalidArgument, Fields: column(faulty, func(o *override) body.Fault { return o.fault() })}
 }
 
 // notOverridable returns the elements of list whose plan does not have the meter, in the same order.

@@ -3,11 +3,13 @@ package catalog
 import (
 	"cmp"
 	"encoding/json"
+	"fmt"
 	"time"
 
 	"github.com/quotasvc/quotasvc/internal/catalog/check"
 	"github.com/quotasvc/quotasvc/internal/catalog/feature"
 	"github.com/quotasvc/quotasvc/internal/kit/body"
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 )
 
 // MaxReason bounds a reason in bytes, as in the ledger.
@@ -38,7 +40,7 @@ type TenantPatch struct {
 	Usage string `json:"usage,omitzero"`
 
 	Reason    string `json:"reason,omitzero"`  // why the terms change, 1..MaxReason bytes, for their history; empty: not given
-	IfVersion *int64 `json:"-"`                // CodeConflict unless the tenant has this version; nil: any version
+	IfVersion *int64 `json:"-"`                // errcode.Conflict unless the tenant has this version; nil: any version
 	DryRun    bool   `json:"dry_run,omitzero"` // return the tenant as it would be, and change nothing
 }
 
@@ -153,5 +155,7 @@ func (t *Tenant) requireVersion(wanted *int64) error {
 	if wanted == nil || *wanted == t.Version {
 		return nil
 	}
-	return fieldError(CodeConflict, fieldIfMatch, `must be "%d", the tenant's present version, not "%d"`, t.Version, *wanted)
+	return &errcode.Error{Code: errcode.Conflict, Fields: []body.Fault{{
+		Field: fieldIfMatch, Message: fmt.Sprintf(`must be "%d", the tenant's present version, not "%d"`, t.Version, *wanted),
+	}}}
 }

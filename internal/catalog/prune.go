@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/quotasvc/quotasvc/internal/catalog/diff"
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 )
 
 // deleteUnlisted deletes the stored objects of a kind that the file does not name. An object in use stays, with a
@@ -13,7 +14,7 @@ import (
 func (a *application) deleteUnlisted(kind string, do func(id string) error) error {
 	for _, id := range a.diff.Of(kind, diff.Unlisted) {
 		err := do(id)
-		if e, ok := errors.AsType[*Error](err); ok && e.Code == CodeConflict {
+		if e, ok := errors.AsType[*errcode.Error](err); ok && e.Code == errcode.Conflict {
 			a.diff.Warnings = append(a.diff.Warnings, fmt.Sprintf("%s %s stays: %s", kind, id, e.Detail))
 			continue
 		}

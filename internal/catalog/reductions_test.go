@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/catalog/feature"
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/kit/period"
 	"github.com/quotasvc/quotasvc/internal/kit/price"
 )
@@ -113,7 +114,7 @@ func TestWarnings_CountIsBounded(t *testing.T) {
 	s := newStore(t)
 	put(t, s.PutMeter, Meter{ID: "tokens", Unit: "token"})
 	put(t, s.PutPlan, Plan{ID: "free", Allowances: []Allowance{monthly("tokens", 2)}})
-	_, err := s.pool.Exec(ctx, "INSERT INTO tenants (tenant_id, plan, anchor) SELECT 'many-' || n, 'free', now() FROM generate_series(1, 10050) AS n")
+	_, err := s.db.Pool().Exec(ctx, "INSERT INTO tenants (tenant_id, plan, anchor) SELECT 'many-' || n, 'free', now() FROM generate_series(1, 10050) AS n")
 	require.NoError(t, err)
 	report, err := s.Apply(ctx, parsed(t, `plans: {free: {allowances: [{meter: tokens, amount: 1, every: month, anchor: calendar}]}}`), true)
 	require.NoError(t, err)
@@ -129,7 +130,7 @@ func TestPutPlan_OverflowIntoMeterThePlanLacks_NamesBoth(t *testing.T) {
 	a := monthly("tokens", 1)
 	a.Overflow = &Overflow{Meter: "credits", Price: price.Whole(2)}
 	_, _, err := s.PutPlan(ctx, Plan{ID: "odd", Allowances: []Allowance{a}})
-	require.ErrorIs(t, err, ErrInvalid)
+	require.Equal(t, errcode.InvalidArgument, errcode.Of(err))
 	require.Equal(t, []string{"allowances[0].overflow.meter"}, fieldsIn(t, err))
 	require.ErrorContains(t, err, `"credits", of which the plan "odd" has no allowance`)
 	_, err = s.Apply(ctx, parsed(t, `
@@ -137,13 +138,13 @@ plans:
   odd:
     allowances:
       - {meter: tokens, amount: 1, every: month, anchor: calendar, overflow: {meter: credits, price: 2}}`), true)
-	require.ErrorIs(t, err, ErrInvalid)
+	require.Equal(t, errcode.InvalidArgument, errcode.Of(err))
 	require.ErrorContains(t, err, "plans.odd.allowances[0].overflow.meter")
 	require.ErrorContains(t, err, "(line 5)")
 	put(t, s.PutPlan, Plan{ID: "odd", Allowances: []Allowance{a, monthly("credits", 0)}})
 
 	// What an earlier version has stored can be sent again.
-	_, err = s.pool.Exec(ctx, `WITH plan AS (INSERT INTO plans (plan, version) VALUES ('old', 1))
+	_, err = s.db.Pool().Exec(ctx, `WITH plan AS (INSERT INTO plans (plan, version) VALUES ('old', 1))
 		INSERT INTO plan_allowances (plan, version, meter, ordinal, amount, every, anchor, overflow_meter, overflow_price)
 		SELECT 'old', 1, 'tokens', 0, a.amount, a.every, a.anchor, a.overflow_meter, a.overflow_price FROM plan_allowances a WHERE a.meter = 'tokens'`)
 	require.NoError(t, err)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/quotasvc/quotasvc/internal/kit/body"
 	"github.com/quotasvc/quotasvc/internal/kit/cowmap"
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 )
 
 // cycleMax bounds the limits of a cycle that a fault names, and the faults of one cycle.
@@ -119,11 +120,11 @@ func (tx *txn) requireRules(ctx context.Context, plan string, at func(*RuleFault
 	if err != nil || len(faults) == 0 {
 		return err
 	}
-	e := &Error{Code: CodeInvalidArgument}
+	e := &errcode.Error{Code: errcode.InvalidArgument}
 	for i := range faults {
 		f := &faults[i]
 		if f.missing {
-			e.Code = CodeNotFound
+			e.Code = errcode.NotFound
 		}
 		message := f.Message
 		if f.Plan != plan {
@@ -196,7 +197,7 @@ func (tx *txn) missingTenants(ctx context.Context, after, before *Snapshot) ([]R
 	return faults, nil
 }
 
-// requireNotReplaced fails with CodeConflict if a limit replaces rule, which this transaction has deleted.
+// requireNotReplaced fails with errcode.Conflict if a limit replaces rule, which this transaction has deleted.
 func (tx *txn) requireNotReplaced(ctx context.Context, rule string) error {
 	before := tx.store.latest.Load()
 	snapshot, err := tx.snapshot(ctx, before)
@@ -207,9 +208,9 @@ func (tx *txn) requireNotReplaced(ctx context.Context, rule string) error {
 		switch {
 		case !f.missing:
 		case f.Plan == "":
-			return errorf(CodeConflict, "the limit %q replaces %q; change or delete it first", f.Rule, rule)
+			return errcode.Errorf(errcode.Conflict, "", "the limit %q replaces %q; change or delete it first", f.Rule, rule)
 		default:
-			return errorf(CodeConflict, "the limit %q of the plan %q replaces %q; change it first", f.Rule, f.Plan, rule)
+			return errcode.Errorf(errcode.Conflict, "", "the limit %q of the plan %q replaces %q; change it first", f.Rule, f.Plan, rule)
 		}
 	}
 	return nil

@@ -8,6 +8,7 @@ import (
 
 	"github.com/quotasvc/quotasvc/internal/catalog/diff"
 	"github.com/quotasvc/quotasvc/internal/kit/body"
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
@@ -20,7 +21,7 @@ func TestPutLimit_ReplacesExistingLimitOnly(t *testing.T) {
 	ctx := t.Context()
 	s := newStore(t)
 	_, _, err := s.PutLimit(ctx, limitOf("b", "a"))
-	require.ErrorIs(t, err, errNotFound)
+	require.Equal(t, errcode.NotFound, errcode.Of(err))
 	require.Equal(t, []string{"replaces"}, fieldsIn(t, err))
 	require.ErrorContains(t, err, `names the limit "a", which does not exist`)
 
@@ -28,7 +29,7 @@ func TestPutLimit_ReplacesExistingLimitOnly(t *testing.T) {
 	put(t, s.PutLimit, limitOf("b", "a"))
 	put(t, s.PutLimit, limitOf("c", "b"))
 	_, _, err = s.PutLimit(ctx, limitOf("a", "c"))
-	require.ErrorIs(t, err, ErrInvalid)
+	require.Equal(t, errcode.InvalidArgument, errcode.Of(err))
 	require.Equal(t, []string{"replaces", "replaces", "replaces"}, fieldsIn(t, err))
 	require.ErrorContains(t, err, "makes a cycle: a replaces c replaces b replaces a")
 	read, err := s.Limit(ctx, "a")
@@ -36,7 +37,7 @@ func TestPutLimit_ReplacesExistingLimitOnly(t *testing.T) {
 	require.Empty(t, read.Replaces, "a refused change is not stored")
 
 	for _, used := range []string{"a", "b"} {
-		require.ErrorIs(t, s.DeleteLimit(ctx, used), errConflict)
+		require.Equal(t, errcode.Conflict, errcode.Of(s.DeleteLimit(ctx, used)))
 		require.ErrorContains(t, s.DeleteLimit(ctx, used), "replaces")
 	}
 	require.NoError(t, s.DeleteLimit(ctx, "c"))
@@ -49,25 +50,25 @@ func TestPutPlan_LimitsReplaceOthers(t *testing.T) {
 	ctx := t.Context()
 	s := newStore(t)
 	_, _, err := s.PutPlan(ctx, Plan{ID: "p", Limits: []Limit{limitOf("own", ""), limitOf("mine", "general")}})
-	require.ErrorIs(t, err, errNotFound)
+	require.Equal(t, errcode.NotFound, errcode.Of(err))
 	require.Equal(t, []string{"limits[1].replaces"}, fieldsIn(t, err))
 
 	put(t, s.PutLimit, limitOf("general", ""))
 	put(t, s.PutPlan, Plan{ID: "p", Limits: []Limit{limitOf("own", ""), limitOf("mine", "general"), limitOf("third", "own")}})
 	err = s.DeleteLimit(ctx, "general")
-	require.ErrorIs(t, err, errConflict)
+	require.Equal(t, errcode.Conflict, errcode.Of(err))
 	require.ErrorContains(t, err, `the limit "mine" of the plan "p" replaces "general"`)
 
 	// A cycle that exists only after a plan's limit has replaced a general one.
 	put(t, s.PutLimit, limitOf("other", "general"))
 	_, _, err = s.PutPlan(ctx, Plan{ID: "q", Limits: []Limit{limitOf("general", "other")}})
-	require.ErrorIs(t, err, ErrInvalid)
+	require.Equal(t, errcode.InvalidArgument, errcode.Of(err))
 	require.Equal(t, []string{"limits[0].replaces"}, fieldsIn(t, err))
 	put(t, s.PutPlan, Plan{ID: "q", Limits: []Limit{limitOf("general", ""), limitOf("x", "general")}})
 	put(t, s.PutLimit, limitOf("other", ""))
 	put(t, s.PutPlan, Plan{ID: "q", Limits: []Limit{limitOf("general", "other")}})
 	_, _, err = s.PutLimit(ctx, limitOf("other", "general"))
-	require.ErrorIs(t, err, ErrInvalid)
+	require.Equal(t, errcode.InvalidArgument, errcode.Of(err))
 	require.ErrorContains(t, err, `(for tenants of the plan "q")`)
 
 	put(t, s.PutPlan, Plan{ID: "p"})
@@ -85,7 +86,7 @@ func TestPutLimit_MatchTenantMustExist(t *testing.T) {
 	l := limitOf("r", "")
 	l.Match.Tenant = "nobody"
 	_, _, err := s.PutLimit(ctx, l)
-	require.ErrorIs(t, err, errNotFound)
+	require.Equal(t, errcode.NotFound, errcode.Of(err))
 	require.Equal(t, []string{"match.tenant"}, fieldsIn(t, err))
 	l.Match.Tenant = "acme"
 	put(t, s.PutLimit, l)
@@ -127,7 +128,7 @@ limits:
   b: {per: [tenant], kind: token_bucket, rate: 1/s, replaces: a}
   c: {per: [tenant], kind: token_bucket, rate: 1/s, match: {tenant: nobody}}
 `), false)
-	require.ErrorIs(t, err, ErrInvalid)
+	require.Equal(t, errcode.InvalidArgument, errcode.Of(err))
 	require.Equal(t, []string{"limits.a.replaces", "limits.b.replaces", "plans.q.limits[1].replaces", "limits.c.match.tenant"}, fieldsIn(t, err))
 	require.ErrorContains(t, err, "(line 6)")
 }
@@ -143,12 +144,12 @@ func TestPutLimit_CheckRulesRefuses_NotStored(t *testing.T) {
 	}})
 	put(t, s.PutLimit, limitOf("a", ""))
 	_, _, err := s.PutLimit(ctx, limitOf("b", ""))
-	require.ErrorIs(t, err, ErrInvalid)
+	require.Equal(t, errcode.InvalidArgument, errcode.Of(err))
 	require.Equal(t, []string{"match"}, fieldsIn(t, err))
 	_, err = s.Apply(ctx, parsed(t, "limits:\n  b: {per: [tenant], kind: token_bucket, rate: 1/s}\n"), false)
 	require.Equal(t, []string{"limits.b.match"}, fieldsIn(t, err))
 	_, err = s.Limit(ctx, "b")
-	require.ErrorIs(t, err, errNotFound)
+	require.Equal(t, errcode.NotFound, errcode.Of(err))
 }
 
 // A chain may be long. Each limit is looked at a few times, not once for each limit in front of it.

@@ -9,6 +9,8 @@ import (
 
 	"github.com/quotasvc/quotasvc/internal/catalog/block"
 	"github.com/quotasvc/quotasvc/internal/catalog/check"
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
+	"github.com/quotasvc/quotasvc/internal/kit/listing"
 )
 
 const (
@@ -22,13 +24,13 @@ const (
 )
 
 // PutBlock creates or replaces a block. It returns the stored block and whether it is new. It refuses an expired block, and
-// with CodeConflict a block beyond maxBlocks.
+// with errcode.Conflict a block beyond maxBlocks.
 func (s *Store) PutBlock(ctx context.Context, b block.Block) (stored block.Block, created bool, err error) {
 	if err := validate(&b); err != nil {
 		return block.Block{}, false, err
 	}
 	b.Normalize()
-	err = s.write(ctx, "put block", s.cfg.Timeout, true, func(ctx context.Context, tx *txn) error {
+	err = s.write(ctx, "put block", alone, func(ctx context.Context, tx *txn) error {
 		before, err := tx.block(ctx, &b)
 		if err != nil {
 			return err
@@ -55,11 +57,11 @@ func (s *Store) Block(ctx context.Context, kind, value, tenant string) (b block.
 }
 
 // ListBlocks returns a page of the blocks in force, by kind, tenant and value.
-func (s *Store) ListBlocks(ctx context.Context, p Page) (list List[block.Block], err error) {
+func (s *Store) ListBlocks(ctx context.Context, p listing.Query) (list listing.Page[block.Block], err error) {
 	var c check.Checker
-	c.Require(p.Limit >= 1 && p.Limit <= MaxPage, "limit", "must be an integer from 1 to %d", MaxPage)
+	c.Require(p.Limit >= 1 && p.Limit <= listing.Max, "limit", "must be an integer from 1 to %d", listing.Max)
 	after, ok := block.ParseCursor(p.Cursor)
-	c.Require(ok, "cursor", mustBeCursor)
+	c.Require(ok, "cursor", listing.MustBeCursor)
 	if err := invalid(c.Faults); err != nil {
 		return list, err
 	}
@@ -68,7 +70,7 @@ func (s *Store) ListBlocks(ctx context.Context, p Page) (list List[block.Block],
 		if err != nil {
 			return err
 		}
-		list = List[block.Block]{Items: items}
+		list = listing.Page[block.Block]{Items: items}
 		if len(items) > p.Limit {
 			list.Items = items[:p.Limit]
 			list.NextCursor = list.Items[p.Limit-1].Cursor()
@@ -84,7 +86,7 @@ func (s *Store) DeleteBlock(ctx context.Context, kind, value, tenant string) err
 	if len(faults) > 0 {
 		return invalid(faults)
 	}
-	return s.write(ctx, "delete block", s.cfg.Timeout, true, func(ctx context.Context, tx *txn) error {
+	return s.write(ctx, "delete block", alone, func(ctx context.Context, tx *txn) error {
 		b, err := tx.oneBlock(ctx, &key)
 		if err != nil {
 			return err
@@ -126,13 +128,13 @@ func (tx *txn) oneBlock(ctx context.Context, key *block.Block) (block.Block, err
 	}
 	items, err := tx.blocks(ctx, "SelectBlock", key.Kind, tenant, key.Value)
 	if err == nil && len(items) > 1 {
-		return block.Block{}, fieldError(CodeInvalidArgument, "tenant", "is required: several tenants have a blocked subject of this name")
+		return block.Block{}, errcode.Errorf(errcode.InvalidArgument, "tenant", "is required: several tenants have a blocked subject of this name")
 	}
-	return one(items, err, errorf(CodeNotFound, "no block of %s %.128q exists", key.Kind, key.Value))
+	return one(items, err, errcode.Errorf(errcode.NotFound, "", "no block of %s %.128q exists", key.Kind, key.Value))
 }
 
 func (tx *txn) blocks(ctx context.Context, statement string, args ...any) ([]block.Block, error) {
-	now, err := tx.now(ctx)
+	now, err := tx.writing.Now(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -158,7 +160,7 @@ func (tx *txn) putBlock(ctx context.Context, before *block.Block, b block.Block)
 	if before != nil && b.Same(*before) {
 		return *before, nil
 	}
-	now, err := tx.now(ctx)
+	now, err := tx.writing.Now(ctx)
 	if err != nil {
 		return block.Block{}, err
 	}
@@ -171,7 +173,7 @@ func (tx *txn) putBlock(ctx context.Context, before *block.Block, b block.Block)
 			return block.Block{}, wrap("count blocks", err)
 		}
 		if n >= maxBlocks {
-			return block.Block{}, errorf(CodeConflict, "%d blocks are in force, at most %d are allowed; block prefixes instead of single addresses",
+			return block.Block{}, errcode.Errorf(errcode.Conflict, "", "%d blocks are in force, at most %d are allowed; block prefixes instead of single addresses",
 				n, maxBlocks)
 		}
 	}
@@ -181,7 +183,7 @@ func (tx *txn) putBlock(ctx context.Context, before *block.Block, b block.Block)
 	}
 	err = tx.queryRow(ctx, "UpsertBlock", b.Kind, b.Tenant, b.Value, b.Action, expires, b.Reason, now).Scan(&b.CreatedAt, &b.UpdatedAt)
 	if errors.Is(err, pgx.ErrNoRows) {
-		return block.Block{}, fieldError(CodeInvalidArgument, "expires_at", "must be in the future")
+		return block.Block{}, errcode.Errorf(errcode.InvalidArgument, "expires_at", "must be in the future")
 	}
 	b.CreatedAt, b.UpdatedAt = b.CreatedAt.UTC(), b.UpdatedAt.UTC()
 	tx.changed(ctx, kindBlock, b.ID(), change{action: "put", tenant: b.Of(), before: orNil(before), after: &b, reason: b.Reason})

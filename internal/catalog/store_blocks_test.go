@@ -9,6 +9,8 @@ import (
 
 	"github.com/quotasvc/quotasvc/internal/catalog/block"
 	"github.com/quotasvc/quotasvc/internal/catalog/diff"
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
+	"github.com/quotasvc/quotasvc/internal/kit/listing"
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
@@ -42,12 +44,12 @@ func TestPutBlock_CreateReplaceListDelete(t *testing.T) {
 	require.Equal(t, "acme", read.Tenant)
 	put(t, s.PutBlock, block.Block{Kind: block.KindSubject, Value: "eve", Tenant: "b"})
 	for _, err := range []error{s.DeleteBlock(ctx, block.KindSubject, "eve", ""), func() error { _, err := s.Block(ctx, block.KindSubject, "eve", ""); return err }()} {
-		require.ErrorIs(t, err, ErrInvalid)
+		require.Equal(t, errcode.InvalidArgument, errcode.Of(err))
 		require.Equal(t, []string{"tenant"}, fieldsIn(t, err))
 	}
 
 	var ids []string
-	for page := (Page{Limit: 1}); ; {
+	for page := (listing.Query{Limit: 1}); ; {
 		list, err := s.ListBlocks(ctx, page)
 		require.NoError(t, err)
 		for _, b := range list.Items {
@@ -59,18 +61,18 @@ func TestPutBlock_CreateReplaceListDelete(t *testing.T) {
 	}
 	require.Equal(t, []string{"ip 2001:db8::/48", "subject acme/eve", "subject b/eve", "tenant acme"}, ids)
 	for _, cursor := range []string{"!!", "AAAA", "bm9uc2Vuc2U", "YSBi"} {
-		_, err = s.ListBlocks(ctx, Page{Limit: 1, Cursor: cursor})
-		require.ErrorIs(t, err, ErrInvalid, cursor)
+		_, err = s.ListBlocks(ctx, listing.Query{Limit: 1, Cursor: cursor})
+		require.Equal(t, errcode.InvalidArgument, errcode.Of(err), cursor)
 	}
 
 	require.NoError(t, s.DeleteBlock(ctx, block.KindSubject, "eve", "b"))
 	require.NoError(t, s.DeleteBlock(ctx, block.KindSubject, "eve", ""))
 	require.NoError(t, s.DeleteBlock(ctx, block.KindIP, "2001:db8::/48", ""))
-	require.ErrorIs(t, s.DeleteBlock(ctx, block.KindIP, "2001:db8::/48", ""), errNotFound)
+	require.Equal(t, errcode.NotFound, errcode.Of(s.DeleteBlock(ctx, block.KindIP, "2001:db8::/48", "")))
 	_, err = s.Block(ctx, block.KindIP, "192.0.2.1", "")
-	require.ErrorIs(t, err, errNotFound)
+	require.Equal(t, errcode.NotFound, errcode.Of(err))
 	_, err = s.Block(ctx, block.KindIP, "acme", "")
-	require.ErrorIs(t, err, ErrInvalid)
+	require.Equal(t, errcode.InvalidArgument, errcode.Of(err))
 }
 
 func TestPutBlock_DeletesExpired(t *testing.T) {
@@ -78,24 +80,24 @@ func TestPutBlock_DeletesExpired(t *testing.T) {
 	ctx := t.Context()
 	s := newStore(t)
 	_, _, err := s.PutBlock(ctx, block.Block{Kind: block.KindTenant, Value: "late", ExpiresAt: time.Now().Add(-time.Second)})
-	require.ErrorIs(t, err, ErrInvalid)
+	require.Equal(t, errcode.InvalidArgument, errcode.Of(err))
 	require.Equal(t, []string{"expires_at"}, fieldsIn(t, err))
-	_, err = s.pool.Exec(ctx, `INSERT INTO blocks (kind, tenant_id, value, action, expires_at, created_at)
+	_, err = s.db.Pool().Exec(ctx, `INSERT INTO blocks (kind, tenant_id, value, action, expires_at, created_at)
 		SELECT 'tenant', '', 't' || n, 'block', now() - interval '1 s', now() - interval '1 day' FROM generate_series(1, 150) n`)
 	require.NoError(t, err)
 	_, err = s.Block(ctx, block.KindTenant, "t150", "")
-	require.ErrorIs(t, err, errNotFound)
-	list, err := s.ListBlocks(ctx, Page{Limit: 10})
+	require.Equal(t, errcode.NotFound, errcode.Of(err))
+	list, err := s.ListBlocks(ctx, listing.Query{Limit: 10})
 	require.NoError(t, err)
 	require.Empty(t, list.Items)
-	require.ErrorIs(t, s.DeleteBlock(ctx, block.KindTenant, "t150", ""), errNotFound)
+	require.Equal(t, errcode.NotFound, errcode.Of(s.DeleteBlock(ctx, block.KindTenant, "t150", "")))
 
 	stored, created, err := s.PutBlock(ctx, block.Block{Kind: block.KindTenant, Value: "t150"})
 	require.NoError(t, err)
 	require.True(t, created)
 	require.Equal(t, stored.UpdatedAt, stored.CreatedAt, "it is a new one")
 	var left int
-	require.NoError(t, s.pool.QueryRow(ctx, "SELECT count(*) FROM blocks").Scan(&left))
+	require.NoError(t, s.db.Pool().QueryRow(ctx, "SELECT count(*) FROM blocks").Scan(&left))
 	require.LessOrEqual(t, left, 150-forgottenAtOnce+1)
 }
 
@@ -103,12 +105,12 @@ func TestPutBlock_MaxBlocks(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	s := newStore(t)
-	_, err := s.pool.Exec(ctx, `INSERT INTO blocks (kind, tenant_id, value, action)
+	_, err := s.db.Pool().Exec(ctx, `INSERT INTO blocks (kind, tenant_id, value, action)
 		SELECT 'tenant', '', 't' || n, 'block' FROM generate_series(1, $1) n`, maxBlocks-1)
 	require.NoError(t, err)
 	put(t, s.PutBlock, block.Block{Kind: block.KindTenant, Value: "last"})
 	_, _, err = s.PutBlock(ctx, block.Block{Kind: block.KindTenant, Value: "beyond"})
-	require.ErrorIs(t, err, errConflict)
+	require.Equal(t, errcode.Conflict, errcode.Of(err))
 	require.ErrorContains(t, err, "at most 50000")
 	put(t, s.PutBlock, block.Block{Kind: block.KindTenant, Value: "last", Reason: "a change adds none"})
 }

@@ -7,7 +7,9 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/quotasvc/quotasvc/internal/kit/listing"
 	"github.com/quotasvc/quotasvc/internal/outbox/auditlog"
+	"github.com/quotasvc/quotasvc/internal/store/pgstore"
 )
 
 // PutLimit creates or replaces a limit. It returns the stored limit, with defaults, and whether it is new.
@@ -16,13 +18,13 @@ func (s *Store) PutLimit(ctx context.Context, l Limit) (stored Limit, created bo
 		return Limit{}, false, err
 	}
 	l.normalize()
-	err = s.write(ctx, "put limit", s.cfg.Timeout, true, func(ctx context.Context, tx *txn) error {
+	err = s.write(ctx, "put limit", alone, func(ctx context.Context, tx *txn) error {
 		before, err := tx.limits(ctx, []string{l.Rule}, "", 1)
 		if err != nil {
 			return err
 		}
 		created = len(before) == 0
-		if stored, err = tx.putLimit(ctx, first(before), l); err != nil || len(tx.changes) == 0 {
+		if stored, err = tx.putLimit(ctx, first(before), l); err != nil || len(tx.writing.Announcements()) == 0 {
 			return err
 		}
 		return tx.requireRules(ctx, "", func(f *RuleFault) string { return f.Field })
@@ -41,22 +43,22 @@ func (s *Store) Limit(ctx context.Context, rule string) (l Limit, err error) {
 }
 
 // ListLimits returns a page of all limits except those of plans.
-func (s *Store) ListLimits(ctx context.Context, p Page) (list List[Limit], err error) {
+func (s *Store) ListLimits(ctx context.Context, p listing.Query) (list listing.Page[Limit], err error) {
 	after, err := p.After()
 	if err != nil {
 		return list, err
 	}
 	err = s.read(ctx, "list limits", func(ctx context.Context, tx *txn) error {
 		items, err := tx.limits(ctx, nil, after, p.Limit+1)
-		list = Listed(items, p, func(l *Limit) string { return l.Rule })
+		list = listing.Cut(items, p, func(l *Limit) string { return l.Rule })
 		return err
 	})
 	return list, err
 }
 
-// DeleteLimit deletes a limit, and its overrides unless a plan has a limit of this name. It fails with CodeConflict if another limit replaces it.
+// DeleteLimit deletes a limit, and its overrides unless a plan has a limit of this name. It fails with errcode.Conflict if another limit replaces it.
 func (s *Store) DeleteLimit(ctx context.Context, rule string) error {
-	return s.write(ctx, "delete limit", s.cfg.Timeout, true, func(ctx context.Context, tx *txn) error {
+	return s.write(ctx, "delete limit", alone, func(ctx context.Context, tx *txn) error {
 		before, err := tx.limits(ctx, []string{rule}, "", 1)
 		if err != nil {
 			return err
@@ -89,7 +91,7 @@ func (tx *txn) deleteOrphans(ctx context.Context, rules []string) error {
 	}
 	if n > 0 {
 		tx.lines[len(tx.lines)-1].Reason = fmt.Sprintf("with %d overrides", n)
-		tx.changes = append(tx.changes, everything)
+		tx.writing.AnnounceEverything()
 	}
 	return nil
 }
@@ -108,8 +110,8 @@ type Reset struct {
 
 // AnnounceReset announces to all instances that a bucket was reset, and records it in the audit log.
 func (s *Store) AnnounceReset(ctx context.Context, r Reset) error {
-	return s.write(ctx, "announce a reset", s.cfg.Timeout, false, func(ctx context.Context, tx *txn) error {
-		tx.changes = append(tx.changes, kindReset+":"+r.Bucket)
+	return s.write(ctx, "announce a reset", pgstore.Options{}, func(ctx context.Context, tx *txn) error {
+		tx.writing.Announce(kindReset, r.Bucket)
 		tx.lines = append(tx.lines, auditlog.Line{
 			Actor: auditlog.From(ctx), Action: "limit.reset", Object: auditlog.Object{Kind: kindLimit, ID: r.Rule, Tenant: r.Tenant}, After: &r,
 		})

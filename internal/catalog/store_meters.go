@@ -5,6 +5,9 @@ import (
 	"context"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
+	"github.com/quotasvc/quotasvc/internal/kit/listing"
 )
 
 // PutMeter creates or replaces a meter. It returns the stored meter and whether it is new.
@@ -12,7 +15,7 @@ func (s *Store) PutMeter(ctx context.Context, m Meter) (stored Meter, created bo
 	if err := validate(&m); err != nil {
 		return Meter{}, false, err
 	}
-	err = s.write(ctx, "put meter", s.cfg.Timeout, true, func(ctx context.Context, tx *txn) error {
+	err = s.write(ctx, "put meter", alone, func(ctx context.Context, tx *txn) error {
 		before, err := tx.meters(ctx, []string{m.ID}, "", 1)
 		if err != nil {
 			return err
@@ -35,23 +38,23 @@ func (s *Store) Meter(ctx context.Context, id string) (m Meter, err error) {
 }
 
 // ListMeters returns a page of all meters.
-func (s *Store) ListMeters(ctx context.Context, p Page) (list List[Meter], err error) {
+func (s *Store) ListMeters(ctx context.Context, p listing.Query) (list listing.Page[Meter], err error) {
 	after, err := p.After()
 	if err != nil {
 		return list, err
 	}
 	err = s.read(ctx, "list meters", func(ctx context.Context, tx *txn) error {
 		items, err := tx.meters(ctx, nil, after, p.Limit+1)
-		list = Listed(items, p, func(m *Meter) string { return m.ID })
+		list = listing.Cut(items, p, func(m *Meter) string { return m.ID })
 		return err
 	})
 	return list, err
 }
 
-// DeleteMeter deletes an unused meter. It fails with CodeConflict if a version of a plan, a limit or a balance with
+// DeleteMeter deletes an unused meter. It fails with errcode.Conflict if a version of a plan, a limit or a balance with
 // entries refers to it. Balances without entries, which refused requests create, are deleted with it.
 func (s *Store) DeleteMeter(ctx context.Context, id string) error {
-	return s.write(ctx, "delete meter", s.cfg.Timeout, true, func(ctx context.Context, tx *txn) error { return tx.deleteMeter(ctx, id) })
+	return s.write(ctx, "delete meter", alone, func(ctx context.Context, tx *txn) error { return tx.deleteMeter(ctx, id) })
 }
 
 func (tx *txn) deleteMeter(ctx context.Context, id string) error {
@@ -85,7 +88,7 @@ func (tx *txn) deleteMeter(ctx context.Context, id string) error {
 	return nil
 }
 
-// meterUnused returns CodeConflict with an object that refers to the meter, or nil.
+// meterUnused returns errcode.Conflict with an object that refers to the meter, or nil.
 func (tx *txn) meterUnused(ctx context.Context, id string) error {
 	rows, err := tx.query(ctx, "MeterInUse", id)
 	if err != nil {
@@ -96,7 +99,7 @@ func (tx *txn) meterUnused(ctx context.Context, id string) error {
 		return wrap("meter in use", err)
 	}
 	if len(uses) > 0 {
-		return errorf(CodeConflict, "the meter %q is used by %s", id, uses[0])
+		return errcode.Errorf(errcode.Conflict, "", "the meter %q is used by %s", id, uses[0])
 	}
 	return nil
 }

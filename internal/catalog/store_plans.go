@@ -8,6 +8,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
+	"github.com/quotasvc/quotasvc/internal/kit/listing"
 	"github.com/quotasvc/quotasvc/internal/kit/period"
 	"github.com/quotasvc/quotasvc/internal/kit/price"
 )
@@ -26,13 +28,13 @@ func (s *Store) PutPlanWarning(ctx context.Context, p Plan) (stored Plan, create
 		return Plan{}, false, nil, err
 	}
 	p.normalize()
-	err = s.write(ctx, "put plan", s.cfg.Timeout, true, func(ctx context.Context, tx *txn) error {
+	err = s.write(ctx, "put plan", alone, func(ctx context.Context, tx *txn) error {
 		before, err := tx.plans(ctx, []string{p.ID}, "", 1)
 		if err != nil {
 			return err
 		}
 		created = len(before) == 0
-		if stored, err = tx.putPlan(ctx, first(before), p); err != nil || len(tx.changes) == 0 {
+		if stored, err = tx.putPlan(ctx, first(before), p); err != nil || len(tx.writing.Announcements()) == 0 {
 			return err
 		}
 		if warnings, err = tx.warnings(ctx, first(before), &stored); err != nil {
@@ -58,21 +60,21 @@ func (s *Store) Plan(ctx context.Context, id string, version int32) (p Plan, err
 			return err
 		}
 		items, err := tx.collectPlans(ctx, "SelectPlanVersion", id, version)
-		p, err = one(items, err, errorf(CodeNotFound, "the plan %.128q has no version %d", id, version))
+		p, err = one(items, err, errcode.Errorf(errcode.NotFound, "", "the plan %.128q has no version %d", id, version))
 		return err
 	})
 	return p, err
 }
 
 // ListPlans returns a page of plans, each in its newest version.
-func (s *Store) ListPlans(ctx context.Context, p Page) (list List[Plan], err error) {
+func (s *Store) ListPlans(ctx context.Context, p listing.Query) (list listing.Page[Plan], err error) {
 	after, err := p.After()
 	if err != nil {
 		return list, err
 	}
 	err = s.read(ctx, "list plans", func(ctx context.Context, tx *txn) error {
 		items, err := tx.plans(ctx, nil, after, p.Limit+1)
-		list = Listed(items, p, func(p *Plan) string { return p.ID })
+		list = listing.Cut(items, p, func(p *Plan) string { return p.ID })
 		return err
 	})
 	return list, err
@@ -173,7 +175,7 @@ func (tx *txn) putPlan(ctx context.Context, before *Plan, p Plan) (Plan, error) 
 	if err != nil {
 		return Plan{}, wrap("encode features", err)
 	}
-	now, err := tx.now(ctx)
+	now, err := tx.writing.Now(ctx)
 	if err != nil {
 		return Plan{}, err
 	}
@@ -241,7 +243,7 @@ func (tx *txn) require(ctx context.Context, statement, kind string, refs []refer
 	if err != nil || len(missing) == 0 {
 		return err
 	}
-	e := &Error{Code: CodeNotFound}
+	e := &errcode.Error{Code: errcode.NotFound}
 	for _, ref := range missing {
 		e.Fields = append(e.Fields, missingReference(ref.field, kind, ref.id).Fields...)
 	}

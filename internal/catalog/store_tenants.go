@@ -12,12 +12,13 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/quotasvc/quotasvc/internal/catalog/check"
 	"github.com/quotasvc/quotasvc/internal/catalog/feature"
+	"github.com/quotasvc/quotasvc/internal/kit/listing"
 	"github.com/quotasvc/quotasvc/internal/outbox/events"
 	"github.com/quotasvc/quotasvc/internal/store/namedsql"
+	"github.com/quotasvc/quotasvc/internal/store/pgstore"
 )
 
 // PutTenant creates or replaces a tenant with its overrides. It returns the stored tenant and whether it is new. A change of
@@ -26,7 +27,7 @@ func (s *Store) PutTenant(ctx context.Context, t Tenant) (stored Tenant, created
 	return s.replaceTenant(ctx, t, nil)
 }
 
-// ReplaceTenant does what PutTenant does, for an existing tenant. It fails with CodeConflict unless the tenant has this
+// ReplaceTenant does what PutTenant does, for an existing tenant. It fails with errcode.Conflict unless the tenant has this
 // version.
 func (s *Store) ReplaceTenant(ctx context.Context, t Tenant, version int64) (stored Tenant, err error) {
 	stored, _, err = s.replaceTenant(ctx, t, &version)
@@ -38,7 +39,7 @@ func (s *Store) replaceTenant(ctx context.Context, t Tenant, version *int64) (st
 		return Tenant{}, false, err
 	}
 	t.normalize()
-	err = s.write(ctx, "put tenant", s.cfg.Timeout, false, func(ctx context.Context, tx *txn) error {
+	err = s.write(ctx, "put tenant", pgstore.Options{}, func(ctx context.Context, tx *txn) error {
 		if err := tx.requirePlan(ctx, t.Plan); err != nil {
 			return err
 		}
@@ -66,7 +67,7 @@ func (s *Store) replaceTenant(ctx context.Context, t Tenant, version *int64) (st
 }
 
 // PatchTenant changes the fields that p has. It returns the tenant before and after. If a patch with IfVersion is sent again
-// after its commit, it fails with CodeConflict: the version has changed.
+// after its commit, it fails with errcode.Conflict: the version has changed.
 func (s *Store) PatchTenant(ctx context.Context, id string, p TenantPatch) (change TenantChange, err error) {
 	if err := validate(&p); err != nil {
 		return TenantChange{}, err
@@ -78,7 +79,7 @@ func (s *Store) PatchTenant(ctx context.Context, id string, p TenantPatch) (chan
 			return TenantChange{}, invalid(c.Faults)
 		}
 	}
-	err = s.write(ctx, "patch tenant", s.cfg.Timeout, false, func(ctx context.Context, tx *txn) error {
+	err = s.write(ctx, "patch tenant", pgstore.Options{}, func(ctx context.Context, tx *txn) error {
 		locked, err := tx.lockTenants(ctx, []Tenant{asked})
 		if err != nil {
 			return err
@@ -104,26 +105,26 @@ func (s *Store) PatchTenant(ctx context.Context, id string, p TenantPatch) (chan
 		change = p.change()
 		change.Before = before.Tenant
 		if change.After, err = tx.changeTenant(ctx, before, t, p.timing()); err == nil && p.DryRun {
-			err = errRollback
+			err = pgstore.ErrRollback
 		}
 		return err
 	})
 	return change, err
 }
 
-// MakeTenant creates a tenant on a plan, with defaults, unless it exists. It fails with CodeNotFound if the plan does not exist.
+// MakeTenant creates a tenant on a plan, with defaults, unless it exists. It fails with errcode.NotFound if the plan does not exist.
 func (s *Store) MakeTenant(ctx context.Context, id, plan string) error {
 	t := Tenant{ID: id, Plan: plan}
 	if err := validate(&t); err != nil {
 		return err
 	}
 	t.normalize()
-	return s.write(ctx, "make tenant", s.cfg.Timeout, false, func(ctx context.Context, tx *txn) error {
+	return s.write(ctx, "make tenant", pgstore.Options{}, func(ctx context.Context, tx *txn) error {
 		if err := tx.requirePlan(ctx, plan); err != nil {
 			return err
 		}
 		_, err := tx.insertTenant(ctx, t)
-		if errors.Is(err, errRace) {
+		if errors.Is(err, pgstore.ErrRace) {
 			return nil // it exists
 		}
 		return err
@@ -141,7 +142,7 @@ func (s *Store) Tenant(ctx context.Context, id string) (t Tenant, err error) {
 }
 
 // ListTenants returns a page of the tenants whose ids begin with p.Prefix.
-func (s *Store) ListTenants(ctx context.Context, p Page) (list List[Tenant], err error) {
+func (s *Store) ListTenants(ctx context.Context, p listing.Query) (list listing.Page[Tenant], err error) {
 	after, err := p.After()
 	if err != nil {
 		return list, err
@@ -155,7 +156,7 @@ func (s *Store) ListTenants(ctx context.Context, p Page) (list List[Tenant], err
 			}
 		}
 		items, err := tx.tenants(ctx, ids, after, p.Prefix, p.Limit+1)
-		list = Listed(items, p, func(t *Tenant) string { return t.ID })
+		list = listing.Cut(items, p, func(t *Tenant) string { return t.ID })
 		return err
 	})
 	return list, err
@@ -210,16 +211,16 @@ func (tx *txn) tenants(ctx context.Context, ids []string, after, prefix string, 
 // tenantFacts reads the facts that requests need of the tenants ids, by id, in one round trip. The query plan is a
 // generic one: it is the same for any ids, and planning each read took five times as long as running it.
 func (s *Store) tenantFacts(ctx context.Context, ids []string) (found map[string]TenantFacts, err error) {
-	err = s.reach(ctx, "read tenants", func(ctx context.Context) error {
+	err = s.db.Send(ctx, "read tenants", func() *pgx.Batch {
 		found = make(map[string]TenantFacts, len(ids))
 		out := &pgx.Batch{}
 		out.Queue("BEGIN READ ONLY")
-		if s.cfg.Target != namedsql.Citus {
+		if s.db.Target() != namedsql.Citus {
 			out.Queue("SET LOCAL plan_cache_mode = force_generic_plan")
 		}
 		out.Queue(s.queries["Standings"], ids).Query(func(rows pgx.Rows) error { return scanTenantFacts(rows, found) })
 		out.Queue("COMMIT")
-		return s.pool.AcquireFunc(ctx, func(conn *pgxpool.Conn) error { return conn.SendBatch(ctx, out).Close() })
+		return out
 	})
 	return found, err
 }
@@ -283,7 +284,7 @@ func (tx *txn) lockTenants(ctx context.Context, wanted []Tenant) (map[string]*lo
 		return &text
 	})
 	locked := make(map[string]*lockedTenant, len(ids))
-	if tx.store.cfg.Target != namedsql.Citus {
+	if tx.store.db.Target() != namedsql.Citus {
 		return locked, wrap("lock tenants", tx.lockInto(ctx, locked, ids, metadata))
 	}
 	// One statement cannot lock rows of several nodes.
@@ -348,7 +349,7 @@ func (tx *txn) changeTenant(ctx context.Context, before *lockedTenant, t Tenant,
 		return before.Tenant, nil
 	}
 	err := tx.queryRow(ctx, "UpdateTenant", t.ID, t.Plan, t.Anchor, t.Timezone, t.Status, t.Metadata, orEmpty(t.Overrides), orNone(t.Features),
-		tx.store.cfg.Clock.Ahead().Microseconds()).Scan(&t.Metadata, &t.Version, &t.UpdatedAt)
+		tx.store.db.Clock().Ahead().Microseconds()).Scan(&t.Metadata, &t.Version, &t.UpdatedAt)
 	if err != nil {
 		return Tenant{}, wrap("store tenant "+t.ID, err)
 	}
@@ -381,22 +382,19 @@ func (tx *txn) emit(before, after *Tenant, when timing) {
 	}
 }
 
-// errRace is the error of a row that another transaction inserted first.
-var errRace = errors.New("made by another transaction in the meantime")
-
 func (tx *txn) insertTenant(ctx context.Context, t Tenant) (Tenant, error) {
 	var anchor *time.Time
 	if !t.Anchor.IsZero() {
 		anchor = &t.Anchor
 	}
-	now, err := tx.now(ctx)
+	now, err := tx.writing.Now(ctx)
 	if err != nil {
 		return Tenant{}, err
 	}
 	err = tx.queryRow(ctx, "InsertTenant", t.ID, t.Plan, anchor, t.Timezone, t.Status, t.Metadata, orEmpty(t.Overrides), now, orNone(t.Features)).
 		Scan(&t.Anchor, &t.Metadata, &t.Version, &t.CreatedAt)
 	if errors.Is(err, pgx.ErrNoRows) {
-		return Tenant{}, errRace
+		return Tenant{}, pgstore.ErrRace
 	}
 	if err != nil {
 		return Tenant{}, wrap("store tenant "+t.ID, err)

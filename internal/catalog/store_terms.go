@@ -5,6 +5,9 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
+	"github.com/quotasvc/quotasvc/internal/kit/listing"
 )
 
 // Terms are the terms of a tenant since EffectiveAt.
@@ -24,7 +27,7 @@ type Terms struct {
 const termsCursor = "2006-01-02T15:04:05.000000Z"
 
 // ListTerms returns a page of the history of a tenant's terms, oldest first.
-func (s *Store) ListTerms(ctx context.Context, tenant string, p Page) (list List[Terms], err error) {
+func (s *Store) ListTerms(ctx context.Context, tenant string, p listing.Query) (list listing.Page[Terms], err error) {
 	cursor, err := p.After()
 	if err != nil {
 		return list, err
@@ -33,7 +36,7 @@ func (s *Store) ListTerms(ctx context.Context, tenant string, p Page) (list List
 	if cursor != "" {
 		at, err := time.Parse(termsCursor, cursor)
 		if err != nil {
-			return list, fieldError(CodeInvalidArgument, "cursor", mustBeCursor)
+			return list, errcode.Errorf(errcode.InvalidArgument, "cursor", listing.MustBeCursor)
 		}
 		after = &at
 	}
@@ -52,7 +55,7 @@ func (s *Store) ListTerms(ctx context.Context, tenant string, p Page) (list List
 				return err
 			}
 		}
-		list = Listed(items, p, func(t *Terms) string { return t.EffectiveAt.Format(termsCursor) })
+		list = listing.Cut(items, p, func(t *Terms) string { return t.EffectiveAt.Format(termsCursor) })
 		return nil
 	})
 	return list, err
@@ -98,7 +101,7 @@ func (tx *txn) termsWait(ctx context.Context, tenant string) (wait bool, err err
 // every batch the ledger reads whether its tenants got terms that apply at once. A decision that runs at the same time
 // may miss them; they then end the open period after the entries of that decision.
 func (tx *txn) insertTerms(ctx context.Context, t *Tenant, when timing) error {
-	now, err := tx.now(ctx)
+	now, err := tx.writing.Now(ctx)
 	if err != nil {
 		return err
 	}

@@ -13,6 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/kit/body"
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
+	"github.com/quotasvc/quotasvc/internal/kit/listing"
 	"github.com/quotasvc/quotasvc/internal/kit/period"
 	"github.com/quotasvc/quotasvc/internal/kit/price"
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
@@ -39,7 +41,7 @@ func seed(t *testing.T, s *Store) {
 func TestQueries_PrepareOnSchema(t *testing.T) {
 	t.Parallel()
 	s := newStore(t)
-	conn, err := s.pool.Acquire(t.Context())
+	conn, err := s.db.Pool().Acquire(t.Context())
 	require.NoError(t, err)
 	defer conn.Release()
 	require.NotEmpty(t, s.queries)
@@ -79,14 +81,14 @@ func TestPutMeter_Unchanged_NoWrite(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, third, read)
 	_, err = s.Meter(t.Context(), "none")
-	require.ErrorIs(t, err, errNotFound)
+	require.Equal(t, errcode.NotFound, errcode.Of(err))
 }
 
 func TestDeleteMeter_InUse_Conflict(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	s := newStore(t)
-	require.ErrorIs(t, s.DeleteMeter(ctx, "none"), errNotFound)
+	require.Equal(t, errcode.NotFound, errcode.Of(s.DeleteMeter(ctx, "none")))
 	for _, id := range []string{"free", "granted", "overflow", "limited", "plan_limited", "balance"} {
 		put(t, s.PutMeter, Meter{ID: id, Unit: "unit"})
 	}
@@ -99,7 +101,7 @@ func TestDeleteMeter_InUse_Conflict(t *testing.T) {
 	put(t, s.PutPlan, Plan{ID: "p"})
 	put(t, s.PutLimit, Limit{Rule: "global", Per: []string{"tenant"}, Kind: "token_bucket", Rate: "5/s", Match: Match{Meter: "limited"}})
 	put(t, s.PutMeter, Meter{ID: "unused", Unit: "unit"})
-	_, err := s.pool.Exec(ctx, "INSERT INTO balances (tenant_id, meter, seq) VALUES ('acme', 'balance', 1)")
+	_, err := s.db.Pool().Exec(ctx, "INSERT INTO balances (tenant_id, meter, seq) VALUES ('acme', 'balance', 1)")
 	require.NoError(t, err)
 
 	for id, by := range map[string]string{
@@ -107,14 +109,14 @@ func TestDeleteMeter_InUse_Conflict(t *testing.T) {
 		"limited": "limit global", "plan_limited": "a limit of version 1 of plan p", "balance": "the balance of tenant acme",
 	} {
 		err := s.DeleteMeter(ctx, id)
-		require.ErrorIs(t, err, errConflict, id)
+		require.Equal(t, errcode.Conflict, errcode.Of(err), id)
 		require.ErrorContains(t, err, by)
 	}
 	require.NoError(t, s.DeleteMeter(ctx, "unused"))
 	require.NoError(t, s.DeleteLimit(ctx, "global"))
 	require.NoError(t, s.DeleteMeter(ctx, "limited"))
 	_, err = s.Meter(ctx, "unused")
-	require.ErrorIs(t, err, errNotFound)
+	require.Equal(t, errcode.NotFound, errcode.Of(err))
 }
 
 func TestPutPlan_VersionOnlyOnOtherGrants(t *testing.T) {
@@ -164,9 +166,9 @@ func TestPutPlan_VersionOnlyOnOtherGrants(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, first, old, "versions do not change")
 	_, err = s.Plan(ctx, "full", 5)
-	require.ErrorIs(t, err, errNotFound)
+	require.Equal(t, errcode.NotFound, errcode.Of(err))
 	_, err = s.Plan(ctx, "none", 0)
-	require.ErrorIs(t, err, errNotFound)
+	require.Equal(t, errcode.NotFound, errcode.Of(err))
 }
 
 func TestPut_ReferencesMustExist(t *testing.T) {
@@ -177,7 +179,7 @@ func TestPut_ReferencesMustExist(t *testing.T) {
 	a := monthly("none1", 1)
 	a.Overflow = &Overflow{Meter: "none2", Price: price.Whole(1)}
 	_, _, err := s.PutPlan(ctx, Plan{ID: "p", Allowances: []Allowance{monthly("api_calls", 1), a}})
-	require.ErrorIs(t, err, errNotFound)
+	require.Equal(t, errcode.NotFound, errcode.Of(err))
 	require.Equal(t, []string{"allowances[1].meter", "allowances[1].overflow.meter"}, fieldsIn(t, err))
 	_, _, err = s.PutTenant(ctx, Tenant{ID: "x", Plan: "none"})
 	require.Equal(t, []string{"plan"}, fieldsIn(t, err))
@@ -185,7 +187,7 @@ func TestPut_ReferencesMustExist(t *testing.T) {
 	_, err = s.PatchTenant(ctx, "acme", TenantPatch{Plan: &none})
 	require.Equal(t, []string{"plan"}, fieldsIn(t, err))
 	_, err = s.PatchTenant(ctx, "none", TenantPatch{})
-	require.ErrorIs(t, err, ErrNoTenant)
+	require.Equal(t, errcode.TenantNotFound, errcode.Of(err))
 	limit := Limit{Rule: "r", Per: []string{"tenant"}, Kind: "token_bucket", Rate: "5/s"}
 	limit.Match.Meter = "none"
 	_, _, err = s.PutLimit(ctx, limit)
@@ -207,7 +209,7 @@ type terms struct {
 
 func termsOf(t *testing.T, s *Store, tenant string) []terms {
 	t.Helper()
-	rows, err := s.pool.Query(t.Context(),
+	rows, err := s.db.Pool().Query(t.Context(),
 		"SELECT plan, anchor, timezone, initial, effective_at FROM tenant_terms WHERE tenant_id = $1 ORDER BY effective_at", tenant)
 	require.NoError(t, err)
 	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (terms, error) {
@@ -341,7 +343,7 @@ func TestList_PagesInOrder(t *testing.T) {
 		put(t, s.PutTenant, Tenant{ID: id, Plan: "starter"})
 		put(t, s.PutLimit, Limit{Rule: id, Per: []string{"tenant"}, Kind: "token_bucket", Rate: "5/s"})
 	}
-	page := Page{Limit: 3}
+	page := listing.Query{Limit: 3}
 	var got []string
 	for {
 		list, err := s.ListMeters(ctx, page)
@@ -355,26 +357,26 @@ func TestList_PagesInOrder(t *testing.T) {
 	}
 	require.Equal(t, ids, got)
 
-	plans, err := s.ListPlans(ctx, Page{Limit: 7})
+	plans, err := s.ListPlans(ctx, listing.Query{Limit: 7})
 	require.NoError(t, err)
 	require.Len(t, plans.Items, 7)
 	require.NotEmpty(t, plans.NextCursor)
 	require.EqualValues(t, 2, plans.Items[0].Version, "the newest versions")
 	require.Len(t, plans.Items[0].Allowances, 1)
-	plans, err = s.ListPlans(ctx, Page{Limit: 1, Cursor: plans.NextCursor})
+	plans, err = s.ListPlans(ctx, listing.Query{Limit: 1, Cursor: plans.NextCursor})
 	require.NoError(t, err)
 	require.Equal(t, "starter", plans.Items[0].ID)
 	require.Empty(t, plans.NextCursor, "an exactly full last page is the last")
-	tenants, err := s.ListTenants(ctx, Page{Limit: MaxPage})
+	tenants, err := s.ListTenants(ctx, listing.Query{Limit: listing.Max})
 	require.NoError(t, err)
 	require.Len(t, tenants.Items, 8)
-	limits, err := s.ListLimits(ctx, Page{Limit: 2})
+	limits, err := s.ListLimits(ctx, listing.Query{Limit: 2})
 	require.NoError(t, err)
 	require.Equal(t, []string{"B", "a"}, []string{limits.Items[0].Rule, limits.Items[1].Rule})
 
-	for _, bad := range []Page{{Limit: 0}, {Limit: MaxPage + 1}, {Limit: 1, Cursor: "%"}, {Limit: 1, Cursor: "AAAA"}} {
+	for _, bad := range []listing.Query{{Limit: 0}, {Limit: listing.Max + 1}, {Limit: 1, Cursor: "%"}, {Limit: 1, Cursor: "AAAA"}} {
 		_, err := s.ListTenants(ctx, bad)
-		require.ErrorIs(t, err, ErrInvalid)
+		require.Equal(t, errcode.InvalidArgument, errcode.Of(err))
 	}
 }
 
@@ -389,12 +391,12 @@ func TestPutLimit_CheckLimitRefuses_NotStored(t *testing.T) {
 	}})
 	fast := Limit{Rule: "r", Per: []string{"tenant"}, Kind: "token_bucket", Rate: "99/s"}
 	_, _, err := s.PutLimit(ctx, fast)
-	require.ErrorIs(t, err, ErrInvalid)
+	require.Equal(t, errcode.InvalidArgument, errcode.Of(err))
 	require.ErrorContains(t, err, "rate is too fast for a burst of 99")
 	_, _, err = s.PutPlan(ctx, Plan{ID: "p", Limits: []Limit{{Rule: "ok", Per: []string{"tenant"}, Kind: "token_bucket", Rate: "1/s"}, fast}})
 	require.Equal(t, []string{"limits[1].rate"}, fieldsIn(t, err))
 	_, err = s.Limit(ctx, "r")
-	require.ErrorIs(t, err, errNotFound)
+	require.Equal(t, errcode.NotFound, errcode.Of(err))
 }
 
 func TestStore_NoSchema_ErrorNamesCommand(t *testing.T) {

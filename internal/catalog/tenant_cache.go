@@ -13,8 +13,10 @@ import (
 
 	"github.com/quotasvc/quotasvc/internal/catalog/feature"
 	"github.com/quotasvc/quotasvc/internal/kit/bound"
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/kit/lane"
 	"github.com/quotasvc/quotasvc/internal/kit/recent"
+	"github.com/quotasvc/quotasvc/internal/store/pgstore"
 )
 
 const (
@@ -149,7 +151,7 @@ func (c *tenantCache) readAhead(ctx context.Context, ids []string) {
 	for range min(len(missing), aheadMax) {
 		readers.Go(func() {
 			for n := int(next.Add(1)) - 1; n < len(missing) && !failed.Load(); n = int(next.Add(1)) - 1 {
-				if _, err := c.get(ctx, missing[n]); err != nil && !errors.Is(err, ErrNoTenant) {
+				if _, err := c.get(ctx, missing[n]); err != nil && errcode.Of(err) != errcode.TenantNotFound {
 					failed.Store(true)
 				}
 			}
@@ -164,13 +166,13 @@ func (c *tenantCache) read(ctx context.Context, id string, entry *loadedTenant, 
 	if !bound.ID(id) {
 		return TenantFacts{}, notFound(kindTenant, id)
 	}
-	if entry.known && (now.UnixNano() < c.away.Load() || c.store.cfg.Away() != nil) {
+	if entry.known && (now.UnixNano() < c.away.Load() || c.store.db.Away() != nil) {
 		c.metrics.stale.Inc()
 		return entry.tenant, nil
 	}
 	loads := c.loads.Load()
 	if loads == nil {
-		return TenantFacts{}, &Error{Code: CodeUnavailable, Detail: "the catalogue is not started"}
+		return TenantFacts{}, &errcode.Error{Code: errcode.Unavailable, Detail: "the catalogue is not started"}
 	}
 	c.metrics.misses.Inc()
 	loaded, err := loads.Do(ctx, id)
@@ -216,9 +218,9 @@ func (e *cachedTenant) facts(id string) TenantFacts {
 // loadError translates an error of the lane.
 func loadError(err error) error {
 	if errors.Is(err, lane.ErrFull) || errors.Is(err, lane.ErrStopped) {
-		return &Error{Code: CodeUnavailable, Detail: unavailableDetail, cause: err}
+		return pgstore.DidNotAnswer(err)
 	}
-	return translate("read tenant", err)
+	return pgstore.Translate("read tenant", err)
 }
 
 // load reads the tenants ids for the lane, and caches them.
@@ -234,9 +236,9 @@ func (c *tenantCache) load(ctx context.Context, ids []string) []loadedTenant {
 	found, err := c.store.tenantFacts(ctx, wanted)
 	answers := make([]loadedTenant, len(ids))
 	if err != nil {
-		if errors.Is(err, errUnavailable) {
+		if errcode.Of(err) == errcode.Unavailable {
 			c.away.Store(c.now().Add(awayPause).UnixNano())
-			c.store.cfg.Suspect()
+			c.store.db.Suspect()
 		}
 		for i := range answers {
 			answers[i].err = err

@@ -14,8 +14,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/kit/lane"
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
+	"github.com/quotasvc/quotasvc/internal/store/pgstore"
 )
 
 // cacheRig is a started cache without a listener, over a clock that the test moves.
@@ -24,11 +26,18 @@ type cacheRig struct {
 	store   *Store
 	clock   atomic.Int64
 	hearing atomic.Bool
+	cause   atomic.Pointer[error] // why PostgreSQL is away; nil: it is not
 }
 
 func newCacheRig(t *testing.T, size int) *cacheRig {
 	t.Helper()
-	r := &cacheRig{store: newStore(t)}
+	r := &cacheRig{}
+	r.store = openStoreWith(t, testenv.Postgres(t), StoreConfig{}, pgstore.Config{Away: func() error {
+		if cause := r.cause.Load(); cause != nil {
+			return *cause
+		}
+		return nil
+	}})
 	r.clock.Store(time.Now().UnixNano())
 	r.hearing.Store(true)
 	cfg := Config{Tenants: size, LoadTimeout: testenv.Patience, Now: func() time.Time { return time.Unix(0, r.clock.Load()) }}
@@ -109,7 +118,7 @@ func TestTenantCache_EverythingChanged_NothingIsFresh(t *testing.T) {
 	t.Parallel()
 	r := newCacheRig(t, 10)
 	_, err := r.get(t.Context(), "new")
-	require.ErrorIs(t, err, ErrNoTenant)
+	require.Equal(t, errcode.TenantNotFound, errcode.Of(err))
 	require.Equal(t, "UTC", r.zone(t))
 	put(t, r.store.PutTenant, Tenant{ID: "new", Plan: "starter"})
 	r.change(t, "Asia/Kathmandu")
@@ -123,23 +132,23 @@ func TestTenantCache_NoTenant_FreshForASecond(t *testing.T) {
 	t.Parallel()
 	r := newCacheRig(t, 10)
 	_, err := r.get(t.Context(), "new")
-	require.ErrorIs(t, err, ErrNoTenant)
+	require.Equal(t, errcode.TenantNotFound, errcode.Of(err))
 	put(t, r.store.PutTenant, Tenant{ID: "new", Plan: "starter"})
 	_, err = r.get(t.Context(), "new")
-	require.ErrorIs(t, err, ErrNoTenant)
+	require.Equal(t, errcode.TenantNotFound, errcode.Of(err))
 	r.pass(unheardAge)
 	_, err = r.get(t.Context(), "new")
 	require.NoError(t, err)
 
 	_, err = r.get(t.Context(), "new2")
-	require.ErrorIs(t, err, ErrNoTenant)
+	require.Equal(t, errcode.TenantNotFound, errcode.Of(err))
 	put(t, r.store.PutTenant, Tenant{ID: "new2", Plan: "starter"})
 	r.drop("new2")
 	_, err = r.get(t.Context(), "new2")
 	require.NoError(t, err, "unless its creation is heard")
 	for _, bad := range []string{"", "a b", "a\x00"} {
 		_, err = r.get(t.Context(), bad)
-		require.ErrorIs(t, err, ErrNoTenant)
+		require.Equal(t, errcode.TenantNotFound, errcode.Of(err))
 	}
 }
 
@@ -158,7 +167,7 @@ func TestTenantCache_ReadBeforeNotification_NotCached(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	r := newCacheRig(t, 10)
-	blocker, err := r.store.pool.Begin(ctx)
+	blocker, err := r.store.db.Pool().Begin(ctx)
 	require.NoError(t, err)
 	_, err = blocker.Exec(ctx, "LOCK TABLE tenants IN ACCESS EXCLUSIVE MODE")
 	require.NoError(t, err)
@@ -182,23 +191,16 @@ func TestTenantCache_KnownAway_AnsweredAtOnceAsLastRead(t *testing.T) {
 	r := newCacheRig(t, 10)
 	require.Equal(t, "UTC", r.zone(t))
 	r.change(t, "Asia/Kathmandu")
-	var cause atomic.Pointer[error]
-	r.store.cfg.Away = func() error {
-		if c := cause.Load(); c != nil {
-			return *c
-		}
-		return nil
-	}
 	gone := errors.New("connection refused")
-	cause.Store(&gone)
+	r.cause.Store(&gone)
 	r.pass(2 * heardAge)
 	require.Equal(t, "UTC", r.zone(t))
 	_, err := r.get(t.Context(), "beta")
-	require.ErrorIs(t, err, errUnavailable, "nothing is known of it")
+	require.Equal(t, errcode.Unavailable, errcode.Of(err), "nothing is known of it")
 	_, err = r.store.PatchTenant(t.Context(), "acme", TenantPatch{})
-	require.ErrorIs(t, err, errUnavailable)
+	require.Equal(t, errcode.Unavailable, errcode.Of(err))
 	require.ErrorIs(t, err, gone)
-	cause.Store(nil)
+	r.cause.Store(nil)
 	r.pass(awayPause) // after the read of beta that failed
 	require.Equal(t, "Asia/Kathmandu", r.zone(t))
 }
@@ -210,7 +212,7 @@ func TestTenantCache_UnknownTenants_DriveNobodyOut(t *testing.T) {
 	r.zone(t)
 	for i := range 50 {
 		_, err := r.get(t.Context(), fmt.Sprint("nobody", i))
-		require.ErrorIs(t, err, ErrNoTenant)
+		require.Equal(t, errcode.TenantNotFound, errcode.Of(err))
 	}
 	require.True(t, r.has("acme"))
 }
@@ -234,7 +236,7 @@ func TestTenantCache_ReadAhead_FewQueries(t *testing.T) {
 	require.LessOrEqual(t, queries, uint64(100), "of 302 tenants")
 	for _, id := range ids {
 		_, err := r.get(t.Context(), id)
-		require.Equal(t, id == "nobody", errors.Is(err, ErrNoTenant), id)
+		require.Equal(t, id == "nobody", errcode.Of(err) == errcode.TenantNotFound, id)
 	}
 	r.readAhead(t.Context(), ids)
 	again, _ := batchesOf(t, reg)
@@ -261,7 +263,7 @@ func TestNamedTenants_ManyIDs_UseTheIndex(t *testing.T) {
 	t.Parallel()
 	testenv.NotOnCitus(t, "each shard is planned by itself, and an empty one is read whole")
 	s := newStore(t)
-	conn, err := s.pool.Acquire(t.Context())
+	conn, err := s.db.Pool().Acquire(t.Context())
 	require.NoError(t, err)
 	defer conn.Release()
 	for _, mode := range []string{"force_custom_plan", "force_generic_plan"} {
@@ -291,7 +293,7 @@ func TestNamedTenants_ManyIDs_UseTheIndex(t *testing.T) {
 func TestTenantCache_ATenant_TakesAtMost130Bytes(t *testing.T) {
 	const n = 20_000
 	r := newCacheRig(t, n)
-	_, err := r.store.pool.Exec(t.Context(), `INSERT INTO tenants (tenant_id, plan, anchor, metadata)
+	_, err := r.store.db.Pool().Exec(t.Context(), `INSERT INTO tenants (tenant_id, plan, anchor, metadata)
 		SELECT 'tenant-' || lpad(n::text, 8, '0'), 'starter', now(), jsonb_build_object('name', repeat('x', 300)) FROM generate_series(1, $1::int) n`, n)
 	require.NoError(t, err)
 	ids := make([]string, n)

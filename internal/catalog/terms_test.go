@@ -12,6 +12,8 @@ import (
 
 	"github.com/quotasvc/quotasvc/internal/catalog/check"
 	"github.com/quotasvc/quotasvc/internal/kit/bound"
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
+	"github.com/quotasvc/quotasvc/internal/kit/listing"
 	"github.com/quotasvc/quotasvc/internal/kit/period"
 	"github.com/quotasvc/quotasvc/internal/kit/price"
 )
@@ -36,7 +38,7 @@ type term struct {
 
 func historyOf(t *testing.T, s *Store, tenant string) []term {
 	t.Helper()
-	rows, err := s.pool.Query(t.Context(),
+	rows, err := s.db.Pool().Query(t.Context(),
 		"SELECT overrides, immediate, prorate, coalesce(reason, '') FROM tenant_terms WHERE tenant_id = $1 ORDER BY effective_at", tenant)
 	require.NoError(t, err)
 	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (x term, err error) {
@@ -69,7 +71,7 @@ func TestPatchTenant_OverridesMerge_PutReplaces(t *testing.T) {
 	require.Equal(t, map[string]int64{"credits": bound.MaxAmount}, replaced.Overrides)
 	replaced = put(t, s.PutTenant, Tenant{ID: "acme", Plan: "both"})
 	require.Nil(t, replaced.Overrides)
-	list, err := s.ListTenants(ctx, Page{Limit: 1})
+	list, err := s.ListTenants(ctx, listing.Query{Limit: 1})
 	require.NoError(t, err)
 	require.Equal(t, replaced, list.Items[0])
 
@@ -85,13 +87,13 @@ func TestPutTenant_OverrideNeedsMeterOfPlan(t *testing.T) {
 	wide(t, s)
 	five := ptr(int64(5))
 	_, err := s.PatchTenant(ctx, "acme", TenantPatch{Overrides: map[string]*int64{"seats": five, "calls": five, "none": five}})
-	require.ErrorIs(t, err, ErrInvalid)
+	require.Equal(t, errcode.InvalidArgument, errcode.Of(err))
 	require.Equal(t, []string{"overrides.none", "overrides.seats"}, fieldsIn(t, err))
 	require.ErrorContains(t, err, "names a meter that the plan both does not have")
 	_, _, err = s.PutTenant(ctx, Tenant{ID: "new", Plan: "lean", Overrides: map[string]int64{"credits": 5}})
 	require.Equal(t, []string{"overrides.credits"}, fieldsIn(t, err))
 	_, err = s.Tenant(ctx, "new")
-	require.ErrorIs(t, err, ErrNoTenant)
+	require.Equal(t, errcode.TenantNotFound, errcode.Of(err))
 
 	patch(t, s, "acme", TenantPatch{Overrides: map[string]*int64{"calls": five, "credits": five}})
 	_, err = s.PatchTenant(ctx, "acme", TenantPatch{Plan: ptr("lean")})
@@ -167,7 +169,7 @@ func TestPatchTenant_IfVersion(t *testing.T) {
 	suspended := TenantPatch{Status: ptr(StatusSuspended), IfVersion: ptr(int64(1))}
 	require.EqualValues(t, 2, patch(t, s, "x", suspended).Version)
 	_, err := s.PatchTenant(ctx, "x", suspended)
-	require.ErrorIs(t, err, &Error{Code: CodeConflict})
+	require.Equal(t, errcode.Conflict, errcode.Of(err))
 	require.Equal(t, []string{"If-Match"}, fieldsIn(t, err))
 	require.ErrorContains(t, err, `must be "2", the tenant's present version, not "1"`)
 	for _, version := range []int64{0, 1, 3, bound.MaxAmount} {
@@ -181,9 +183,9 @@ func TestPatchTenant_IfVersion(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, stored, read)
 	_, err = s.ReplaceTenant(ctx, Tenant{ID: "none", Plan: "lean"}, 1)
-	require.ErrorIs(t, err, ErrNoTenant)
+	require.Equal(t, errcode.TenantNotFound, errcode.Of(err))
 	_, err = s.Tenant(ctx, "none")
-	require.ErrorIs(t, err, ErrNoTenant)
+	require.Equal(t, errcode.TenantNotFound, errcode.Of(err))
 }
 
 func TestPatchTenant_DryRun_ChangesNothing(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
@@ -17,7 +18,7 @@ func TestDeleteMeter_RowsWithoutEntry_Deleted(t *testing.T) {
 	s := newStore(t)
 	put(t, s.PutMeter, Meter{ID: "m", Unit: "unit"})
 	put(t, s.PutMeter, Meter{ID: "other", Unit: "unit"})
-	_, err := s.pool.Exec(ctx, `INSERT INTO balances (tenant_id, meter, subject, seq) VALUES
+	_, err := s.db.Pool().Exec(ctx, `INSERT INTO balances (tenant_id, meter, subject, seq) VALUES
 		('acme', 'm', '', 0), ('acme', 'm', 'ann', 0), ('bolt', 'm', '', 0), ('acme', 'other', '', 0)`)
 	require.NoError(t, err)
 	require.NoError(t, s.DeleteMeter(ctx, "m"))
@@ -29,9 +30,9 @@ func TestDeleteMeter_Refused_KeepsRows(t *testing.T) {
 	ctx := t.Context()
 	s := newStore(t)
 	put(t, s.PutMeter, Meter{ID: "m", Unit: "unit"})
-	_, err := s.pool.Exec(ctx, "INSERT INTO balances (tenant_id, meter, seq) VALUES ('acme', 'm', 0), ('bolt', 'm', 1)")
+	_, err := s.db.Pool().Exec(ctx, "INSERT INTO balances (tenant_id, meter, seq) VALUES ('acme', 'm', 0), ('bolt', 'm', 1)")
 	require.NoError(t, err)
-	require.ErrorIs(t, s.DeleteMeter(ctx, "m"), errConflict)
+	require.Equal(t, errcode.Conflict, errcode.Of(s.DeleteMeter(ctx, "m")))
 	require.Equal(t, []string{"acme m 0", "bolt m 1"}, balancesOf(t, s))
 }
 
@@ -50,15 +51,15 @@ func TestDeleteMeter_WaitsForBalances(t *testing.T) {
 	for name, c := range map[string]struct {
 		before string   // is there already
 		ledger []string // is under way
-		want   error
+		want   errcode.Code
 		left   []string
 	}{
-		"made":             {"", []string{create}, nil, []string{}},
-		"made and used":    {"", []string{create, "UPDATE balances SET seq = 1"}, errConflict, []string{"acme m 1"}},
-		"refused":          {empty, []string{lock}, nil, []string{}},
-		"opened, refused":  {empty, []string{lock, "UPDATE balances SET period_end = '9999-12-31T23:59:59Z'"}, nil, []string{}},
-		"granted":          {empty, []string{lock, "UPDATE balances SET seq = 1"}, errConflict, []string{"acme m 1"}},
-		"another is there": {"INSERT INTO balances (tenant_id, meter, seq) VALUES ('bolt', 'm', 3)", []string{create}, errConflict, []string{"acme m 0", "bolt m 3"}},
+		"made":             {"", []string{create}, "", []string{}},
+		"made and used":    {"", []string{create, "UPDATE balances SET seq = 1"}, errcode.Conflict, []string{"acme m 1"}},
+		"refused":          {empty, []string{lock}, "", []string{}},
+		"opened, refused":  {empty, []string{lock, "UPDATE balances SET period_end = '9999-12-31T23:59:59Z'"}, "", []string{}},
+		"granted":          {empty, []string{lock, "UPDATE balances SET seq = 1"}, errcode.Conflict, []string{"acme m 1"}},
+		"another is there": {"INSERT INTO balances (tenant_id, meter, seq) VALUES ('bolt', 'm', 3)", []string{create}, errcode.Conflict, []string{"acme m 0", "bolt m 3"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -66,10 +67,10 @@ func TestDeleteMeter_WaitsForBalances(t *testing.T) {
 			s := newStore(t)
 			put(t, s.PutMeter, Meter{ID: "m", Unit: "unit"})
 			if c.before != "" {
-				_, err := s.pool.Exec(ctx, c.before)
+				_, err := s.db.Pool().Exec(ctx, c.before)
 				require.NoError(t, err)
 			}
-			batch, err := s.pool.Begin(ctx)
+			batch, err := s.db.Pool().Begin(ctx)
 			require.NoError(t, err)
 			t.Cleanup(func() { _ = batch.Rollback(context.Background()) })
 			for _, statement := range c.ledger {
@@ -82,7 +83,7 @@ func TestDeleteMeter_WaitsForBalances(t *testing.T) {
 				testenv.Eventually(t, func() bool { return count(t, s, testenv.Waiting()) > 0 }, "the deletion waits")
 			}
 			require.NoError(t, batch.Commit(ctx))
-			require.ErrorIs(t, <-deleted, c.want)
+			require.Equal(t, c.want, errcode.Of(<-deleted))
 			require.Equal(t, c.left, balancesOf(t, s))
 		})
 	}
@@ -91,7 +92,7 @@ func TestDeleteMeter_WaitsForBalances(t *testing.T) {
 // balancesOf returns every balance: tenant, meter and number of entries.
 func balancesOf(t *testing.T, s *Store) []string {
 	t.Helper()
-	rows, err := s.pool.Query(t.Context(), "SELECT concat_ws(' ', tenant_id, meter, seq) FROM balances ORDER BY 1")
+	rows, err := s.db.Pool().Query(t.Context(), "SELECT concat_ws(' ', tenant_id, meter, seq) FROM balances ORDER BY 1")
 	require.NoError(t, err)
 	out, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	require.NoError(t, err)

@@ -4,17 +4,18 @@ import (
 	"regexp"
 
 	"github.com/quotasvc/quotasvc/internal/kit/body"
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 )
 
-// validate returns nil, or an *Error with CodeInvalidArgument and all faults of o.
+// validate returns nil, or an *errcode.Error with errcode.InvalidArgument and all faults of o.
 func validate(o body.Checked) error { return invalid(o.Check(body.Given{})) }
 
-// invalid returns nil if there are no faults, and otherwise an *Error with CodeInvalidArgument.
+// invalid returns nil if there are no faults, and otherwise an *errcode.Error with errcode.InvalidArgument.
 func invalid(faults []body.Fault) error {
 	if len(faults) == 0 {
 		return nil
 	}
-	return &Error{Code: CodeInvalidArgument, Fields: faults}
+	return &errcode.Error{Code: errcode.InvalidArgument, Fields: faults}
 }
 
 // rateForm is the syntax of a rate. The limiter checks its meaning and its bounds.

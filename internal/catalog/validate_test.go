@@ -10,6 +10,7 @@ import (
 
 	"github.com/quotasvc/quotasvc/internal/kit/body"
 	"github.com/quotasvc/quotasvc/internal/kit/bound"
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/kit/period"
 	"github.com/quotasvc/quotasvc/internal/kit/price"
 )
@@ -20,7 +21,7 @@ func TestPutMeter_IDFollowsContract(t *testing.T) {
 		require.NoError(t, validate(&Meter{ID: good, Unit: "u"}), good)
 	}
 	for _, bad := range []string{"", ".a", "-a", "_a", ":a", "a b", "a/b", "a{b", "a}b", "a\x00b", "ä", "a\n", strings.Repeat("x", 129)} {
-		require.ErrorIs(t, validate(&Meter{ID: bad, Unit: "u"}), ErrInvalid, bad)
+		require.Equal(t, errcode.InvalidArgument, errcode.Of(validate(&Meter{ID: bad, Unit: "u"})), bad)
 	}
 }
 
@@ -79,7 +80,7 @@ func TestCheck_AllFaultsAtOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			err := validate(tc.object)
-			require.ErrorIs(t, err, ErrInvalid)
+			require.Equal(t, errcode.InvalidArgument, errcode.Of(err))
 			require.Equal(t, tc.want, fieldsIn(t, err))
 		})
 	}
@@ -122,8 +123,8 @@ func TestTenant_MetadataIsStorable(t *testing.T) {
 		`{"a":"` + strings.Repeat("x", bound.MaxMetadata-7) + `"}`, nested(bound.MaxMetadataDepth + 1),
 		`{"n":` + strings.Repeat("9", 65) + `}`, `{"n":1e1000}`, `{"n":1e-1000}`, `{"n":1e0001}`,
 	} {
-		require.ErrorIs(t, validate(&Tenant{ID: "t", Plan: "p", Metadata: json.RawMessage(bad)}), ErrInvalid, bad)
+		require.Equal(t, errcode.InvalidArgument, errcode.Of(validate(&Tenant{ID: "t", Plan: "p", Metadata: json.RawMessage(bad)})), bad)
 		_, err := s.PatchTenant(t.Context(), "acme", TenantPatch{Metadata: json.RawMessage(bad)})
-		require.ErrorIs(t, err, ErrInvalid, bad)
+		require.Equal(t, errcode.InvalidArgument, errcode.Of(err), bad)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/quotasvc/quotasvc/internal/gate/balances"
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/store/redisstore"
 )
@@ -87,8 +88,8 @@ func (g *Gate) answerItems(ctx context.Context, req *Request, facts *tenantFacts
 
 // unanswered reports whether err means that PostgreSQL gave no answer. A copy may be used then.
 func unanswered(err error) bool {
-	switch ledger.CodeOf(err) {
-	case ledger.CodeUnavailable, ledger.CodeQueueFull:
+	switch errcode.Of(err) {
+	case errcode.Unavailable, errcode.QueueFull:
 		return true
 	default:
 		return false
@@ -120,16 +121,16 @@ func fromCopies(items []ledger.Item, copies []balances.Cached, source Source, de
 
 // denialOf returns the code and the limiting balance with which the ledger denies more than cp has. See sources.deny
 // in package ledger: a complete copy has the tenant's own units only, so the other cases there do not occur.
-func denialOf(cp *ledger.BalanceCopy) (ledger.Code, ledger.Limiting) {
+func denialOf(cp *ledger.BalanceCopy) (errcode.Code, ledger.Limiting) {
 	limiting := ledger.Limiting{Kind: ledger.LimitedByCredit, Meter: cp.Meter, Subject: cp.Subject, Level: ledger.LevelTenant}
 	switch {
 	case !cp.InPlan && cp.Seq == 0:
-		return ledger.CodeMeterNotInPlan, ledger.Limiting{}
+		return errcode.MeterNotInPlan, ledger.Limiting{}
 	case cp.Renews:
 		limiting.Kind = ledger.LimitedByAllowance
-		return ledger.CodeQuotaExceeded, limiting
+		return errcode.QuotaExceeded, limiting
 	default:
-		return ledger.CodeCreditsExhausted, limiting
+		return errcode.CreditsExhausted, limiting
 	}
 }
 
@@ -148,10 +149,10 @@ func fromLedger(result *ledger.CheckResult, err error) (Check, error) {
 		}
 		if r.Err != nil {
 			switch r.Err.Code {
-			case ledger.CodeQuotaExceeded, ledger.CodeCreditsExhausted, ledger.CodeMeterNotInPlan:
+			case errcode.QuotaExceeded, errcode.CreditsExhausted, errcode.MeterNotInPlan:
 				item.Code = r.Err.Code
-				if r.Err.Denial != nil {
-					item.Limiting = r.Err.Denial.Limiting
+				if denial := ledger.DenialOf(r.Err); denial != nil {
+					item.Limiting = denial.Limiting
 				}
 			default:
 				return Check{}, r.Err

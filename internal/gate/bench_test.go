@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/quotasvc/quotasvc/internal/catalog"
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
@@ -102,7 +103,7 @@ func BenchmarkConsume_Refused(b *testing.B) {
 			for b.Loop() {
 				i++
 				refused.Key = keys[i%len(keys)]
-				if _, err := in.Consume(b.Context(), refused); ledger.CodeOf(err) != ledger.CodeCreditsExhausted {
+				if _, err := in.Consume(b.Context(), refused); errcode.Of(err) != errcode.CreditsExhausted {
 					b.Fatal(err)
 				}
 			}

@@ -8,8 +8,8 @@ import (
 
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/catalog/block"
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
-	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
 // putBlock stores a block and waits until it is in force.
@@ -99,7 +99,7 @@ func TestBlocks_Allow_SkipsLimitsNotBalances(t *testing.T) {
 		}
 	}
 	_, err := in.Consume(t.Context(), request("more", "calls", 1))
-	in.expectCode(ledger.CodeQuotaExceeded, "more than the balance", err)
+	in.expectCode(errcode.QuotaExceeded, "more than the balance", err)
 }
 
 func TestBlocks_EndWhenExpiredOrDeleted(t *testing.T) {

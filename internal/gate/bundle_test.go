@@ -16,6 +16,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/catalog/override"
 	"github.com/quotasvc/quotasvc/internal/gate/balances"
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/kit/period"
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/ledger"
@@ -23,6 +24,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ratelimit"
 	"github.com/quotasvc/quotasvc/internal/store/claim"
 	"github.com/quotasvc/quotasvc/internal/store/namedsql"
+	"github.com/quotasvc/quotasvc/internal/store/pgstore"
 	"github.com/quotasvc/quotasvc/internal/store/redisstore"
 )
 
@@ -73,7 +75,11 @@ func newInstance(t testing.TB, databaseURL string, client redis.UniversalClient,
 		t.Fatal(err)
 	}
 	stop("pool", func(context.Context) error { pool.Close(); return nil })
-	store, err := catalog.NewStore(pool, catalog.StoreConfig{Target: namedsql.Target(testenv.OnCitus()), CheckLimit: CheckLimit, CheckRules: CheckRules, Timeout: testenv.Patience})
+	db, err := pgstore.New(pool, pgstore.Config{Target: namedsql.Target(testenv.OnCitus()), Timeout: testenv.Patience})
+	if err != nil {
+		t.Fatal(err)
+	}
+	store, err := catalog.NewStore(db, catalog.StoreConfig{CheckLimit: CheckLimit, CheckRules: CheckRules})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -211,9 +217,9 @@ func fromPostgres(req Request) Request {
 }
 
 // expectCode reports an error if err does not have the given code; "" means success.
-func (in *instance) expectCode(code ledger.Code, what string, err error) {
+func (in *instance) expectCode(code errcode.Code, what string, err error) {
 	in.t.Helper()
-	got := ledger.Code("")
+	got := errcode.Code("")
 	if err != nil {
 		got = CodeOf(err)
 	}

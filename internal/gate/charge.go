@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/ratelimit"
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
@@ -51,7 +52,7 @@ type Charged struct {
 
 // Charge charges the limits that apply. PostgreSQL is not asked. A second charge under one key within chargeKeyAge
 // charges nothing. While Redis is away keys are known to the process alone. Errors: *Blocked, *RateLimited,
-// *CostExceedsCapacity, *ReducedCapacity, *TooManyLimits, or *ledger.Error if the tenant does not exist or is
+// *CostExceedsCapacity, *ReducedCapacity, *TooManyLimits, or *errcode.Error if the tenant does not exist or is
 // suspended, or if it has no limit of Rules.
 func (g *Gate) Charge(ctx context.Context, req ChargeRequest) (Charged, error) {
 	var facts tenantFacts
@@ -84,7 +85,7 @@ func (g *Gate) charge(ctx context.Context, req *ChargeRequest, facts *tenantFact
 	case facts.unknown:
 		refused, how = noTenant(req.Tenant), chargeAttempts
 	case facts.suspended:
-		refused, how = &ledger.Error{Code: ledger.CodeTenantSuspended, Detail: "the tenant is suspended"}, chargeAttempts
+		refused, how = &errcode.Error{Code: errcode.TenantSuspended, Detail: "the tenant is suspended"}, chargeAttempts
 	}
 	switch {
 	case req.DryRun:
@@ -153,7 +154,7 @@ func (g *Gate) chargeOnce(ctx context.Context, req *ChargeRequest, facts *tenant
 	switch {
 	case err == nil:
 		g.once.Put(background, name, fingerprint+"="+out.ID, chargeKeyAge)
-	case CodeOf(err) != ledger.CodeUnavailable: // then it may have been charged, and the key stays taken for a while
+	case CodeOf(err) != errcode.Unavailable: // then it may have been charged, and the key stays taken for a while
 		g.once.Drop(background, name)
 	}
 	return out, err
@@ -165,7 +166,7 @@ func (g *Gate) chargeAgain(ctx context.Context, req *ChargeRequest, facts *tenan
 	id, done := strings.CutPrefix(state, "=")
 	switch {
 	case !same:
-		return Charged{}, &ledger.Error{Code: ledger.CodeIdempotencyKeyReused, Detail: "the key was used for another charge"}
+		return Charged{}, &errcode.Error{Code: errcode.IdempotencyKeyReused, Detail: "the key was used for another charge"}
 	case !done:
 		return Charged{}, unavailable("a charge with this key is being decided, or its outcome is unknown; retry with the same key", nil)
 	}
@@ -192,7 +193,7 @@ func (req *ChargeRequest) fingerprint() string {
 }
 
 // named returns the rules that decide req, as apply does. If names is not empty, only those, or those that replace
-// them. The error is a *ledger.Error for a name that the tenant has no limit of.
+// them. The error is a *errcode.Error for a name that the tenant has no limit of.
 func (s *ruleSet) named(req *Request, plan string, names []string) ([]*planRule, error) {
 	rules := s.apply(make([]*planRule, 0, fewRules), req, plan)
 	if len(names) == 0 {
@@ -200,7 +201,7 @@ func (s *ruleSet) named(req *Request, plan string, names []string) ([]*planRule,
 	}
 	for _, name := range names {
 		if p := s.rule(name); p == nil || p.compiled.Kind == rule.KindConcurrency {
-			return nil, &ledger.Error{Code: ledger.CodeNotFound, Detail: "the tenant has no limit " + name + " that requests charge; a limit that was just created is known within moments"}
+			return nil, &errcode.Error{Code: errcode.NotFound, Detail: "the tenant has no limit " + name + " that requests charge; a limit that was just created is known within moments"}
 		}
 	}
 	return slices.DeleteFunc(rules, func(p *planRule) bool {
@@ -238,7 +239,7 @@ type Charge struct {
 // Tenant returns whose charge it is.
 func (c *Charge) Tenant() string { return c.receipt.Tenant }
 
-// RefundCharge gives back the tokens of a charge. A second refund gives nothing back. Errors are *ledger.Error; after
+// RefundCharge gives back the tokens of a charge. A second refund gives nothing back. Errors are *errcode.Error; after
 // one the refund may have been made, and is not made again.
 func (g *Gate) RefundCharge(ctx context.Context, c *Charge) (ChargeRefund, error) {
 	facts, err := g.tenants.facts(ctx, c.receipt.Tenant)
@@ -276,12 +277,12 @@ func (g *Gate) RefundCharge(ctx context.Context, c *Charge) (ChargeRefund, error
 	return out, nil
 }
 
-// ParseCharge returns the charge of an id. A text that no instance with the same key has issued is a *ledger.Error
+// ParseCharge returns the charge of an id. A text that no instance with the same key has issued is a *errcode.Error
 // with CodeNotFound.
 func (g *Gate) ParseCharge(id string) (*Charge, error) {
 	receipt, issued, name, err := g.chargeIDs.Parse(id)
 	if err != nil {
-		return nil, &ledger.Error{Code: ledger.CodeNotFound, Detail: "no such charge"}
+		return nil, &errcode.Error{Code: errcode.NotFound, Detail: "no such charge"}
 	}
 	return &Charge{receipt: receipt, issued: issued, name: "rl:{" + receipt.Tenant + "}once:" + name}, nil
 }

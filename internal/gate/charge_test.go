@@ -9,6 +9,7 @@ import (
 
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/catalog/block"
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/store/claim"
@@ -68,7 +69,7 @@ func TestCharge_AppliesLimitsWithoutPostgres(t *testing.T) {
 		t.Error(err)
 	}
 	over.Cost, over.Rules = 1, []string{"unknown"}
-	if _, err = in.Charge(t.Context(), over); CodeOf(err) != ledger.CodeNotFound {
+	if _, err = in.Charge(t.Context(), over); CodeOf(err) != errcode.NotFound {
 		t.Error(err)
 	}
 	if _, left := in.charged(ChargeRequest{Request: request}); left["acme-fast"] != 40 || left["search"] != 5 {
@@ -83,7 +84,7 @@ func TestCharge_AppliesLimitsWithoutPostgres(t *testing.T) {
 	ip := netip.MustParseAddr("192.0.2.1")
 	for i := range 5 { // attempts count for whoever does not exist
 		_, err := in.Charge(t.Context(), ChargeRequest{Request: Request{Tenant: "nobody", IP: ip}})
-		if want := map[bool]ledger.Code{true: ledger.CodeTenantNotFound, false: CodeRateLimited}[i < 3]; CodeOf(err) != want {
+		if want := map[bool]errcode.Code{true: errcode.TenantNotFound, false: CodeRateLimited}[i < 3]; CodeOf(err) != want {
 			t.Errorf("charge %d: %v", i, err)
 		}
 	}
@@ -96,7 +97,7 @@ func TestCharge_SuspendedOrBlocked_Refused(t *testing.T) {
 	in.putLimits(catalog.Limit{Rule: "fast", Per: []string{"tenant"}, Kind: "token_bucket", Rate: "5/day"})
 	in.putTenant(catalog.Tenant{ID: "away", Plan: "basic", Status: "suspended"})
 	for range 7 {
-		if _, err := in.Charge(t.Context(), ChargeRequest{Request: Request{Tenant: "away"}}); CodeOf(err) != ledger.CodeTenantSuspended {
+		if _, err := in.Charge(t.Context(), ChargeRequest{Request: Request{Tenant: "away"}}); CodeOf(err) != errcode.TenantSuspended {
 			t.Error(err)
 		}
 	}
@@ -132,7 +133,7 @@ func TestCharge_Key_ChargesOnce(t *testing.T) {
 				t.Error(again, left)
 			}
 			keyed.Tenant, keyed.Cost = "acme", 3
-			if _, err := in.Charge(t.Context(), keyed); CodeOf(err) != ledger.CodeIdempotencyKeyReused {
+			if _, err := in.Charge(t.Context(), keyed); CodeOf(err) != errcode.IdempotencyKeyReused {
 				t.Error(err)
 			}
 			keyed.Key, keyed.Cost = "denied", 4
@@ -182,17 +183,17 @@ func TestRefundCharge_Once(t *testing.T) {
 	for i := range len(old.ID) {
 		forged := []byte(old.ID)
 		forged[i] ^= 1
-		if _, err := in.ParseCharge(string(forged)); CodeOf(err) != ledger.CodeNotFound {
+		if _, err := in.ParseCharge(string(forged)); CodeOf(err) != errcode.NotFound {
 			t.Fatalf("changed at %d: %v", i, err)
 		}
 	}
 	for _, id := range []string{"", "x", old.ID + "A", old.ID[:20], "AQ"} {
-		if _, err := in.ParseCharge(id); CodeOf(err) != ledger.CodeNotFound {
+		if _, err := in.ParseCharge(id); CodeOf(err) != errcode.NotFound {
 			t.Errorf("%q: %v", id, err)
 		}
 	}
 	if other := New(in.ledger, in.tenants.catalog, in.limiter, in.copies, Config{Once: claim.New(nil)}); true {
-		if _, err := other.ParseCharge(old.ID); CodeOf(err) != ledger.CodeNotFound {
+		if _, err := other.ParseCharge(old.ID); CodeOf(err) != errcode.NotFound {
 			t.Error("another key signs the same")
 		}
 	}

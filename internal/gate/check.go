@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/quotasvc/quotasvc/internal/gate/balances"
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/store/redisstore"
 )
@@ -15,7 +16,7 @@ import (
 //
 // Balances come from copies or from PostgreSQL, as balances.Policy decides. A request without items asks for its
 // feature alone: the answer has neither limits nor balances. A refusal is not an error. Check returns
-// *ReducedCapacity, *TooManyLimits or a *ledger.Error for a request that cannot be decided, or that names a tenant or
+// *ReducedCapacity, *TooManyLimits or a *errcode.Error for a request that cannot be decided, or that names a tenant or
 // meter that does not exist.
 func (g *Gate) Check(ctx context.Context, req Request) (Check, error) {
 	out, _, err := g.check(ctx, &req, false)
@@ -124,7 +125,7 @@ func (out *Check) conclude(refusal error, suspended bool, now time.Time) {
 	case refusal != nil:
 		out.Code = CodeOf(refusal)
 	case suspended:
-		out.Code = ledger.CodeTenantSuspended
+		out.Code = errcode.TenantSuspended
 	case first >= 0:
 		item := &out.Items[first]
 		out.Code = item.Code
@@ -132,7 +133,7 @@ func (out *Check) conclude(refusal error, suspended bool, now time.Time) {
 		if item.Limiting != (ledger.Limiting{}) {
 			out.Limiting = &item.Limiting
 		}
-		if item.Code == ledger.CodeQuotaExceeded {
+		if item.Code == errcode.QuotaExceeded {
 			out.RetryAfter = max(item.ResetAt.Sub(now), time.Second)
 		}
 	default:
@@ -201,10 +202,10 @@ func (c *Check) Refusal() error {
 		violated := c.violated(func(v *LimitVerdict) bool { return v.Never })
 		return &CostExceedsCapacity{Violated: violated, Verdicts: c.Limits}
 	}
-	refusal := &ledger.Error{Code: c.Code, AsOf: c.AsOf, RetryAfter: c.RetryAfter}
+	refusal := &errcode.Error{Code: c.Code, RetryAfter: c.RetryAfter}
 	if c.Limiting != nil {
 		item := &c.Items[c.Item]
-		refusal.Denial = &ledger.Denial{
+		refusal.Data = &ledger.Denial{
 			Limiting: *c.Limiting, Required: item.Required, Available: item.MaxAllowedNow, Remaining: item.Remaining,
 			Limit: item.Limit, ResetAt: item.ResetAt, WouldSucceedAt: item.WouldSucceedAt,
 		}

@@ -8,6 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/quotasvc/quotasvc/internal/catalog"
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/kit/period"
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/ledger"
@@ -49,27 +50,27 @@ func TestCheck_AnswersWithTheCodeOfConsume(t *testing.T) {
 	}
 	for name, tc := range map[string]struct {
 		req  Request
-		code ledger.Code
+		code errcode.Code
 		item int
 		kind string
 	}{
 		"allowed":                     {request("k", "calls", 8), "", -1, ""},
-		"a unit too many, it renews":  {request("k", "calls", 9), ledger.CodeQuotaExceeded, 0, "allowance"},
-		"a unit too many, prepaid":    {request("k", "credits", 6), ledger.CodeCreditsExhausted, 0, "credit"},
-		"never granted, not in plan":  {request("k", "other", 1), ledger.CodeMeterNotInPlan, 0, ""},
+		"a unit too many, it renews":  {request("k", "calls", 9), errcode.QuotaExceeded, 0, "allowance"},
+		"a unit too many, prepaid":    {request("k", "credits", 6), errcode.CreditsExhausted, 0, "credit"},
+		"never granted, not in plan":  {request("k", "other", 1), errcode.MeterNotInPlan, 0, ""},
 		"two items":                   {two(8, 5), "", -1, ""},
-		"two items, the second short": {two(8, 6), ledger.CodeCreditsExhausted, 1, "credit"},
-		"two items, both short":       {two(9, 6), ledger.CodeQuotaExceeded, 0, "allowance"},
+		"two items, the second short": {two(8, 6), errcode.CreditsExhausted, 1, "credit"},
+		"two items, both short":       {two(9, 6), errcode.QuotaExceeded, 0, "allowance"},
 		"rate limited":                {route(request("k", "calls", 1), "search"), CodeRateLimited, -1, ""},
 		"rate limited and short":      {route(request("k", "calls", 9), "search"), CodeRateLimited, -1, ""},
 		"a shadow rule would deny":    {route(request("k", "calls", 1), "quiet"), "", -1, ""},
-		"no such meter":               {request("k", "nothing", 1), ledger.CodeNotFound, 0, ""},
-		"no such tenant":              {Request{Tenant: "nobody", Key: "k", Items: request("", "calls", 1).Items}, ledger.CodeTenantNotFound, 0, ""},
-		"the same meter twice":        {Request{Tenant: "acme", Key: "k", Items: append(request("", "calls", 1).Items, request("", "calls", 1).Items...)}, ledger.CodeInvalidArgument, 0, ""},
-		"nothing asked for":           {Request{Tenant: "acme", Key: "k"}, ledger.CodeInvalidArgument, 0, ""},
-		"no amount":                   {request("k", "calls", 0), ledger.CodeInvalidArgument, 0, ""},
-		"beyond the largest amount":   {request("k", "calls", ledger.MaxAmount+1), ledger.CodeInvalidArgument, 0, ""},
-		"the largest amount":          {request("k", "calls", ledger.MaxAmount), ledger.CodeQuotaExceeded, 0, "allowance"},
+		"no such meter":               {request("k", "nothing", 1), errcode.NotFound, 0, ""},
+		"no such tenant":              {Request{Tenant: "nobody", Key: "k", Items: request("", "calls", 1).Items}, errcode.TenantNotFound, 0, ""},
+		"the same meter twice":        {Request{Tenant: "acme", Key: "k", Items: append(request("", "calls", 1).Items, request("", "calls", 1).Items...)}, errcode.InvalidArgument, 0, ""},
+		"nothing asked for":           {Request{Tenant: "acme", Key: "k"}, errcode.InvalidArgument, 0, ""},
+		"no amount":                   {request("k", "calls", 0), errcode.InvalidArgument, 0, ""},
+		"beyond the largest amount":   {request("k", "calls", ledger.MaxAmount+1), errcode.InvalidArgument, 0, ""},
+		"the largest amount":          {request("k", "calls", ledger.MaxAmount), errcode.QuotaExceeded, 0, "allowance"},
 	} {
 		dry := tc.req
 		dry.DryRun = true
@@ -78,7 +79,7 @@ func TestCheck_AnswersWithTheCodeOfConsume(t *testing.T) {
 		for _, source := range []Source{SourceLedger, SourceCache} {
 			got, err := in.checkFrom(source, tc.req)
 			switch tc.code {
-			case ledger.CodeNotFound, ledger.CodeTenantNotFound, ledger.CodeInvalidArgument:
+			case errcode.NotFound, errcode.TenantNotFound, errcode.InvalidArgument:
 				in.expectCode(tc.code, name+": check", err)
 				continue
 			}
@@ -93,7 +94,7 @@ func TestCheck_AnswersWithTheCodeOfConsume(t *testing.T) {
 			if (got.Limiting != nil) != (tc.kind != "") || got.Limiting != nil && got.Limiting.Kind != tc.kind {
 				t.Errorf("%s: limiting %+v, want kind %q", name, got.Limiting, tc.kind)
 			}
-			if (got.RetryAfter > 0) != (tc.code == CodeRateLimited || tc.code == ledger.CodeQuotaExceeded) {
+			if (got.RetryAfter > 0) != (tc.code == CodeRateLimited || tc.code == errcode.QuotaExceeded) {
 				t.Errorf("%s: retry after %s with %q", name, got.RetryAfter, got.Code)
 			}
 		}
@@ -101,11 +102,11 @@ func TestCheck_AnswersWithTheCodeOfConsume(t *testing.T) {
 	in.putTenant(catalog.Tenant{ID: "acme", Plan: "basic", Status: catalog.StatusSuspended})
 	for _, req := range []Request{request("k", "calls", 1), request("k", "calls", 9), fromPostgres(request("k", "calls", 1))} {
 		got, err := in.Check(ctx, req)
-		if err != nil || got.Code != ledger.CodeTenantSuspended || got.Limiting != nil {
+		if err != nil || got.Code != errcode.TenantSuspended || got.Limiting != nil {
 			t.Errorf("suspended: check returns %+v, %v", got, err)
 		}
 		_, err = in.Consume(ctx, req)
-		in.expectCode(ledger.CodeTenantSuspended, "suspended", err)
+		in.expectCode(errcode.TenantSuspended, "suspended", err)
 	}
 }
 
@@ -174,7 +175,7 @@ func TestCheck_Overage_ReadsPostgres(t *testing.T) {
 	if _, err := in.Debit(t.Context(), of(request("k", "calls", 9))); err != nil {
 		t.Fatal(err)
 	}
-	for amount, want := range map[int64]ledger.Code{1: "", 6: "", 7: ledger.CodeQuotaExceeded} {
+	for amount, want := range map[int64]errcode.Code{1: "", 6: "", 7: errcode.QuotaExceeded} {
 		got, err := in.Check(t.Context(), of(request("", "calls", amount)))
 		if err != nil || got.Code != want || got.Source != SourceLedger || got.Items[0].MaxAllowedNow != 6 {
 			t.Errorf("%d of 1 left and 5 overage: %+v, %v; want %q from the ledger", amount, got, err, want)
@@ -192,7 +193,7 @@ func TestCheck_NewTerms_AreSeenAtOnce(t *testing.T) {
 	in.catalogue()
 	in.topUp("topup", "other", 1) // a period without an end: only new terms end it
 	got, err := in.Check(t.Context(), request("", "other", 2))
-	if err != nil || got.Code != ledger.CodeCreditsExhausted {
+	if err != nil || got.Code != errcode.CreditsExhausted {
 		t.Fatalf("before: %+v, %v", got, err)
 	}
 	in.putPlan(catalog.Plan{ID: "more", Allowances: []catalog.Allowance{
@@ -218,7 +219,7 @@ func TestCheck_LocalMode_UsesLocalCopies(t *testing.T) {
 	if _, err := in.Consume(t.Context(), request("k", "calls", 4)); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := in.Check(t.Context(), request("", "calls", 7)); err != nil || got.Code != ledger.CodeQuotaExceeded || got.Limits[0].Remaining != 1 {
+	if got, err := in.Check(t.Context(), request("", "calls", 7)); err != nil || got.Code != errcode.QuotaExceeded || got.Limits[0].Remaining != 1 {
 		t.Errorf("after a consume of 4: %+v, %v", got, err)
 	}
 }
@@ -235,7 +236,7 @@ func TestCheck_UnknownTenant_AsksNobodyToPublish(t *testing.T) {
 		req := request("", "calls", 1)
 		req.Tenant = fmt.Sprint("nobody-", i)
 		_, err := in.Check(t.Context(), req)
-		in.expectCode(ledger.CodeTenantNotFound, req.Tenant, err)
+		in.expectCode(errcode.TenantNotFound, req.Tenant, err)
 	}
 	if got, err := in.checkFrom(SourceCache, request("", "calls", 1)); err != nil { // it is announced, and what came before it
 		t.Fatalf("%+v, %v", got, err)

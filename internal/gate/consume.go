@@ -3,6 +3,7 @@ package gate
 import (
 	"context"
 
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/ledger/pg"
 	"github.com/quotasvc/quotasvc/internal/store/redisstore"
@@ -29,7 +30,7 @@ func consumeScope(req *Request) string {
 // replay, the limits that count successes are refunded; if it fails, all are. All stay charged if the outcome of the
 // debit is unknown, because it may have been made, and for a gateway's replay, because it is one more request. A
 // request without items asks for its feature alone: it moves nothing, and leaves no trace of its key. Errors:
-// *Blocked, *RateLimited, *CostExceedsCapacity, *ReducedCapacity, *TooManyLimits or *ledger.Error. Retrying with the
+// *Blocked, *RateLimited, *CostExceedsCapacity, *ReducedCapacity, *TooManyLimits or *errcode.Error. Retrying with the
 // same key is always safe.
 func (g *Gate) Consume(ctx context.Context, req Request) (Debited, error) {
 	out, plan, err := g.consume(ctx, &req)
@@ -156,9 +157,9 @@ func (g *Gate) chargeLimits(
 func (g *Gate) giveBack(
 	ctx context.Context, req *Request, limits *limitsResult, facts *tenantFacts, result *ledger.DebitResult, err error,
 ) {
-	switch code := ledger.CodeOf(err); {
-	case code == ledger.CodeOutcomeUnknown, err == nil && (!result.Replayed || req.Forwarded != ""):
-	case code == ledger.CodeUnavailable, code == ledger.CodeQueueFull, code == ledger.CodeInternal:
+	switch code := errcode.Of(err); {
+	case code == errcode.OutcomeUnknown, err == nil && (!result.Replayed || req.Forwarded != ""):
+	case code == errcode.Unavailable, code == errcode.QueueFull, code == errcode.Internal:
 		g.refund(ctx, limits)
 	default:
 		g.refundSuccesses(ctx, limits, facts)
@@ -179,11 +180,11 @@ func unknownTenant(req *Request, d *ledger.Debit) error {
 }
 
 // noTenant returns the ledger's error for a tenant that does not exist.
-func noTenant(tenant string) *ledger.Error {
-	return ledger.Errorf(ledger.CodeTenantNotFound, "tenant", "tenant %q does not exist", tenant)
+func noTenant(tenant string) *errcode.Error {
+	return errcode.Errorf(errcode.TenantNotFound, "tenant", "tenant %q does not exist", tenant)
 }
 
-// Debit debits units without asking the limits. Errors are *ledger.Error.
+// Debit debits units without asking the limits. Errors are *errcode.Error.
 func (g *Gate) Debit(ctx context.Context, req Request) (Debited, error) {
 	facts, err := g.tenants.facts(ctx, req.Tenant)
 	var out Debited
@@ -290,7 +291,7 @@ func (g *Gate) DebitBatch(ctx context.Context, reqs []Request) []DebitOutcome {
 }
 
 // Grant issues units; dryRun decides and writes nothing. A suspended tenant can be granted units, for example after it
-// has paid. Errors are *ledger.Error.
+// has paid. Errors are *errcode.Error.
 func (g *Gate) Grant(ctx context.Context, grant *ledger.Grant, dryRun bool) (*ledger.GrantResult, error) {
 	return pg.Do(ctx, g.ledger, grant, pg.DryRun(dryRun))
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/quotasvc/quotasvc/internal/catalog"
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
@@ -35,7 +36,7 @@ func TestConsume_ChargesLimitsAndUnits_OrNeither(t *testing.T) {
 	t.Parallel()
 	in := newShared(t)
 	in.catalogue(twoADay)
-	for i, want := range []ledger.Code{"", "", CodeRateLimited} {
+	for i, want := range []errcode.Code{"", "", CodeRateLimited} {
 		got, err := in.Consume(t.Context(), request(fmt.Sprint("k", i), "calls", 3))
 		in.expectCode(want, fmt.Sprint("consume ", i), err)
 		if err == nil && (got.Result.Items[0].Remaining != 7-3*int64(i) || got.Limits[0].Remaining != 1-int64(i)) {
@@ -58,7 +59,7 @@ func TestConsume_DebitRefused_CostsNoTokens(t *testing.T) {
 	in.catalogue(twoADay)
 	for i := range 5 {
 		got, err := in.Consume(t.Context(), request(fmt.Sprint("k", i), "calls", 11))
-		in.expectCode(ledger.CodeQuotaExceeded, "more than there is", err)
+		in.expectCode(errcode.QuotaExceeded, "more than there is", err)
 		if len(got.Limits) != 1 {
 			t.Errorf("a denial carries the limits %+v, want the one that applied", got.Limits)
 		}
@@ -131,7 +132,7 @@ func TestConsume_CallerGaveUpInQueue_CostsNoTokens(t *testing.T) {
 	testenv.Eventually(t, func() bool { return in.remainingTokens() == 1 }, "the consume has taken its token")
 	cancel()
 	err, _ = testenv.Receive(t, gone)
-	in.expectCode(ledger.CodeUnavailable, "consume behind a blocked batch", err)
+	in.expectCode(errcode.Unavailable, "consume behind a blocked batch", err)
 	rows.release()
 	in.expectCode("", "the blocked debit", <-blocked)
 	if got := in.remainingTokens(); got != 2 {
@@ -147,7 +148,7 @@ func TestDebit_SuspendedTenant_OnlyReplaysPass(t *testing.T) {
 	in.expectCode("", "before", err)
 	in.putTenant(catalog.Tenant{ID: "acme", Plan: "basic", Status: catalog.StatusSuspended})
 	_, err = in.Debit(t.Context(), request("after", "calls", 1))
-	in.expectCode(ledger.CodeTenantSuspended, "while suspended", err)
+	in.expectCode(errcode.TenantSuspended, "while suspended", err)
 	got, err := in.Debit(t.Context(), request("before", "calls", 1))
 	in.expectCode("", "a replay while suspended", err)
 	if err == nil && !got.Result.Replayed {
@@ -166,8 +167,8 @@ func TestDebit_DenialReplay_StoresDenials(t *testing.T) {
 	testenv.Eventually(t, func() bool { return in.tenants.catalog.Snapshot().Meters["credits"].DenialReplay }, "the meter is in the snapshot")
 	for _, tc := range []struct {
 		meter string
-		after ledger.Code // the same request after a top-up
-	}{{"credits", ledger.CodeCreditsExhausted}, {"calls", ""}} {
+		after errcode.Code // the same request after a top-up
+	}{{"credits", errcode.CreditsExhausted}, {"calls", ""}} {
 		_, err := in.Debit(t.Context(), request("key-"+tc.meter, tc.meter, 20))
 		if err == nil {
 			t.Fatalf("%s: a debit of 20 succeeded", tc.meter)
@@ -185,7 +186,7 @@ func TestDebit_KeyOfConsume_IsRefused(t *testing.T) {
 	_, err := in.Consume(t.Context(), request("key", "calls", 1))
 	in.expectCode("", "consume", err)
 	_, err = in.Debit(t.Context(), request("key", "calls", 1))
-	in.expectCode(ledger.CodeIdempotencyKeyReused, "debit with the key of a consume", err)
+	in.expectCode(errcode.IdempotencyKeyReused, "debit with the key of a consume", err)
 }
 
 func TestConsume_Mode_ReachesTheLedger(t *testing.T) {
@@ -210,7 +211,7 @@ func TestDebitBatch_AnswersEachInOrder(t *testing.T) {
 	stranger := request("d", "calls", 1)
 	stranger.Tenant = "nobody"
 	got := in.DebitBatch(t.Context(), []Request{request("a", "calls", 6), request("b", "calls", 6), odd, stranger, request("a", "calls", 6)})
-	for i, want := range []ledger.Code{"", ledger.CodeQuotaExceeded, ledger.CodeInvalidArgument, ledger.CodeTenantNotFound, ""} {
+	for i, want := range []errcode.Code{"", errcode.QuotaExceeded, errcode.InvalidArgument, errcode.TenantNotFound, ""} {
 		in.expectCode(want, fmt.Sprint("debit ", i), got[i].Err)
 		if (got[i].Result == nil) != (want != "") {
 			t.Errorf("debit %d: result %+v with error %v", i, got[i].Result, got[i].Err)
@@ -233,7 +234,7 @@ func TestConsume_ForwardedReplay_CostsTokensNotUnits(t *testing.T) {
 	t.Parallel()
 	in := newShared(t)
 	in.catalogue(twoADay)
-	for i, want := range []ledger.Code{"", "", CodeRateLimited} {
+	for i, want := range []errcode.Code{"", "", CodeRateLimited} {
 		got, err := in.Consume(t.Context(), forwarded("same", "GET /a"))
 		in.expectCode(want, fmt.Sprint("request ", i), err)
 		if err == nil && got.Result.Replayed != (i > 0) {
@@ -253,7 +254,7 @@ func TestConsume_Forwarded_KeyIsGoodForOneRequest(t *testing.T) {
 	in.expectCode("", "the first request", err)
 	for _, other := range []string{"GET /b", "POST /a", "GET /a?x=1", ""} {
 		_, err := in.Consume(t.Context(), forwarded("key", other))
-		in.expectCode(ledger.CodeIdempotencyKeyReused, "another request: "+other, err)
+		in.expectCode(errcode.IdempotencyKeyReused, "another request: "+other, err)
 	}
 	if units := in.remaining("calls"); units != 7 {
 		t.Errorf("%d units are left, want 7", units)

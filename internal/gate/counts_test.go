@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/quotasvc/quotasvc/internal/catalog"
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
@@ -17,7 +18,7 @@ func TestBusiness_RefusalsByPlanAndUnitsByMeter_DecisionsOnly(t *testing.T) {
 	in := newShared(t, func(cfg *Config) { cfg.Metrics = reg })
 	in.catalogue(catalog.Limit{Rule: "three", Per: []string{"tenant"}, Kind: "token_bucket", Rate: "3/day"})
 	ctx := t.Context()
-	expect := func(what string, refused map[ledger.Code]float64, units float64) {
+	expect := func(what string, refused map[errcode.Code]float64, units float64) {
 		t.Helper()
 		got := map[string]float64{}
 		families, err := reg.Gather()
@@ -62,19 +63,19 @@ func TestBusiness_RefusalsByPlanAndUnitsByMeter_DecisionsOnly(t *testing.T) {
 	expect("a debit and its replay", nil, 2)
 	_, _ = in.Consume(ctx, request("c1", "calls", 3))
 	_, _ = in.Consume(ctx, request("c2", "calls", 100))
-	expect("consumes", map[ledger.Code]float64{ledger.CodeQuotaExceeded: 1}, 5)
+	expect("consumes", map[errcode.Code]float64{errcode.QuotaExceeded: 1}, 5)
 	for i := range 4 { // two tokens are left
 		_, _ = in.Consume(ctx, request(fmt.Sprint("l", i), "calls", 1))
 	}
-	expect("a limit", map[ledger.Code]float64{ledger.CodeQuotaExceeded: 1, CodeRateLimited: 2}, 7)
+	expect("a limit", map[errcode.Code]float64{errcode.QuotaExceeded: 1, CodeRateLimited: 2}, 7)
 	in.DebitBatch(ctx, []Request{request("b1", "calls", 1), request("b2", "calls", 100), dry})
-	expect("a batch", map[ledger.Code]float64{ledger.CodeQuotaExceeded: 2, CodeRateLimited: 2}, 8)
+	expect("a batch", map[errcode.Code]float64{errcode.QuotaExceeded: 2, CodeRateLimited: 2}, 8)
 	for _, amount := range []int64{2, 100} {
 		_, _ = in.Hold(ctx, &ledger.Hold{Tenant: "acme", Key: fmt.Sprint("h", amount), HoldID: fmt.Sprint("h", amount), Items: request("", "calls", amount).Items}, false)
 	}
-	expect("holds", map[ledger.Code]float64{ledger.CodeQuotaExceeded: 3, CodeRateLimited: 2}, 8)
+	expect("holds", map[errcode.Code]float64{errcode.QuotaExceeded: 3, CodeRateLimited: 2}, 8)
 	if _, err := in.ChangeHold(ctx, &ledger.HoldChange{Tenant: "acme", Key: "cap", HoldID: "h2", Action: ledger.ActionCapture}, false); err != nil {
 		t.Fatal(err)
 	}
-	expect("a capture", map[ledger.Code]float64{ledger.CodeQuotaExceeded: 3, CodeRateLimited: 2}, 10)
+	expect("a capture", map[errcode.Code]float64{errcode.QuotaExceeded: 3, CodeRateLimited: 2}, 10)
 }

@@ -6,18 +6,18 @@ import (
 	"strings"
 	"time"
 
-	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/ratelimit"
 )
 
 // Codes of the gate's own refusals. All other codes are the ledger's.
 const (
-	CodeRateLimited         ledger.Code = "rate_limited"
-	CodeCostExceedsCapacity ledger.Code = "cost_exceeds_capacity"
-	CodeTooManyLimits       ledger.Code = "too_many_limits"
-	CodeForbidden           ledger.Code = "forbidden"
-	CodeFeatureNotInPlan    ledger.Code = "feature_not_in_plan"
-	CodeLeaseNotFound       ledger.Code = "lease_not_found"
+	CodeRateLimited         errcode.Code = "rate_limited"
+	CodeCostExceedsCapacity errcode.Code = "cost_exceeds_capacity"
+	CodeTooManyLimits       errcode.Code = "too_many_limits"
+	CodeForbidden           errcode.Code = "forbidden"
+	CodeFeatureNotInPlan    errcode.Code = "feature_not_in_plan"
+	CodeLeaseNotFound       errcode.Code = "lease_not_found"
 )
 
 // Blocked refuses a request because its tenant, subject or address is blocked. No limit was asked and nothing was charged.
@@ -90,22 +90,22 @@ func (e *ReducedCapacity) Error() string {
 	return "redis is away, and closed limits apply: " + strings.Join(e.Violated, ", ")
 }
 
-func (e *RateLimited) code() ledger.Code         { return CodeRateLimited }
-func (e *CostExceedsCapacity) code() ledger.Code { return CodeCostExceedsCapacity }
-func (e *ReducedCapacity) code() ledger.Code     { return ledger.CodeUnavailable }
-func (e *Blocked) code() ledger.Code             { return CodeForbidden }
-func (e *TooManyLimits) code() ledger.Code       { return CodeTooManyLimits }
+func (e *RateLimited) code() errcode.Code         { return CodeRateLimited }
+func (e *CostExceedsCapacity) code() errcode.Code { return CodeCostExceedsCapacity }
+func (e *ReducedCapacity) code() errcode.Code     { return errcode.Unavailable }
+func (e *Blocked) code() errcode.Code             { return CodeForbidden }
+func (e *TooManyLimits) code() errcode.Code       { return CodeTooManyLimits }
 
 // CodeOf returns the code of any error of this package: one of the gate's own codes, or a code of the ledger.
-func CodeOf(err error) ledger.Code {
-	var e interface{ code() ledger.Code }
+func CodeOf(err error) errcode.Code {
+	var e interface{ code() errcode.Code }
 	if errors.As(err, &e) {
 		return e.code()
 	}
-	return ledger.CodeOf(err)
+	return errcode.Of(err)
 }
 
 // unavailable returns the error for a backend that did not answer. The caller may retry after a second.
 func unavailable(detail string, cause error) error {
-	return errors.Join(&ledger.Error{Code: ledger.CodeUnavailable, Detail: detail, RetryAfter: time.Second}, cause)
+	return errors.Join(&errcode.Error{Code: errcode.Unavailable, Detail: detail, RetryAfter: time.Second}, cause)
 }

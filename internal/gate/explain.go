@@ -7,7 +7,7 @@ import (
 
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/catalog/override"
-	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 )
 
@@ -34,11 +34,11 @@ type LimitExplanation struct {
 }
 
 // ExplainLimit describes the effect of a limit on a tenant and one of its subjects, if they are named: with their overrides, and the calendar of
-// the tenant if the limit's windows follow it. Errors are *ledger.Error.
+// the tenant if the limit's windows follow it. Errors are *errcode.Error.
 func (g *Gate) ExplainLimit(ctx context.Context, l *catalog.Limit, tenant, subject string) (LimitExplanation, error) {
 	r, err := compileRule(l)
 	if err != nil {
-		return LimitExplanation{}, &ledger.Error{Code: ledger.CodeConflict, Detail: "this version cannot enforce the limit: " + err.Error()}
+		return LimitExplanation{}, &errcode.Error{Code: errcode.Conflict, Detail: "this version cannot enforce the limit: " + err.Error()}
 	}
 	var zone *time.Location
 	if tenant != "" {

@@ -4,11 +4,11 @@ import (
 	"context"
 
 	"github.com/quotasvc/quotasvc/internal/catalog/feature"
-	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 )
 
 // Features returns a tenant's plan, all features that it has now, and those of them that it overrides. The error is a
-// *ledger.Error.
+// *errcode.Error.
 func (g *Gate) Features(ctx context.Context, tenant string) (plan string, all, own feature.Set, err error) {
 	facts, err := g.tenants.facts(ctx, tenant)
 	switch {
@@ -45,15 +45,15 @@ func (g *Gate) checkFeature(ctx context.Context, req *Request) (Check, error) {
 
 // featureRefusal returns why a tenant may not use the feature of req; nil if it may. The plan that the tenant has now
 // decides, and what the tenant overrides.
-func (g *Gate) featureRefusal(req *Request, facts *tenantFacts) *ledger.Error {
+func (g *Gate) featureRefusal(req *Request, facts *tenantFacts) *errcode.Error {
 	switch {
 	case facts.unknown:
 		return noTenant(req.Tenant)
 	case facts.suspended:
-		return ledger.Errorf(ledger.CodeTenantSuspended, "tenant", "tenant %q is suspended", req.Tenant)
+		return errcode.Errorf(errcode.TenantSuspended, "tenant", "tenant %q is suspended", req.Tenant)
 	case !feature.Lookup(g.featuresOf(facts.plan), facts.features, req.Feature).Granted():
 		const detail = "the plan of tenant %q does not grant %q"
-		return ledger.Errorf(CodeFeatureNotInPlan, "feature", detail, req.Tenant, req.Feature)
+		return errcode.Errorf(CodeFeatureNotInPlan, "feature", detail, req.Tenant, req.Feature)
 	}
 	return nil
 }

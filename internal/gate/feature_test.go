@@ -14,6 +14,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/catalog/feature"
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/store/namedsql"
+	"github.com/quotasvc/quotasvc/internal/store/pgstore"
 )
 
 // statements counts what is sent to PostgreSQL.
@@ -37,8 +38,9 @@ func newBare(t *testing.T) (*Gate, *statements) {
 	pool, err := pgxpool.NewWithConfig(t.Context(), cfg)
 	require.NoError(t, err)
 	t.Cleanup(pool.Close)
-	storeConfig := catalog.StoreConfig{Target: namedsql.Target(testenv.OnCitus()), Timeout: testenv.Patience}
-	store, err := catalog.NewStore(pool, storeConfig)
+	db, err := pgstore.New(pool, pgstore.Config{Target: namedsql.Target(testenv.OnCitus()), Timeout: testenv.Patience})
+	require.NoError(t, err)
+	store, err := catalog.NewStore(db, catalog.StoreConfig{})
 	require.NoError(t, err)
 	c := catalog.New(store, catalog.Config{ReloadEvery: time.Hour, Heartbeat: time.Hour})
 	require.NoError(t, c.Start(t.Context()))

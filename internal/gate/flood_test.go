@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/quotasvc/quotasvc/internal/catalog"
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/kit/period"
 	"github.com/quotasvc/quotasvc/internal/kit/price"
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
@@ -101,26 +102,26 @@ func TestConsume_FloodOfRefusals_SparesPostgres(t *testing.T) {
 	for name, tc := range map[string]struct {
 		request func(i int) Request
 		most    int64
-		code    ledger.Code
+		code    errcode.Code
 	}{
-		"a tenant without units":          {func(i int) Request { return request(strconv.Itoa(i), "credits", 1) }, 10, ledger.CodeCreditsExhausted},
-		"more units than there are":       {func(i int) Request { return request(strconv.Itoa(i), "calls", 11+int64(i%3)) }, 10, ledger.CodeQuotaExceeded},
-		"a meter that is not in the plan": {func(i int) Request { return request(strconv.Itoa(i), "other", 1) }, 10, ledger.CodeMeterNotInPlan},
+		"a tenant without units":          {func(i int) Request { return request(strconv.Itoa(i), "credits", 1) }, 10, errcode.CreditsExhausted},
+		"more units than there are":       {func(i int) Request { return request(strconv.Itoa(i), "calls", 11+int64(i%3)) }, 10, errcode.QuotaExceeded},
+		"a meter that is not in the plan": {func(i int) Request { return request(strconv.Itoa(i), "other", 1) }, 10, errcode.MeterNotInPlan},
 		"a tenant that does not exist": {func(i int) Request {
 			r := request(strconv.Itoa(i), "calls", 1)
 			r.Tenant = "nobody"
 			return r
-		}, 5, ledger.CodeTenantNotFound},
+		}, 5, errcode.TenantNotFound},
 		"one key": {func(int) Request { return request("same", "calls", 1) }, 10, ""},
 		"two meters": {func(i int) Request {
 			r := request(strconv.Itoa(i), "calls", 1)
 			r.Items = append(r.Items, ledger.Item{Meter: "credits", Amount: 1})
 			return r
-		}, 20, ledger.CodeCreditsExhausted},
-		"an overflow meter without units":                 {func(i int) Request { return wideRequest(i, "flowing", "", 1) }, 20, ledger.CodeCreditsExhausted},
-		"beyond the cap of overage":                       {func(i int) Request { return wideRequest(i, "over", "", 7) }, 20, ledger.CodeQuotaExceeded},
-		"beyond a subject's cap":                          {func(i int) Request { return wideRequest(i, "capped", "ann", 4) }, 20, ledger.CodeQuotaExceeded},
-		"beyond a plan with capped subjects, without one": {func(i int) Request { return wideRequest(i, "capped", "", 11) }, 20, ledger.CodeQuotaExceeded},
+		}, 20, errcode.CreditsExhausted},
+		"an overflow meter without units":                 {func(i int) Request { return wideRequest(i, "flowing", "", 1) }, 20, errcode.CreditsExhausted},
+		"beyond the cap of overage":                       {func(i int) Request { return wideRequest(i, "over", "", 7) }, 20, errcode.QuotaExceeded},
+		"beyond a subject's cap":                          {func(i int) Request { return wideRequest(i, "capped", "ann", 4) }, 20, errcode.QuotaExceeded},
+		"beyond a plan with capped subjects, without one": {func(i int) Request { return wideRequest(i, "capped", "", 11) }, 20, errcode.QuotaExceeded},
 	} {
 		t.Run(name, func(t *testing.T) {
 			began, before := time.Now(), counted.ended.Load()
@@ -179,7 +180,7 @@ func TestConsume_LongFlood_ReadsTheBalanceOnceASecond(t *testing.T) {
 	refuse := func() (transactions int64) {
 		before := counted.ended.Load()
 		_, err := in.Consume(t.Context(), request(strconv.Itoa(i), "credits", 1))
-		in.expectCode(ledger.CodeCreditsExhausted, "a refused consume", err)
+		in.expectCode(errcode.CreditsExhausted, "a refused consume", err)
 		now, i = now.Add(refusalAge), i+1
 		return counted.ended.Load() - before
 	}
@@ -215,10 +216,10 @@ func TestConsume_CountsAttempts_RefusedCostsTokens(t *testing.T) {
 		in.putTenant(catalog.Tenant{ID: "replays-" + counts, Plan: "basic"})
 		for name, tc := range map[string]struct {
 			tenant, key, meter string
-			code               ledger.Code
+			code               errcode.Code
 		}{
-			"a tenant without units":       {counts, "", "credits", ledger.CodeCreditsExhausted},
-			"a tenant that does not exist": {"nobody-" + counts, "", "calls", ledger.CodeTenantNotFound},
+			"a tenant without units":       {counts, "", "credits", errcode.CreditsExhausted},
+			"a tenant that does not exist": {"nobody-" + counts, "", "calls", errcode.TenantNotFound},
 			"a replay":                     {"replays-" + counts, "same", "calls", ""},
 		} {
 			t.Run(name+", "+counts, func(t *testing.T) {
@@ -255,7 +256,7 @@ func TestConsume_RefusedFromMemory_StoredKeyIsReplayed(t *testing.T) {
 	}
 	for i := range 10 {
 		_, err := in.Consume(t.Context(), request(strconv.Itoa(i), "calls", 5))
-		in.expectCode(ledger.CodeQuotaExceeded, "a consume of more than there is", err)
+		in.expectCode(errcode.QuotaExceeded, "a consume of more than there is", err)
 		for _, key := range []string{"charged-elsewhere", "charged-here"} {
 			out, err := in.Consume(t.Context(), request(key, "calls", 5))
 			if err != nil || !out.Result.Replayed {
@@ -276,7 +277,7 @@ func TestConsume_RefusedFromMemory_TopUpCounts(t *testing.T) {
 		for range 5 {
 			refused++
 			_, err := in.Consume(t.Context(), request("r"+strconv.Itoa(refused), "credits", 3))
-			in.expectCode(ledger.CodeCreditsExhausted, "a consume without units", err)
+			in.expectCode(errcode.CreditsExhausted, "a consume without units", err)
 		}
 	}
 	refuse()
@@ -308,7 +309,7 @@ func TestConsume_ManyOperations_LedgerDecides(t *testing.T) {
 	}
 	for i := range 5 {
 		_, err := in.Consume(t.Context(), request(strconv.Itoa(i), "calls", 2))
-		in.expectCode(ledger.CodeQuotaExceeded, "a consume without units", err)
+		in.expectCode(errcode.QuotaExceeded, "a consume without units", err)
 		out, err := in.Consume(t.Context(), request("k"+strconv.Itoa(i), "calls", 2))
 		if err != nil || !out.Result.Replayed {
 			t.Fatalf("%v, want the stored answer", err)

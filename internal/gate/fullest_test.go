@@ -11,8 +11,8 @@ import (
 
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/catalog/override"
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
-	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
 // fullest returns the fullest buckets of a rule as text.
@@ -65,7 +65,7 @@ func TestFullestBuckets_PlansAndOverrides_NumbersInForce(t *testing.T) {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
-	if _, _, err := in.FullestBuckets(t.Context(), "unknown", 10); CodeOf(err) != ledger.CodeNotFound {
+	if _, _, err := in.FullestBuckets(t.Context(), "unknown", 10); CodeOf(err) != errcode.NotFound {
 		t.Error(err)
 	}
 }
@@ -113,7 +113,7 @@ func TestFullestBuckets_OneAtATime(t *testing.T) {
 			t.Fatal(err)
 		}
 		began := time.Now()
-		if _, _, err := g.FullestBuckets(t.Context(), "r", 10); CodeOf(err) != ledger.CodeQueueFull || time.Since(began) != searchWait {
+		if _, _, err := g.FullestBuckets(t.Context(), "r", 10); CodeOf(err) != errcode.QueueFull || time.Since(began) != searchWait {
 			t.Errorf("%v after %s, want a refusal after %s", err, time.Since(began), searchWait)
 		}
 		time.AfterFunc(searchWait/10, leave)
@@ -136,7 +136,7 @@ func TestFullestBuckets_RedisAway_Unavailable(t *testing.T) {
 	}
 	server.Kill()
 	_, _, err := in.FullestBuckets(t.Context(), "r", 10)
-	in.expectCode(ledger.CodeUnavailable, "without Redis", err)
+	in.expectCode(errcode.Unavailable, "without Redis", err)
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, complete, err := in.FullestBuckets(over, "r", 10); err == nil && complete {

@@ -12,6 +12,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/catalog/override"
 	"github.com/quotasvc/quotasvc/internal/gate/balances"
 	"github.com/quotasvc/quotasvc/internal/gate/provision"
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/kit/recent"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/ledger/pg"
@@ -127,7 +128,7 @@ func withNewest[R any](ctx context.Context, g *Gate, do func() (R, error)) (R, e
 	c := g.tenants.catalog
 	before := c.Snapshot()
 	result, err := do()
-	if CodeOf(err) == ledger.CodeNotFound && (c.CatchUp(ctx) || c.Snapshot() != before) { // or read while do looked
+	if CodeOf(err) == errcode.NotFound && (c.CatchUp(ctx) || c.Snapshot() != before) { // or read while do looked
 		return do()
 	}
 	return result, err

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/quotasvc/quotasvc/internal/catalog"
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
@@ -26,7 +27,7 @@ func TestHold_SuspendedTenant_OnlyReplaysPass(t *testing.T) {
 	}
 	for _, dry := range []bool{true, false} {
 		_, err := in.Hold(t.Context(), hold("h2"), dry)
-		in.expectCode(ledger.CodeTenantSuspended, "hold", err)
+		in.expectCode(errcode.TenantSuspended, "hold", err)
 	}
 	if got := in.remaining("calls"); got != 6 {
 		t.Errorf("%d are left", got)

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/quotasvc/quotasvc/internal/catalog"
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/kit/period"
 	"github.com/quotasvc/quotasvc/internal/kit/price"
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
@@ -63,19 +64,19 @@ func TestCheck_IncompleteCopy_ReadsPostgres(t *testing.T) {
 	in.putIncompleteBalances()
 	for name, tc := range map[string]struct {
 		req   Request
-		code  ledger.Code
+		code  errcode.Code
 		level string
 		most  int64
 	}{
 		"own units":                    {request("", "calls", 9), "", "", 12},
 		"overflow pays the rest":       {request("", "calls", 12), "", "", 12},
-		"beyond what overflow pays":    {request("", "calls", 13), ledger.CodeQuotaExceeded, "tenant", 12},
+		"beyond what overflow pays":    {request("", "calls", 13), errcode.QuotaExceeded, "tenant", 12},
 		"overage":                      {request("", "other", 8), "", "", 8},
-		"beyond the cap of overage":    {request("", "other", 9), ledger.CodeQuotaExceeded, "tenant", 8},
+		"beyond the cap of overage":    {request("", "other", 9), errcode.QuotaExceeded, "tenant", 8},
 		"nobody in particular":         {request("", "seats", 4), "", "", 4},
-		"a subject whose cap is used":  {forSubject("u1", request("", "seats", 1)), ledger.CodeQuotaExceeded, "subject", 0},
+		"a subject whose cap is used":  {forSubject("u1", request("", "seats", 1)), errcode.QuotaExceeded, "subject", 0},
 		"a subject within its cap":     {forSubject("u2", request("", "seats", 2)), "", "", 2},
-		"a subject above its cap":      {forSubject("u2", request("", "seats", 3)), ledger.CodeQuotaExceeded, "subject", 2},
+		"a subject above its cap":      {forSubject("u2", request("", "seats", 3)), errcode.QuotaExceeded, "subject", 2},
 		"a subject where none has cap": {forSubject("u1", request("", "calls", 12)), "", "", 12},
 	} {
 		got, err := in.Check(t.Context(), tc.req)
@@ -111,7 +112,7 @@ func TestOutage_IncompleteCopy_AnswersOnlyWhatItProves(t *testing.T) {
 		"overflow might pay": request("", "calls", 10), "overage might": request("", "other", 5), "a cap might be used": forSubject("u1", request("", "seats", 1)),
 	} {
 		got, err := in.Check(t.Context(), req)
-		if CodeOf(err) != ledger.CodeUnavailable {
+		if CodeOf(err) != errcode.Unavailable {
 			t.Errorf("%s: %+v, %v; want no answer", name, got, err)
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/ratelimit"
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 	"github.com/quotasvc/quotasvc/internal/report/denial"
@@ -57,7 +57,7 @@ type Lease struct {
 }
 
 // Acquire takes a lease. Errors: *RateLimited if all are held, *ReducedCapacity for a closed rule while Redis is away,
-// *Blocked, or *ledger.Error if the rule or tenant does not exist, the tenant is suspended, or the rule does not apply.
+// *Blocked, or *errcode.Error if the rule or tenant does not exist, the tenant is suspended, or the rule does not apply.
 func (g *Gate) Acquire(ctx context.Context, req LeaseRequest) (Lease, error) {
 	out, err := withNewest(ctx, g, func() (Lease, error) { return g.acquire(ctx, &req) })
 	g.metrics.decisions.WithLabelValues("acquire", decisionLabel(err, out.Replayed)).Inc()
@@ -75,9 +75,9 @@ func (g *Gate) acquire(ctx context.Context, req *LeaseRequest) (Lease, error) {
 	case err != nil:
 		return Lease{}, err
 	case facts.plan == "":
-		return Lease{}, &ledger.Error{Code: ledger.CodeTenantNotFound, Detail: "the tenant does not exist"}
+		return Lease{}, &errcode.Error{Code: errcode.TenantNotFound, Detail: "the tenant does not exist"}
 	case facts.suspended:
-		return Lease{}, &ledger.Error{Code: ledger.CodeTenantSuspended, Detail: "the tenant is suspended; it can release the leases it holds"}
+		return Lease{}, &errcode.Error{Code: errcode.TenantSuspended, Detail: "the tenant is suspended; it can release the leases it holds"}
 	}
 	p, err := facts.rules.lease(req.Rule, &match, facts.plan)
 	if err != nil {
@@ -108,7 +108,7 @@ func (g *Gate) acquire(ctx context.Context, req *LeaseRequest) (Lease, error) {
 	return out, nil
 }
 
-// ParseLease returns the lease of an id. A text that no instance with the same key has issued is a *ledger.Error with
+// ParseLease returns the lease of an id. A text that no instance with the same key has issued is a *errcode.Error with
 // CodeLeaseNotFound.
 func (g *Gate) ParseLease(id string) (ratelimit.LeaseID, error) {
 	lease, err := g.leaseIDs.Parse(id, time.Now())
@@ -118,7 +118,7 @@ func (g *Gate) ParseLease(id string) (ratelimit.LeaseID, error) {
 	return lease, nil
 }
 
-// Renew makes a lease last ttl from now; 0: its rule's own TTL. Errors: *ReducedCapacity, *Blocked, or *ledger.Error,
+// Renew makes a lease last ttl from now; 0: its rule's own TTL. Errors: *ReducedCapacity, *Blocked, or *errcode.Error,
 // with CodeLeaseNotFound if the lease is no longer held or its rule no longer exists. A lease of a blocked holder, or
 // of a tenant that is suspended or does not exist, ends here.
 func (g *Gate) Renew(ctx context.Context, id ratelimit.LeaseID, ttl time.Duration) (Lease, error) {
@@ -130,7 +130,7 @@ func (g *Gate) Renew(ctx context.Context, id ratelimit.LeaseID, ttl time.Duratio
 func (g *Gate) renew(ctx context.Context, id ratelimit.LeaseID, ttl time.Duration) (Lease, error) {
 	facts, exempt, err := g.mayHold(ctx, &id)
 	if err != nil {
-		if CodeOf(err) != ledger.CodeUnavailable {
+		if CodeOf(err) != errcode.Unavailable {
 			_ = g.release(ctx, id) // otherwise it ends at its time
 		}
 		return Lease{}, err
@@ -165,13 +165,13 @@ func (g *Gate) mayHold(ctx context.Context, id *ratelimit.LeaseID) (facts tenant
 	case facts.unknown:
 		err = noTenant(id.Tenant)
 	case facts.suspended:
-		err = &ledger.Error{Code: ledger.CodeTenantSuspended, Detail: "the tenant is suspended; the lease has ended"}
+		err = &errcode.Error{Code: errcode.TenantSuspended, Detail: "the tenant is suspended; the lease has ended"}
 	}
 	return facts, exempt, err
 }
 
 // Release gives a lease back. Releasing a lease that is not held is not an error. The rule and the tenant need not
-// exist any more. The error is a *ledger.Error with CodeUnavailable; the lease then expires at its time.
+// exist any more. The error is a *errcode.Error with CodeUnavailable; the lease then expires at its time.
 func (g *Gate) Release(ctx context.Context, id ratelimit.LeaseID) error {
 	err := g.release(ctx, id)
 	if err != nil {
@@ -189,7 +189,7 @@ func (g *Gate) release(ctx context.Context, id ratelimit.LeaseID) error {
 }
 
 func errNoLease(why string) error {
-	return &ledger.Error{Code: CodeLeaseNotFound, Detail: "no such lease: " + why}
+	return &errcode.Error{Code: CodeLeaseNotFound, Detail: "no such lease: " + why}
 }
 
 // leaseRule returns the rule to decide a lease with. For a caller that is exempt from limits it is a shadow rule,
@@ -207,7 +207,7 @@ func leaseError(err error, p *planRule, outcome string) error {
 	field, isField := errors.AsType[*rule.FieldError](err)
 	switch {
 	case isField:
-		return &ledger.Error{Code: ledger.CodeInvalidArgument, Field: field.Field, Detail: field.Reason}
+		return errcode.Errorf(errcode.InvalidArgument, field.Field, "%s", field.Reason)
 	case errors.Is(err, ratelimit.ErrUnavailable) && p.compiled.OnBackendError == rule.BackendClosed:
 		return &ReducedCapacity{Violated: []string{p.compiled.ID}, RetryAfter: reducedRetryAfter}
 	default:
@@ -235,11 +235,11 @@ func (g *Gate) leaseOf(lease *ratelimit.Lease, p *planRule) Lease {
 }
 
 // lease returns the rule that decides a lease of rule name for req from a tenant of plan: the named rule, or the most
-// specific applicable one that replaces it. The error is a *ledger.Error.
+// specific applicable one that replaces it. The error is an *errcode.Error.
 func (s *ruleSet) lease(name string, req *Request, plan string) (*planRule, error) {
 	named := s.rule(name)
 	if named == nil {
-		return nil, &ledger.Error{Code: ledger.CodeNotFound, Detail: "the tenant has no limit of this name"}
+		return nil, &errcode.Error{Code: errcode.NotFound, Detail: "the tenant has no limit of this name"}
 	}
 	candidates := s.general.leases.find(make([]*planRule, 0, fewRules), req, plan)
 	if s.own != nil {
@@ -255,14 +255,12 @@ func (s *ruleSet) lease(name string, req *Request, plan string) (*planRule, erro
 // leaseFault returns the reason why p and the rules that replace it decide no lease for req.
 func (p *planRule) leaseFault(req *Request) error {
 	lacks := func(field string) error {
-		return &ledger.Error{Code: ledger.CodeInvalidArgument, Field: field, Detail: "is required: the limit counts each one separately"}
+		return errcode.Errorf(errcode.InvalidArgument, field, "is required: the limit counts each one separately")
 	}
 	switch {
 	case p.compiled.Kind != rule.KindConcurrency:
-		return &ledger.Error{
-			Code: ledger.CodeInvalidArgument, Field: "rule",
-			Detail: "must be of kind concurrency; it is of kind " + p.compiled.Kind.String() + ", which check and consume use",
-		}
+		return errcode.Errorf(errcode.InvalidArgument, "rule",
+			"must be of kind concurrency; it is of kind %s, which check and consume use", p.compiled.Kind)
 	case p.perSubject && req.Subject == "":
 		return lacks("subject")
 	case p.perRoute && req.Route == "":
@@ -270,6 +268,6 @@ func (p *planRule) leaseFault(req *Request) error {
 	case p.perIP && !req.IP.IsValid():
 		return lacks("ip")
 	default:
-		return &ledger.Error{Code: ledger.CodeNotFound, Detail: "the limit does not apply to this tenant and route: see its match"}
+		return &errcode.Error{Code: errcode.NotFound, Detail: "the limit does not apply to this tenant and route: see its match"}
 	}
 }

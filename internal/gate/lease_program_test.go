@@ -10,8 +10,8 @@ import (
 
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/catalog/block"
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
-	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/ratelimit"
 )
 
@@ -36,19 +36,19 @@ type leaseModel struct {
 }
 
 // mayHold returns the code with which h is refused whatever is free; empty: none.
-func (m *leaseModel) mayHold(h *holder) ledger.Code {
+func (m *leaseModel) mayHold(h *holder) errcode.Code {
 	switch {
 	case m.blocked["tenant "+h.tenant], m.blocked["subject "+h.tenant+"/"+h.subject], m.blocked["ip "+h.ip.String()]:
 		return blockedCode
 	case h.tenant == "ghost":
-		return ledger.CodeTenantNotFound
+		return errcode.TenantNotFound
 	case m.suspended[h.tenant]:
-		return ledger.CodeTenantSuspended
+		return errcode.TenantSuspended
 	}
 	return ""
 }
 
-func (m *leaseModel) acquire(h *holder) ledger.Code {
+func (m *leaseModel) acquire(h *holder) errcode.Code {
 	code := m.mayHold(h)
 	if code == "" && len(m.held[h.tenant]) == m.burst {
 		return fullCode
@@ -57,7 +57,7 @@ func (m *leaseModel) acquire(h *holder) ledger.Code {
 }
 
 // renew ends the lease of a holder who may not have it any longer.
-func (m *leaseModel) renew(h *holder, id string) ledger.Code {
+func (m *leaseModel) renew(h *holder, id string) errcode.Code {
 	if code := m.mayHold(h); code != "" {
 		delete(m.held[h.tenant], id)
 		return code
@@ -83,7 +83,7 @@ type leaseProgram struct {
 
 func (p *leaseProgram) any() *instance { return p.instances[p.random.IntN(len(p.instances))] }
 
-func (p *leaseProgram) expect(what string, want ledger.Code, err error) {
+func (p *leaseProgram) expect(what string, want errcode.Code, err error) {
 	p.t.Helper()
 	if got := CodeOf(err); err == nil && want != "" || err != nil && got != want {
 		p.t.Fatalf("%s: %q (%v), the model says %q", what, got, err, want)

@@ -14,8 +14,8 @@ import (
 
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/catalog/block"
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
-	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/ratelimit"
 )
 
@@ -70,10 +70,10 @@ func TestLease_MostSpecificRule_Decides(t *testing.T) {
 	} {
 		var got string
 		m, err := s.lease(tc.rule, &tc.req, tc.plan)
-		if e, ok := errors.AsType[*ledger.Error](err); ok {
+		if e, ok := errors.AsType[*errcode.Error](err); ok {
 			got = string(e.Code) + ": "
-			if e.Field != "" {
-				got += e.Field + ": "
+			if e.Field() != "" {
+				got += e.Field() + ": "
 			}
 			got += e.Detail
 		} else if got = m.compiled.ID; got == "own" && m.compiled.Burst != 7 {
@@ -151,11 +151,11 @@ func TestLease_SuspendedTenant_OnlyReleases(t *testing.T) {
 		return in.Acquire(ctx, LeaseRequest{Tenant: tenant, Rule: rule, Subject: "ann"})
 	}
 	_, err := acquire("nobody", "exports")
-	in.expectCode(ledger.CodeTenantNotFound, "a tenant that does not exist", err)
+	in.expectCode(errcode.TenantNotFound, "a tenant that does not exist", err)
 	_, err = acquire("acme", "made-up")
-	in.expectCode(ledger.CodeNotFound, "a limit that does not exist", err)
+	in.expectCode(errcode.NotFound, "a limit that does not exist", err)
 	_, err = in.Acquire(ctx, LeaseRequest{Tenant: "acme", Rule: "exports", TTL: 2 * time.Hour})
-	in.expectCode(ledger.CodeInvalidArgument, "two hours", err)
+	in.expectCode(errcode.InvalidArgument, "two hours", err)
 
 	held, err := acquire("acme", "exports")
 	in.expectCode("", "a lease", err)
@@ -167,9 +167,9 @@ func TestLease_SuspendedTenant_OnlyReleases(t *testing.T) {
 		return err == nil && facts.suspended
 	}, "the tenant is suspended here")
 	_, err = acquire("acme", "jobs")
-	in.expectCode(ledger.CodeTenantSuspended, "acquire while suspended", err)
+	in.expectCode(errcode.TenantSuspended, "acquire while suspended", err)
 	_, err = in.Renew(ctx, id, 0)
-	in.expectCode(ledger.CodeTenantSuspended, "renew while suspended", err)
+	in.expectCode(errcode.TenantSuspended, "renew while suspended", err)
 	in.expectCode("", "release while suspended", in.Release(ctx, id))
 }
 
@@ -267,8 +267,8 @@ func TestLease_RedisAway_EachRulesPolicyDecides(t *testing.T) {
 	id, err := in.ParseLease(held.ID)
 	in.expectCode("", "its id", err)
 	_, err = in.Renew(t.Context(), id, 0)
-	in.expectCode(ledger.CodeUnavailable, "renew a lease of a closed rule", err)
-	in.expectCode(ledger.CodeUnavailable, "release a lease in Redis", in.Release(t.Context(), id))
+	in.expectCode(errcode.Unavailable, "renew a lease of a closed rule", err)
+	in.expectCode(errcode.Unavailable, "release a lease in Redis", in.Release(t.Context(), id))
 }
 
 // A catalogue that changes every day must not leave metric series of its deleted rules.

@@ -10,8 +10,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/catalog/block"
 	"github.com/quotasvc/quotasvc/internal/catalog/override"
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
-	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
 // oldID returns an id of a lease as the version before wrote it.
@@ -48,7 +48,7 @@ func TestLease_UnsignedID_TakenUntilTheEnd(t *testing.T) {
 	_, err = in.Renew(ctx, plain, 0)
 	in.expectCode(CodeLeaseNotFound, "after the release", err)
 
-	for tenant, code := range map[string]ledger.Code{"ghost": ledger.CodeTenantNotFound, "late": ledger.CodeTenantSuspended} {
+	for tenant, code := range map[string]errcode.Code{"ghost": errcode.TenantNotFound, "late": errcode.TenantSuspended} {
 		id, err := in.ParseLease(oldID(0x02, tenant, "exports", nonce))
 		in.expectCode("", tenant, err)
 		_, err = in.Renew(ctx, id, 0)

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/ratelimit"
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 	"github.com/quotasvc/quotasvc/internal/store/redisstore"
@@ -150,7 +150,7 @@ func (g *Gate) limitsResult(c *limitsCall, ask *ratelimit.Request, decision *rat
 
 func limiterError(err error) error {
 	if field, ok := errors.AsType[*rule.FieldError](err); ok {
-		return &ledger.Error{Code: ledger.CodeInvalidArgument, Field: field.Field, Detail: field.Reason}
+		return errcode.Errorf(errcode.InvalidArgument, field.Field, "%s", field.Reason)
 	}
 	return unavailable("the limits could not be decided; this attempt did nothing", err)
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/quotasvc/quotasvc/internal/catalog"
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/ratelimit"
@@ -343,7 +344,7 @@ func TestLimits_MoreThan16_AreAnError(t *testing.T) {
 	for i := range ratelimit.MaxCharges {
 		l := perDay(fmt.Sprint("general", i), 5, "tenant")
 		if _, _, err = in.tenants.catalog.PutLimit(t.Context(), l); err != nil {
-			if !errors.Is(err, catalog.ErrInvalid) || !strings.Contains(err.Error(), "would let 17 limits apply to one request") || i != 14 {
+			if errcode.Of(err) != errcode.InvalidArgument || !strings.Contains(err.Error(), "would let 17 limits apply to one request") || i != 14 {
 				t.Errorf("limit %d: %v", i, err)
 			}
 			break

@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"github.com/quotasvc/quotasvc/internal/gate/balances"
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/kit/waitlist"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/ledger/pg"
@@ -52,7 +53,7 @@ const (
 
 // busy refuses a check that would have to wait too long: no slot was free in time, or too many wait already.
 func busy() error {
-	return &ledger.Error{Code: ledger.CodeQueueFull, Detail: "too many checks wait for postgresql", RetryAfter: busyRetryAfter}
+	return &errcode.Error{Code: errcode.QueueFull, Detail: "too many checks wait for postgresql", RetryAfter: busyRetryAfter}
 }
 
 // loader reads balances from PostgreSQL for checks. Equal questions at the same time are read once. At most a fixed number of
@@ -118,7 +119,7 @@ func (l *loader) away() bool {
 	return until != 0 && l.now().UnixNano() < until
 }
 
-// check asks the ledger. Other callers may share the answer: nobody may change it. Errors are *ledger.Error.
+// check asks the ledger. Other callers may share the answer: nobody may change it. Errors are *errcode.Error.
 // fresh: what the caller has been told before, also of its last debit, is part of the answer; so the read has not begun yet.
 func (l *loader) check(ctx context.Context, tenant, subject string, items []ledger.Item, fresh bool) (*ledger.CheckResult, error) {
 	request := ledger.CheckRequest{Tenant: tenant, Subject: subject, Items: items}
@@ -225,7 +226,7 @@ func (l *loader) read(ctx context.Context, questions []ledger.CheckRequest) []pg
 		case out.Err == nil:
 			l.awayUntil.Store(0)
 			l.onResult(out.Result)
-		case ledger.CodeOf(out.Err) == ledger.CodeUnavailable:
+		case errcode.Of(out.Err) == errcode.Unavailable:
 			l.awayUntil.Store(l.now().Add(loadPause).UnixNano())
 		}
 	}

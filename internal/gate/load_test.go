@@ -12,6 +12,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 
 	"github.com/quotasvc/quotasvc/internal/catalog"
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/ledger/pg"
@@ -68,7 +69,7 @@ func TestLoader_OneSlot_ReadsAllThatWait(t *testing.T) {
 			req.Tenant = fmt.Sprint("t", i)
 			switch got, err := in.Check(t.Context(), fromPostgres(req)); {
 			case i == tenants:
-				in.expectCode(ledger.CodeTenantNotFound, "a tenant that does not exist is asked for with the others", err)
+				in.expectCode(errcode.TenantNotFound, "a tenant that does not exist is asked for with the others", err)
 			case err != nil || !got.Allowed || got.Source != SourceLedger:
 				t.Errorf("%+v, %v", got, err)
 			}
@@ -152,8 +153,8 @@ func TestLoader_TenantThatFillsItsShare_OthersAreServed(t *testing.T) {
 		}
 	}
 	_, err := in.Check(t.Context(), fromPostgres(request("", "calls", 1)))
-	in.expectCode(ledger.CodeQueueFull, "the tenant's next check", err)
-	if e, ok := errors.AsType[*ledger.Error](err); !ok || e.RetryAfter <= 0 {
+	in.expectCode(errcode.QueueFull, "the tenant's next check", err)
+	if e, ok := errors.AsType[*errcode.Error](err); !ok || e.RetryAfter <= 0 {
 		t.Errorf("%v has no RetryAfter", err)
 	}
 	served := make(chan error, 1)
@@ -181,7 +182,7 @@ func TestLoader_WaitAndRead_ShareOneBudget(t *testing.T) {
 		time.AfterFunc(budget-100*time.Millisecond, func() { <-l.slots })
 		started := time.Now()
 		_, err := l.check(t.Context(), "acme", "", request("", "calls", 1).Items, false)
-		if took := time.Since(started); CodeOf(err) != ledger.CodeUnavailable || took != budget {
+		if took := time.Since(started); CodeOf(err) != errcode.Unavailable || took != budget {
 			t.Errorf("%v after %s, want no answer after %s", err, took, budget)
 		}
 		time.Sleep(budget) // the read ends
@@ -244,8 +245,8 @@ func TestLoader_NoSlot_QueueFullOrDegraded(t *testing.T) {
 	in.catalogue()
 	in.loader.slots <- struct{}{}
 	_, err := in.Check(t.Context(), request("", "calls", 1))
-	in.expectCode(ledger.CodeQueueFull, "no slot and no copy", err)
-	if e, ok := errors.AsType[*ledger.Error](err); !ok || e.RetryAfter <= 0 {
+	in.expectCode(errcode.QueueFull, "no slot and no copy", err)
+	if e, ok := errors.AsType[*errcode.Error](err); !ok || e.RetryAfter <= 0 {
 		t.Errorf("%v has no RetryAfter", err)
 	}
 	<-in.loader.slots
@@ -288,7 +289,7 @@ func TestLoader_CallerGone_OthersStillGetTheAnswer(t *testing.T) {
 	}()
 	cancel()
 	if err := <-first; err != nil { // it may also have got a copy in time
-		in.expectCode(ledger.CodeUnavailable, "the caller that has gone", err)
+		in.expectCode(errcode.Unavailable, "the caller that has gone", err)
 	}
 	table.release()
 	in.expectCode("", "the caller that stayed", <-second)

@@ -11,8 +11,8 @@ import (
 
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/gate/balances"
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
-	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/store/redisstore"
 )
 
@@ -47,7 +47,7 @@ func TestOutage_RedisKilled(t *testing.T) {
 	if refused, ok := errors.AsType[*ReducedCapacity](err); !ok || len(refused.Violated) != 1 || refused.Violated[0] != "strict" || refused.RetryAfter <= 0 {
 		t.Errorf("a closed rule without redis: %v", err)
 	}
-	if _, err := in.Check(t.Context(), login); CodeOf(err) != ledger.CodeUnavailable {
+	if _, err := in.Check(t.Context(), login); CodeOf(err) != errcode.Unavailable {
 		t.Errorf("a check of a closed rule without redis: %v", err)
 	}
 	if left := in.remaining("calls"); left != 9 {
@@ -80,17 +80,17 @@ func TestOutage_PostgresKilled(t *testing.T) {
 	}
 	for range 3 { // only the first asks postgresql
 		got, err = in.Check(t.Context(), fromPostgres(request("", "calls", 7)))
-		if err != nil || !got.Degraded || got.Code != ledger.CodeQuotaExceeded || got.AsOf.IsZero() {
+		if err != nil || !got.Degraded || got.Code != errcode.QuotaExceeded || got.AsOf.IsZero() {
 			t.Errorf("check with MaxStale 0: %+v, %v; want it degraded", got, err)
 		}
 	}
-	if _, err := in.Check(t.Context(), request("", "credits", 1)); CodeOf(err) != ledger.CodeUnavailable {
+	if _, err := in.Check(t.Context(), request("", "credits", 1)); CodeOf(err) != errcode.Unavailable {
 		t.Errorf("check of a balance without a copy: %v", err)
 	}
 	for name, call := range map[string]func(context.Context, Request) (Debited, error){"debit": in.Debit, "consume": in.Consume} {
 		_, err := call(t.Context(), request("two-"+name, "calls", 1))
-		e, ok := errors.AsType[*ledger.Error](err)
-		if !ok || e.Code != ledger.CodeUnavailable && e.Code != ledger.CodeOutcomeUnknown || e.RetryAfter <= 0 {
+		e, ok := errors.AsType[*errcode.Error](err)
+		if !ok || e.Code != errcode.Unavailable && e.Code != errcode.OutcomeUnknown || e.RetryAfter <= 0 {
 			t.Errorf("%s: %v; want unavailable with a RetryAfter", name, err)
 		}
 	}
@@ -146,7 +146,7 @@ func TestOutage_BothKilled(t *testing.T) {
 	end()
 	redis.Kill()
 	got, err := in.Check(t.Context(), request("", "calls", 7))
-	if err != nil || !got.Degraded || got.Source != SourceLocal || got.Code != ledger.CodeQuotaExceeded {
+	if err != nil || !got.Degraded || got.Source != SourceLocal || got.Code != errcode.QuotaExceeded {
 		t.Errorf("check: %+v, %v; want this process's copy, degraded", got, err)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/outbox/auditlog"
 	"github.com/quotasvc/quotasvc/internal/report/denial"
@@ -53,13 +54,13 @@ func decisionLabel(err error, replayed bool) string {
 
 // refusalCode returns the code of err, whether it refuses a request rather than fails it, and whether the reason is
 // what the tenant's plan gives.
-func refusalCode(err error) (code ledger.Code, refuses, ofPlan bool) {
+func refusalCode(err error) (code errcode.Code, refuses, ofPlan bool) {
 	if err == nil {
 		return "", false, false
 	}
 	switch code = CodeOf(err); code {
-	case CodeRateLimited, CodeCostExceedsCapacity, ledger.CodeQuotaExceeded, ledger.CodeCreditsExhausted,
-		ledger.CodeMeterNotInPlan, ledger.CodeTenantSuspended:
+	case CodeRateLimited, CodeCostExceedsCapacity, errcode.QuotaExceeded, errcode.CreditsExhausted,
+		errcode.MeterNotInPlan, errcode.TenantSuspended:
 		return code, true, true
 	case CodeForbidden, CodeTooManyLimits, CodeFeatureNotInPlan:
 		return code, true, false
@@ -69,7 +70,7 @@ func refusalCode(err error) (code ledger.Code, refuses, ofPlan bool) {
 }
 
 // countByName counts a refusal by the tenant's plan, and the units that were drawn by their meters.
-func (g *Gate) countByName(o *outcome, code ledger.Code, refusedByPlan bool) {
+func (g *Gate) countByName(o *outcome, code errcode.Code, refusedByPlan bool) {
 	switch snapshot := g.tenants.catalog.Snapshot(); {
 	case refusedByPlan:
 		g.metrics.catalog.refused(snapshot, o.plan, string(code))
@@ -86,22 +87,22 @@ func (g *Gate) countByName(o *outcome, code ledger.Code, refusedByPlan bool) {
 }
 
 // noteDenial notes a refusal for whoever asks later why a request was refused.
-func (g *Gate) noteDenial(ctx context.Context, o *outcome, code ledger.Code) {
+func (g *Gate) noteDenial(ctx context.Context, o *outcome, code errcode.Code) {
 	req := o.req
 	d := denial.Denial{
 		At: g.now(), Tenant: req.Tenant, Code: string(code), Rule: refusingRule(o.err), Subject: req.Subject,
 		Route: req.Route, RequestID: auditlog.From(ctx).RequestID,
 	}
-	e, ok := errors.AsType[*ledger.Error](o.err)
+	e, ok := errors.AsType[*errcode.Error](o.err)
 	for i := range req.Items {
-		if len(req.Items) == 1 || ok && e.Field == fmt.Sprintf("items[%d].meter", i) {
+		if len(req.Items) == 1 || ok && e.Field() == fmt.Sprintf("items[%d].meter", i) {
 			d.Meter = req.Items[i].Meter
 		}
 	}
-	if ok && e.Denial != nil {
-		d.Meter = e.Denial.Limiting.Meter
-		d.Required = e.Denial.Required
-		d.Available = e.Denial.Available
+	if units := ledger.DenialOf(o.err); units != nil {
+		d.Meter = units.Limiting.Meter
+		d.Required = units.Required
+		d.Available = units.Available
 	}
 	g.denials.Note(&d)
 }

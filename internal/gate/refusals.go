@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"github.com/quotasvc/quotasvc/internal/gate/balances"
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/kit/recent"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/store/redisstore"
@@ -187,8 +188,8 @@ func (m *refusals) note(d *ledger.Debit, result *ledger.DebitResult, err error) 
 			m.keepBalance(balanceOf(d), &refusing{spends: now.Add(spendsAge)})
 		}
 	case err != nil && isNormal(d):
-		switch ledger.CodeOf(err) { //nolint:exhaustive // other refusals are not about units
-		case ledger.CodeQuotaExceeded, ledger.CodeCreditsExhausted, ledger.CodeMeterNotInPlan:
+		switch errcode.Of(err) { //nolint:exhaustive // other refusals are not about units
+		case errcode.QuotaExceeded, errcode.CreditsExhausted, errcode.MeterNotInPlan:
 			m.noteRefusal(d, now)
 		}
 	}
@@ -260,7 +261,7 @@ func (m *refusals) readKeys(ctx context.Context, tenant string) ([]uint64, error
 
 // pauseAfter returns how long refusals are not remembered after err: a tenant with too many keys keeps them.
 func pauseAfter(err error) time.Duration {
-	if ledger.CodeOf(err) == ledger.CodeQueueFull {
+	if errcode.Of(err) == errcode.QueueFull {
 		return refusingAge
 	}
 	return spendsAge

@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/kit/route"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
@@ -93,7 +94,7 @@ type Check struct {
 	Allowed bool
 
 	// Code is the reason why it is not: the code that Consume would fail with. Empty: allowed.
-	Code ledger.Code
+	Code errcode.Code
 
 	// Blocked is set on forbidden.
 	Blocked *Blocked
@@ -138,7 +139,7 @@ type CheckItem struct {
 	// allowance of the next period. So the answer from a copy may be zero, or later than PostgreSQL's.
 	WouldSucceedAt time.Time
 
-	Code ledger.Code // empty: allowed
+	Code errcode.Code // empty: allowed
 
 	// Limiting is the balance that does not suffice; zero if Code is another refusal or empty.
 	Limiting ledger.Limiting

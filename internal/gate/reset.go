@@ -5,7 +5,7 @@ import (
 	"net/netip"
 
 	"github.com/quotasvc/quotasvc/internal/catalog"
-	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 )
 
@@ -20,7 +20,7 @@ type BucketRequest struct {
 }
 
 // ResetLimit deletes the state of a bucket, and announces that to all instances. For a concurrency rule it deletes the
-// leases. It reports whether there was any state. Errors are *ledger.Error; a retry is safe.
+// leases. It reports whether there was any state. Errors are *errcode.Error; a retry is safe.
 func (g *Gate) ResetLimit(ctx context.Context, req BucketRequest) (existed bool, err error) {
 	return withNewest(ctx, g, func() (bool, error) { return g.resetLimit(ctx, &req) })
 }
@@ -47,7 +47,7 @@ func (g *Gate) resetLimit(ctx context.Context, req *BucketRequest) (existed bool
 	return existed, nil
 }
 
-// bucket returns the rule of a bucket, and the bucket's dimension. The error is a *ledger.Error.
+// bucket returns the rule of a bucket, and the bucket's dimension. The error is an *errcode.Error.
 func (g *Gate) bucket(ctx context.Context, req *BucketRequest) (tenantFacts, *planRule, string, error) {
 	facts, err := g.tenants.facts(ctx, req.Tenant)
 	if err != nil {
@@ -55,7 +55,7 @@ func (g *Gate) bucket(ctx context.Context, req *BucketRequest) (tenantFacts, *pl
 	}
 	p := facts.rules.rule(req.Rule)
 	if p == nil {
-		return facts, nil, "", &ledger.Error{Code: ledger.CodeNotFound, Detail: "the tenant has no limit of this name; a limit that was just created is known within moments"}
+		return facts, nil, "", &errcode.Error{Code: errcode.NotFound, Detail: "the tenant has no limit of this name; a limit that was just created is known within moments"}
 	}
 	if err := p.namesBucket(req); err != nil {
 		return facts, nil, "", err
@@ -68,7 +68,7 @@ func (g *Gate) bucket(ctx context.Context, req *BucketRequest) (tenantFacts, *pl
 // named.
 func (p *planRule) namesBucket(req *BucketRequest) error {
 	if p.byPattern && req.Route != "" && !p.route.Match(req.Route) {
-		return &ledger.Error{Code: ledger.CodeInvalidArgument, Field: catalog.PerRoute, Detail: "must match the limit's pattern, or be absent: the limit has one bucket for all its routes"}
+		return errcode.Errorf(errcode.InvalidArgument, catalog.PerRoute, "must match the limit's pattern, or be absent: the limit has one bucket for all its routes")
 	}
 	for _, part := range []struct {
 		field        string
@@ -81,9 +81,9 @@ func (p *planRule) namesBucket(req *BucketRequest) error {
 	} {
 		switch {
 		case part.needs && !part.named:
-			return &ledger.Error{Code: ledger.CodeInvalidArgument, Field: part.field, Detail: "is required: the limit has one bucket for each"}
+			return errcode.Errorf(errcode.InvalidArgument, part.field, "is required: the limit has one bucket for each")
 		case part.named && !part.needs:
-			return &ledger.Error{Code: ledger.CodeInvalidArgument, Field: part.field, Detail: "must be absent: it is not a dimension of the limit"}
+			return errcode.Errorf(errcode.InvalidArgument, part.field, "must be absent: it is not a dimension of the limit")
 		}
 	}
 	return nil

@@ -11,7 +11,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/catalog/override"
 	"github.com/quotasvc/quotasvc/internal/kit/address"
-	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
+	"github.com/quotasvc/quotasvc/internal/kit/listing"
 	"github.com/quotasvc/quotasvc/internal/ratelimit"
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 )
@@ -53,7 +54,7 @@ type LimitState struct {
 	Degraded bool // Redis is away: this is what the instance knows of its share
 }
 
-// LimitState returns the state of a bucket, and charges nothing. Errors are *ledger.Error.
+// LimitState returns the state of a bucket, and charges nothing. Errors are *errcode.Error.
 func (g *Gate) LimitState(ctx context.Context, req BucketRequest) (LimitState, error) {
 	return withNewest(ctx, g, func() (LimitState, error) { return g.limitState(ctx, req) })
 }
@@ -105,7 +106,7 @@ type UsedBucket struct {
 
 // FullestBuckets returns the fullest buckets of a rule, of at most most, and whether all could be looked at in time.
 // Rules of plans with this id count as well, and each bucket has the numbers in force for its tenant. See
-// ratelimit.Limiter.Fullest. One caller is served at a time. Errors are *ledger.Error.
+// ratelimit.Limiter.Fullest. One caller is served at a time. Errors are *errcode.Error.
 func (g *Gate) FullestBuckets(ctx context.Context, id string, most int) (found []UsedBucket, complete bool, err error) {
 	leave, err := g.enterSearch(ctx)
 	if err != nil {
@@ -116,7 +117,7 @@ func (g *Gate) FullestBuckets(ctx context.Context, id string, most int) (found [
 	defer cancel()
 	s := g.newBucketSearch(id)
 	if len(s.rules) == 0 {
-		return nil, false, &ledger.Error{Code: ledger.CodeNotFound, Detail: "there is no limit of this name, in plans neither; a limit that was just created is known within moments"}
+		return nil, false, &errcode.Error{Code: errcode.NotFound, Detail: "there is no limit of this name, in plans neither; a limit that was just created is known within moments"}
 	}
 	if err := s.readOverrides(ctx); err != nil {
 		return nil, false, unavailable("the overrides of the limit could not be read", err)
@@ -152,8 +153,8 @@ func (g *Gate) enterSearch(ctx context.Context) (leave func(), err error) {
 	case g.searching <- struct{}{}:
 		return func() { <-g.searching }, nil
 	case <-wait.Done():
-		return nil, &ledger.Error{
-			Code: ledger.CodeQueueFull, RetryAfter: searchTime, Detail: "this instance looks for the fullest buckets for another caller", Cause: wait.Err(),
+		return nil, &errcode.Error{
+			Code: errcode.QueueFull, RetryAfter: searchTime, Detail: "this instance looks for the fullest buckets for another caller", Cause: wait.Err(),
 		}
 	}
 }
@@ -199,7 +200,7 @@ func (s *bucketSearch) readOverrides(ctx context.Context) error {
 	if s.g.overrides == nil {
 		return nil
 	}
-	page := catalog.Page{Limit: overridesAtOnce}
+	page := listing.Query{Limit: overridesAtOnce}
 	for {
 		list, err := s.g.overrides.List(ctx, s.id, page)
 		if err != nil {

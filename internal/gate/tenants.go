@@ -3,7 +3,6 @@ package gate
 import (
 	"cmp"
 	"context"
-	"errors"
 	"log/slog"
 	"slices"
 	"time"
@@ -13,6 +12,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/gate/balances"
 	"github.com/quotasvc/quotasvc/internal/gate/provision"
 	"github.com/quotasvc/quotasvc/internal/kit/cowmap"
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/kit/period"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
@@ -72,7 +72,7 @@ func newTenants(c *catalog.Catalog, cfg Config, forget func(labels []string)) *t
 // rules returns the newest rules.
 func (t *tenants) rules() *compiledRules { return t.catalog.Snapshot().Compiled.(*compiledRules) }
 
-// facts returns what the catalogue has about tenant. It returns a *ledger.Error if the tenant cannot be looked up; the facts
+// facts returns what the catalogue has about tenant. It returns an *errcode.Error if the tenant cannot be looked up; the facts
 // are then those of a tenant that does not exist.
 func (t *tenants) facts(ctx context.Context, tenant string) (tenantFacts, error) {
 	snapshot := t.catalog.Snapshot()
@@ -82,7 +82,7 @@ func (t *tenants) facts(ctx context.Context, tenant string) (tenantFacts, error)
 	// The tenant, or the one that its first use creates.
 	found, err := t.catalog.Tenant(ctx, tenant)
 	switch {
-	case errors.Is(err, catalog.ErrNoTenant), errors.Is(err, catalog.ErrInvalid):
+	case errcode.Of(err) == errcode.TenantNotFound, errcode.Of(err) == errcode.InvalidArgument:
 		plan, ok := t.provisioner.Plan(tenant)
 		if !ok {
 			f.unknown = true

@@ -8,7 +8,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/gate"
 	"github.com/quotasvc/quotasvc/internal/httpapi/forwarded"
 	"github.com/quotasvc/quotasvc/internal/kit/body"
-	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/outbox/auditlog"
 )
 
@@ -31,10 +31,10 @@ func (rc *request) enter(scope access.Scope, reach reach) error {
 	}
 	rc.ctx.actor = actor
 	if !key.Scopes.Has(scope) {
-		return &refusal{code: gate.CodeForbidden, detail: fmt.Sprintf("this needs a key with the scope %s; this key has %s", scope, key.Scopes)}
+		return &errcode.Error{Code: gate.CodeForbidden, Detail: fmt.Sprintf("this needs a key with the scope %s; this key has %s", scope, key.Scopes)}
 	}
 	if reach == everyTenant && key.Tenant != "" {
-		return &refusal{code: gate.CodeForbidden, detail: "the key is bound to one tenant, and this concerns others"}
+		return &errcode.Error{Code: gate.CodeForbidden, Detail: "the key is bound to one tenant, and this concerns others"}
 	}
 	return nil
 }
@@ -71,7 +71,7 @@ func (rc *request) ofTenant(tenant string) error {
 
 // errOtherTenant is the same whether or not the other tenant exists.
 func errOtherTenant() error {
-	return &refusal{code: gate.CodeForbidden, detail: "the key is bound to another tenant"}
+	return &errcode.Error{Code: gate.CodeForbidden, Detail: "the key is bound to another tenant"}
 }
 
 // closeUnknown closes the connection after the answer unless the caller has a valid key: strangers must not hold
@@ -89,7 +89,7 @@ func (p *problem) fromAccess(r *access.Refusal) {
 	case access.TooMany:
 		p.code, p.detail, p.retryAfter = gate.CodeRateLimited, "too many wrong keys from this address", r.RetryAfter
 	case access.Undecided:
-		p.code, p.detail, p.retryAfter = ledger.CodeUnavailable, "the key is not known yet, and PostgreSQL does not answer", r.RetryAfter
+		p.code, p.detail, p.retryAfter = errcode.Unavailable, "the key is not known yet, and PostgreSQL does not answer", r.RetryAfter
 	case access.Unknown:
 		p.code, p.detail = codeUnauthenticated, "the key is unknown, expired or revoked"
 	default:

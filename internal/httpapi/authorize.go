@@ -6,6 +6,7 @@ import (
 
 	"github.com/quotasvc/quotasvc/internal/gate"
 	"github.com/quotasvc/quotasvc/internal/httpapi/forwarded"
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
@@ -17,7 +18,7 @@ func (rc *request) enterGateway() error {
 		name = forwarded.Envoy
 	}
 	if rc.gateway = rc.server.gateways[name]; rc.gateway == nil {
-		return &refusal{code: ledger.CodeNotFound, detail: "unknown gateway; supported are nginx, haproxy, traefik, envoy"}
+		return &errcode.Error{Code: errcode.NotFound, Detail: "unknown gateway; supported are nginx, haproxy, traefik, envoy"}
 	}
 	return nil
 }

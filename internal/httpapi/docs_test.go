@@ -15,7 +15,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/catalog/diff"
 	"github.com/quotasvc/quotasvc/internal/httpapi/encoding"
-	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 )
 
 // guide is docs/api.md, to which the types of problems link.
@@ -34,11 +34,11 @@ func TestDocs_ExplainEveryCodeWithStatus(t *testing.T) {
 	if !found || !strings.HasSuffix(problemBase, "/docs/api.md#") {
 		t.Fatalf("the page has no errors, or is not where %s links to", problemBase)
 	}
-	explained := map[ledger.Code]string{}
+	explained := map[errcode.Code]string{}
 	for _, m := range regexp.MustCompile(`(?m)^## (.+)\n\n(\d{3})\. `).FindAllStringSubmatch(errorPart, -1) {
-		explained[ledger.Code(m[1])] = m[2]
+		explained[errcode.Code(m[1])] = m[2]
 	}
-	want := map[ledger.Code]string{}
+	want := map[errcode.Code]string{}
 	for code, kind := range problemKinds() {
 		want[code] = statusText(kind.status)
 	}

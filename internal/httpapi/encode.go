@@ -86,7 +86,7 @@ func appendBatchResult(b []byte, r *ledger.DebitResult, p *problem, dryRun bool)
 	b = append(b, `{"status":`...)
 	b = strconv.AppendInt(b, int64(p.kind.status), 10)
 	b = append(b, `,"replayed":`...)
-	b = strconv.AppendBool(b, p.replayed)
+	b = strconv.AppendBool(b, p.replayed())
 	b = appendProblemMembers(b, p)
 	return append(b, '}')
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/httpapi/encoding"
 	"github.com/quotasvc/quotasvc/internal/kit/body"
 	"github.com/quotasvc/quotasvc/internal/kit/bound"
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/kit/price"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
@@ -129,7 +130,7 @@ func TestAppendCheckAnswer_EqualsTypeJSON(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		c := &gate.Check{
-			Allowed: rapid.Bool().Draw(t, "allowed"), Code: ledger.Code(text().Draw(t, "code")), Source: gate.Source(text().Draw(t, "source")),
+			Allowed: rapid.Bool().Draw(t, "allowed"), Code: errcode.Code(text().Draw(t, "code")), Source: gate.Source(text().Draw(t, "source")),
 			AsOf: instant().Draw(t, "as of"), Degraded: rapid.Bool().Draw(t, "degraded"),
 		}
 		want := client.CheckAnswer{
@@ -144,7 +145,7 @@ func TestAppendCheckAnswer_EqualsTypeJSON(t *testing.T) {
 			it := gate.CheckItem{
 				Meter: text().Draw(t, "meter"), Required: amount().Draw(t, "required"), Remaining: amount().Draw(t, "remaining"),
 				Limit: amount().Draw(t, "limit"), MaxAllowedNow: amount().Draw(t, "most"), WouldSucceedAt: instantOrZero().Draw(t, "then"),
-				Code: ledger.Code(text().Draw(t, "code")),
+				Code: errcode.Code(text().Draw(t, "code")),
 			}
 			c.Items = append(c.Items, it)
 			out := client.CheckedItem{
@@ -209,9 +210,9 @@ func TestAppendProblem_EqualsTypeJSON(t *testing.T) {
 	t.Parallel()
 	s := &Server{problems: problemKinds()}
 	rapid.Check(t, func(t *rapid.T) {
-		p := problem{code: rapid.SampledFrom([]ledger.Code{
-			ledger.CodeQuotaExceeded, ledger.CodeUnavailable, ledger.CodeInvalidArgument, gate.CodeRateLimited, ledger.CodeConflict,
-		}).Draw(t, "code"), detail: text().Draw(t, "detail"), violated: rapid.SliceOfN(text(), 0, 3).Draw(t, "violated"), asOf: instant().Draw(t, "as of")}
+		p := problem{code: rapid.SampledFrom([]errcode.Code{
+			errcode.QuotaExceeded, errcode.Unavailable, errcode.InvalidArgument, gate.CodeRateLimited, errcode.Conflict,
+		}).Draw(t, "code"), detail: text().Draw(t, "detail"), violated: rapid.SliceOfN(text(), 0, 3).Draw(t, "violated")}
 		p.retryAfter = time.Duration(rapid.Int64Range(0, 1e12).Draw(t, "retry"))
 		var blocked *client.Blocked
 		p.blocked, blocked = drawBlocked(t)
@@ -222,7 +223,7 @@ func TestAppendProblem_EqualsTypeJSON(t *testing.T) {
 			p.denial = &ledger.Denial{
 				Limiting: ledger.Limiting{Kind: "credit", Meter: text().Draw(t, "meter"), Subject: text().Draw(t, "subject"), Level: "tenant"},
 				Required: amount().Draw(t, "required"), Available: amount().Draw(t, "available"), ResetAt: instant().Draw(t, "reset"),
-				WouldSucceedAt: instantOrZero().Draw(t, "then"),
+				WouldSucceedAt: instantOrZero().Draw(t, "then"), AsOf: instant().Draw(t, "as of"),
 			}
 		}
 		p = s.complete(p)
@@ -256,7 +257,7 @@ func TestAppendProblem_EqualsTypeJSON(t *testing.T) {
 func TestAppendProblem_NullReset_InvalidUTF8Replaced(t *testing.T) {
 	t.Parallel()
 	s := &Server{problems: problemKinds()}
-	p := s.complete(problem{code: ledger.CodeCreditsExhausted, denial: &ledger.Denial{Required: 2, Available: 1}})
+	p := s.complete(problem{code: errcode.CreditsExhausted, denial: &ledger.Denial{Required: 2, Available: 1}})
 	var got map[string]any
 	if err := json.Unmarshal(appendProblem(nil, &p, "r"), &got); err != nil {
 		t.Fatal(err)

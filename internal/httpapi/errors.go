@@ -10,19 +10,19 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/quotasvc/quotasvc/internal/access"
-	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/catalog/gauge"
 	"github.com/quotasvc/quotasvc/internal/gate"
 	"github.com/quotasvc/quotasvc/internal/kit/body"
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/ratelimit"
 )
 
 // Codes of this package. All other codes come from the ledger and the gate.
 const (
-	codeIdempotencyKeyMissing ledger.Code = "idempotency_key_missing"
-	codeUnauthenticated       ledger.Code = "unauthenticated"
-	codeMethodNotAllowed      ledger.Code = "method_not_allowed"
+	codeIdempotencyKeyMissing errcode.Code = "idempotency_key_missing"
+	codeUnauthenticated       errcode.Code = "unauthenticated"
+	codeMethodNotAllowed      errcode.Code = "method_not_allowed"
 )
 
 const (
@@ -45,72 +45,68 @@ type problemKind struct {
 }
 
 // problemKinds is the only table from codes to HTTP. A code that is not in it is answered as internal.
-func problemKinds() map[ledger.Code]problemKind {
-	return map[ledger.Code]problemKind{
-		ledger.CodeInvalidArgument:      {http.StatusBadRequest, "Invalid request", "the request is invalid"},
-		codeIdempotencyKeyMissing:       {http.StatusBadRequest, "Idempotency key missing", "send an Idempotency-Key header of 1 to 255 visible ASCII characters"},
-		codeUnauthenticated:             {http.StatusUnauthorized, "Not authenticated", "send the header Authorization: Bearer <key> with a valid key"},
-		ledger.CodeCreditsExhausted:     {http.StatusPaymentRequired, "Credits exhausted", "nothing remains, and no coming period adds more"},
-		gate.CodeForbidden:              {http.StatusForbidden, "Forbidden", "the key, tenant, subject or address is not allowed to do this"},
-		ledger.CodeTenantSuspended:      {http.StatusForbidden, "Tenant suspended", "the tenant is suspended"},
-		ledger.CodeMeterNotInPlan:       {http.StatusForbidden, "Meter not in plan", "the tenant's plan does not have this meter"},
-		gauge.CodeLimit:                 {http.StatusForbidden, "Gauge limit", "the plan does not allow so high a value"},
-		gate.CodeFeatureNotInPlan:       {http.StatusForbidden, "Feature not in plan", "the tenant's plan does not grant this feature"},
-		ledger.CodeNotFound:             {http.StatusNotFound, "Not found", "the object does not exist"},
-		ledger.CodeTenantNotFound:       {http.StatusNotFound, "Tenant not found", "the tenant does not exist"},
-		ledger.CodeGrantNotFound:        {http.StatusNotFound, "Grant not found", "the grant does not exist"},
-		ledger.CodeHoldNotFound:         {http.StatusNotFound, "Hold not found", "the hold does not exist"},
-		ledger.CodeOperationNotFound:    {http.StatusNotFound, "Operation not found", "the operation does not exist"},
-		gate.CodeLeaseNotFound:          {http.StatusNotFound, "Lease not found", "no such lease: it expired, was released, or never existed"},
-		ledger.CodeArchived:             {http.StatusGone, "Archived", "what is asked for was archived, or never existed"},
-		codeMethodNotAllowed:            {http.StatusMethodNotAllowed, "Method not allowed", "the resource does not support this method; see the Allow header"},
-		ledger.CodeConflict:             {http.StatusConflict, "Conflict", "the present state does not allow this"},
-		ledger.CodeHoldNotActive:        {http.StatusConflict, "Hold not active", "the hold is captured, released or expired"},
-		ledger.CodeIdempotencyKeyReused: {http.StatusUnprocessableEntity, "Idempotency key reused", "the key was used for another request"},
-		ledger.CodeAmountOutOfRange:     {http.StatusUnprocessableEntity, "Amount out of range", "what the balance has, or its sums of the period, would pass their bound"},
-		ledger.CodeRefundExceedsDebit:   {http.StatusUnprocessableEntity, "Refund exceeds debit", "the amount is more than can still be refunded"},
-		gate.CodeCostExceedsCapacity:    {http.StatusUnprocessableEntity, "Cost exceeds capacity", "the request costs more than a rate limit can ever allow"},
-		gate.CodeTooManyLimits:          {http.StatusUnprocessableEntity, "Too many limits", "more rate limits apply than one decision can hold"},
-		ledger.CodeQuotaExceeded:        {http.StatusTooManyRequests, "Quota exceeded", "not enough remains in this period"},
-		gate.CodeRateLimited:            {http.StatusTooManyRequests, "Rate limited", "a rate limit was reached"},
-		ledger.CodeInternal:             {http.StatusInternalServerError, "Internal error", "an internal error; the request id identifies it in our log"},
-		ledger.CodeQueueFull:            {http.StatusServiceUnavailable, "Queue full", "too many requests are waiting; this attempt did nothing"},
-		ledger.CodeReportTooSlow:        {http.StatusServiceUnavailable, "Report too slow", "the report reads too much; ask for less"},
-		ledger.CodeUnavailable:          {http.StatusServiceUnavailable, "Unavailable", "a backend did not answer in time; this attempt did nothing"},
-		ledger.CodeOutcomeUnknown:       {http.StatusServiceUnavailable, "Outcome unknown", "the request may have been carried out; retry with the same Idempotency-Key to find out"},
+func problemKinds() map[errcode.Code]problemKind {
+	return map[errcode.Code]problemKind{
+		errcode.InvalidArgument:      {http.StatusBadRequest, "Invalid request", "the request is invalid"},
+		codeIdempotencyKeyMissing:    {http.StatusBadRequest, "Idempotency key missing", "send an Idempotency-Key header of 1 to 255 visible ASCII characters"},
+		codeUnauthenticated:          {http.StatusUnauthorized, "Not authenticated", "send the header Authorization: Bearer <key> with a valid key"},
+		errcode.CreditsExhausted:     {http.StatusPaymentRequired, "Credits exhausted", "nothing remains, and no coming period adds more"},
+		gate.CodeForbidden:           {http.StatusForbidden, "Forbidden", "the key, tenant, subject or address is not allowed to do this"},
+		errcode.TenantSuspended:      {http.StatusForbidden, "Tenant suspended", "the tenant is suspended"},
+		errcode.MeterNotInPlan:       {http.StatusForbidden, "Meter not in plan", "the tenant's plan does not have this meter"},
+		gauge.CodeLimit:              {http.StatusForbidden, "Gauge limit", "the plan does not allow so high a value"},
+		gate.CodeFeatureNotInPlan:    {http.StatusForbidden, "Feature not in plan", "the tenant's plan does not grant this feature"},
+		errcode.NotFound:             {http.StatusNotFound, "Not found", "the object does not exist"},
+		errcode.TenantNotFound:       {http.StatusNotFound, "Tenant not found", "the tenant does not exist"},
+		errcode.GrantNotFound:        {http.StatusNotFound, "Grant not found", "the grant does not exist"},
+		errcode.HoldNotFound:         {http.StatusNotFound, "Hold not found", "the hold does not exist"},
+		errcode.OperationNotFound:    {http.StatusNotFound, "Operation not found", "the operation does not exist"},
+		gate.CodeLeaseNotFound:       {http.StatusNotFound, "Lease not found", "no such lease: it expired, was released, or never existed"},
+		errcode.Archived:             {http.StatusGone, "Archived", "what is asked for was archived, or never existed"},
+		codeMethodNotAllowed:         {http.StatusMethodNotAllowed, "Method not allowed", "the resource does not support this method; see the Allow header"},
+		errcode.Conflict:             {http.StatusConflict, "Conflict", "the present state does not allow this"},
+		errcode.HoldNotActive:        {http.StatusConflict, "Hold not active", "the hold is captured, released or expired"},
+		errcode.IdempotencyKeyReused: {http.StatusUnprocessableEntity, "Idempotency key reused", "the key was used for another request"},
+		errcode.AmountOutOfRange:     {http.StatusUnprocessableEntity, "Amount out of range", "what the balance has, or its sums of the period, would pass their bound"},
+		errcode.RefundExceedsDebit:   {http.StatusUnprocessableEntity, "Refund exceeds debit", "the amount is more than can still be refunded"},
+		gate.CodeCostExceedsCapacity: {http.StatusUnprocessableEntity, "Cost exceeds capacity", "the request costs more than a rate limit can ever allow"},
+		gate.CodeTooManyLimits:       {http.StatusUnprocessableEntity, "Too many limits", "more rate limits apply than one decision can hold"},
+		errcode.QuotaExceeded:        {http.StatusTooManyRequests, "Quota exceeded", "not enough remains in this period"},
+		gate.CodeRateLimited:         {http.StatusTooManyRequests, "Rate limited", "a rate limit was reached"},
+		errcode.Internal:             {http.StatusInternalServerError, "Internal error", "an internal error; the request id identifies it in our log"},
+		errcode.QueueFull:            {http.StatusServiceUnavailable, "Queue full", "too many requests are waiting; this attempt did nothing"},
+		errcode.ReportTooSlow:        {http.StatusServiceUnavailable, "Report too slow", "the report reads too much; ask for less"},
+		errcode.Unavailable:          {http.StatusServiceUnavailable, "Unavailable", "a backend did not answer in time; this attempt did nothing"},
+		errcode.OutcomeUnknown:       {http.StatusServiceUnavailable, "Outcome unknown", "the request may have been carried out; retry with the same Idempotency-Key to find out"},
 	}
 }
 
 // problem is an error in the form of an answer.
 type problem struct {
-	code       ledger.Code
+	code       errcode.Code
 	kind       problemKind
 	uri        string // the type
 	detail     string
 	fields     []body.Fault
 	denial     *ledger.Denial
-	asOf       time.Time // when the denial was decided
 	oldest     time.Time // of archived: the oldest instant with entries in the database
 	blocked    *gate.Blocked
 	violated   []string
 	limits     []gate.LimitVerdict
 	retryAfter time.Duration // > 0 on 429 and 503 only
-	replayed   bool
-	degraded   bool // limits were decided without Redis
+	degraded   bool          // limits were decided without Redis
 }
 
 // problemOf translates any error. An unknown error becomes internal, without a detail.
 func (s *Server) problemOf(err error) problem {
-	p := problem{code: ledger.CodeInternal}
-	if e, ok := errors.AsType[*ledger.Error](err); ok {
-		p.fromLedger(e)
+	p := problem{code: errcode.Internal}
+	if e, ok := errors.AsType[*errcode.Error](err); ok {
+		p.fromCode(e)
 	} else if e, ok := errors.AsType[*body.Error](err); ok {
-		p.code, p.fields = ledger.CodeInvalidArgument, e.Faults
+		p.code, p.fields = errcode.InvalidArgument, e.Faults
 	} else if e, ok := errors.AsType[*access.Refusal](err); ok {
 		p.fromAccess(e)
-	} else if e, ok := errors.AsType[*refusal](err); ok {
-		p.code, p.detail = e.code, e.detail
-	} else if !p.fromGate(err) && !p.fromCatalog(err) {
+	} else if !p.fromGate(err) {
 		p.fromTransport(err)
 	}
 	return s.complete(p)
@@ -120,7 +116,7 @@ func (s *Server) problemOf(err error) problem {
 func (s *Server) complete(p problem) problem {
 	kind, known := s.problems[p.code]
 	if !known {
-		p = problem{code: ledger.CodeInternal}
+		p = problem{code: errcode.Internal}
 		kind = s.problems[p.code]
 	}
 	p.kind = kind
@@ -168,23 +164,28 @@ func (p *problem) denialEndsIn() time.Duration {
 	if at.IsZero() {
 		at = p.denial.ResetAt
 	}
-	if at.IsZero() || p.asOf.IsZero() {
+	if at.IsZero() || p.denial.AsOf.IsZero() {
 		return retryAfterDefault
 	}
-	return max(at.Sub(p.asOf), retryAfterDefault)
+	return max(at.Sub(p.denial.AsOf), retryAfterDefault)
 }
 
-func (p *problem) fromLedger(e *ledger.Error) {
-	p.code, p.detail, p.retryAfter = e.Code, e.Detail, e.RetryAfter
-	if e.Code == ledger.CodeInvalidArgument && e.Field != "" {
+// replayed reports whether this is a stored denial, answered again.
+func (p *problem) replayed() bool { return p.denial != nil && p.denial.Replayed }
+
+func (p *problem) fromCode(e *errcode.Error) {
+	p.code = e.Code
+	p.detail = e.Detail
+	p.fields = e.Fields
+	p.retryAfter = e.RetryAfter
+	p.oldest = ledger.OldestOf(e)
+	switch p.denial = ledger.DenialOf(e); {
+	case p.denial != nil:
+		p.fields = nil // the denial names meter and subject
+	case e.Code != errcode.InvalidArgument:
+	case len(e.Fields) > 0:
 		p.detail = "" // the detail lacks the field's name; explain adds it
-	}
-	p.denial, p.asOf, p.replayed, p.oldest = e.Denial, e.AsOf, e.Replayed, e.Oldest
-	switch {
-	case e.Denial != nil: // the denial names meter and subject
-	case e.Field != "":
-		p.fields = []body.Fault{{Field: e.Field, Message: e.Detail}}
-	case e.Code == ledger.CodeInvalidArgument:
+	default:
 		p.fields = []body.Fault{{Field: "body", Message: e.Detail}}
 	}
 }
@@ -219,7 +220,7 @@ func (p *problem) fromGate(err error) bool {
 		return true
 	}
 	if e, ok := errors.AsType[*gate.ReducedCapacity](err); ok {
-		p.code, p.uri, p.degraded = ledger.CodeUnavailable, typeReducedCapacity, true
+		p.code, p.uri, p.degraded = errcode.Unavailable, typeReducedCapacity, true
 		p.violated, p.limits, p.retryAfter = e.Violated, e.Verdicts, e.RetryAfter
 		p.detail = "a rate limit that is closed without Redis cannot be decided; nothing was charged"
 		return true
@@ -227,42 +228,20 @@ func (p *problem) fromGate(err error) bool {
 	return false
 }
 
-func (p *problem) fromCatalog(err error) bool {
-	e, ok := errors.AsType[*catalog.Error](err)
-	if !ok {
-		return false
-	}
-	p.code, p.detail = ledger.Code(e.Code), e.Detail
-	p.fields = e.Fields
-	return true
-}
-
 // fromTransport translates errors of echo and of contexts.
 func (p *problem) fromTransport(err error) {
 	if e, ok := errors.AsType[*echo.HTTPError](err); ok {
 		switch e.Code {
 		case http.StatusNotFound:
-			p.code = ledger.CodeNotFound
+			p.code = errcode.NotFound
 		case http.StatusMethodNotAllowed:
 			p.code = codeMethodNotAllowed
 		}
 		return
 	}
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
-		p.code = ledger.CodeUnavailable
+		p.code = errcode.Unavailable
 		// Only the ledger knows whether anything was done. A deadline alone does not show it.
 		p.detail = "there was no answer in time; retry with the same Idempotency-Key"
 	}
 }
-
-// refusal is an error of this package that concerns no single field.
-type refusal struct {
-	code   ledger.Code
-	detail string
-}
-
-// newRefusal returns a refusal with the detail of its code.
-func newRefusal(code ledger.Code) error { return &refusal{code: code} }
-
-// Error returns code and detail.
-func (e *refusal) Error() string { return string(e.code) + ": " + e.detail }

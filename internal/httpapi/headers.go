@@ -63,8 +63,8 @@ func (s *minRemaining) offerDebit(r *ledger.DebitResult) {
 	}
 }
 
-func (s *minRemaining) offerDenial(d *ledger.Denial, asOf time.Time) {
-	s.offer(minRemaining{d.Required, d.Remaining, d.Limit, until(d.ResetAt, asOf)})
+func (s *minRemaining) offerDenial(d *ledger.Denial) {
+	s.offer(minRemaining{d.Required, d.Remaining, d.Limit, until(d.ResetAt, d.AsOf)})
 }
 
 func (s *minRemaining) offerCheck(c *gate.Check) {

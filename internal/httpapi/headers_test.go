@@ -10,6 +10,7 @@ import (
 
 	"github.com/quotasvc/quotasvc/internal/gate"
 	"github.com/quotasvc/quotasvc/internal/kit/bound"
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
@@ -55,16 +56,16 @@ func TestRetryAfter_AtLeastOneAndLimitsT(t *testing.T) {
 		err  error
 		want time.Duration
 	}{
-		"period's end":        {&ledger.Error{Code: ledger.CodeQuotaExceeded, AsOf: now, Denial: &ledger.Denial{ResetAt: now.Add(time.Hour)}}, time.Hour},
-		"known event first":   {&ledger.Error{Code: ledger.CodeQuotaExceeded, AsOf: now, Denial: &ledger.Denial{ResetAt: now.Add(time.Hour), WouldSucceedAt: now.Add(time.Minute)}}, time.Minute},
-		"ledger's own":        {&ledger.Error{Code: ledger.CodeQueueFull, RetryAfter: 3 * time.Second}, 3 * time.Second},
-		"ending right now":    {&ledger.Error{Code: ledger.CodeQuotaExceeded, AsOf: now, Denial: &ledger.Denial{ResetAt: now}}, time.Second},
-		"nothing known":       {&ledger.Error{Code: ledger.CodeUnavailable}, time.Second},
-		"waiting is in vain":  {&ledger.Error{Code: ledger.CodeCreditsExhausted, RetryAfter: time.Hour}, 0},
+		"period's end":        {&errcode.Error{Code: errcode.QuotaExceeded, Data: &ledger.Denial{AsOf: now, ResetAt: now.Add(time.Hour)}}, time.Hour},
+		"known event first":   {&errcode.Error{Code: errcode.QuotaExceeded, Data: &ledger.Denial{AsOf: now, ResetAt: now.Add(time.Hour), WouldSucceedAt: now.Add(time.Minute)}}, time.Minute},
+		"ledger's own":        {&errcode.Error{Code: errcode.QueueFull, RetryAfter: 3 * time.Second}, 3 * time.Second},
+		"ending right now":    {&errcode.Error{Code: errcode.QuotaExceeded, Data: &ledger.Denial{AsOf: now, ResetAt: now}}, time.Second},
+		"nothing known":       {&errcode.Error{Code: errcode.Unavailable}, time.Second},
+		"waiting is in vain":  {&errcode.Error{Code: errcode.CreditsExhausted, RetryAfter: time.Hour}, 0},
 		"limits":              {&gate.RateLimited{Violated: []string{"a"}, RetryAfter: time.Millisecond}, time.Millisecond},
 		"limits that are off": {&gate.ReducedCapacity{Violated: []string{"a"}, RetryAfter: 5 * time.Second}, 5 * time.Second},
 		"never":               {&gate.CostExceedsCapacity{Violated: []string{"a"}}, 0},
-		"internal":            {&ledger.Error{Code: ledger.CodeInternal, RetryAfter: time.Hour}, 0},
+		"internal":            {&errcode.Error{Code: errcode.Internal, RetryAfter: time.Hour}, 0},
 	} {
 		if got := s.problemOf(fmt.Errorf("wrapped: %w", c.err)); got.retryAfter != c.want {
 			t.Errorf("%s: %s, want %s", name, got.retryAfter, c.want)

@@ -15,6 +15,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/httpapi/answers"
 	"github.com/quotasvc/quotasvc/internal/httpapi/encoding"
 	"github.com/quotasvc/quotasvc/internal/kit/body"
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
+	"github.com/quotasvc/quotasvc/internal/kit/listing"
 	"github.com/quotasvc/quotasvc/internal/report/denial"
 )
 
@@ -87,7 +89,7 @@ func (s *Server) limitFor(rc *request, rule, plan, tenant string) (catalog.Limit
 		if l, ok := planLimit(&p, rule); ok {
 			return l, nil
 		}
-		return catalog.Limit{}, &catalog.Error{Code: catalog.CodeNotFound, Detail: fmt.Sprintf("the plan %q has no limit %q", plan, rule)}
+		return catalog.Limit{}, &errcode.Error{Code: errcode.NotFound, Detail: fmt.Sprintf("the plan %q has no limit %q", plan, rule)}
 	}
 	if tenant != "" {
 		found, err := s.catalog.Tenant(rc.ctx, tenant)
@@ -101,7 +103,7 @@ func (s *Server) limitFor(rc *request, rule, plan, tenant string) (catalog.Limit
 		}
 	}
 	l, err := s.store.Limit(rc.ctx, rule)
-	if failed, ok := errors.AsType[*catalog.Error](err); ok && failed.Code == catalog.CodeNotFound {
+	if failed, ok := errors.AsType[*errcode.Error](err); ok && failed.Code == errcode.NotFound {
 		hinted := *failed
 		hinted.Detail += "; a plan's own limit is shown with plan=, or with explain=1 and tenant="
 		return l, &hinted
@@ -354,7 +356,7 @@ func putStatus(created bool) int {
 }
 
 // catalogPage returns the page of a listing that the query asks for, of the key's tenant if it is bound to one.
-func (rc *request) catalogPage() (catalog.Page, error) {
+func (rc *request) catalogPage() (listing.Query, error) {
 	limit, cursor := rc.query.page()
-	return catalog.Page{Limit: limit, Cursor: cursor, Tenant: rc.key.Tenant}, rc.query.err()
+	return listing.Query{Limit: limit, Cursor: cursor, Tenant: rc.key.Tenant}, rc.query.err()
 }

@@ -20,7 +20,7 @@ import (
 
 	"github.com/quotasvc/quotasvc/internal/kit/body"
 	"github.com/quotasvc/quotasvc/internal/kit/bound"
-	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 )
 
 const (
@@ -84,7 +84,7 @@ func (rc *request) fail(err error) {
 	if e, ok := errors.AsType[*echo.HTTPError](err); ok && e.Code == http.StatusNotFound {
 		r := rc.Request()
 		rc.closeUnknown()
-		err = &refusal{code: ledger.CodeNotFound, detail: "no such endpoint: " + r.Method + " " + body.Clip(r.URL.Path)}
+		err = &errcode.Error{Code: errcode.NotFound, Detail: "no such endpoint: " + r.Method + " " + body.Clip(r.URL.Path)}
 	}
 	rc.sendProblem(err)
 }

@@ -22,7 +22,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/httpapi/limitheaders"
 	"github.com/quotasvc/quotasvc/internal/kit/body"
 	"github.com/quotasvc/quotasvc/internal/kit/bound"
-	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/ledger/history"
 )
 
@@ -66,7 +66,7 @@ type request struct {
 
 	// Facts for the access log.
 	tenant string
-	code   ledger.Code
+	code   errcode.Code
 	rules  []string // that denied
 	cause  error
 }
@@ -174,7 +174,7 @@ func (rc *request) operationKey(dryRun bool) (string, error) {
 	case dryRun:
 		return dryRunKey, nil
 	default:
-		return "", newRefusal(codeIdempotencyKeyMissing)
+		return "", &errcode.Error{Code: codeIdempotencyKeyMissing}
 	}
 }
 
@@ -216,7 +216,7 @@ func (rc *request) sendProblem(err error) {
 	h := rc.Response().Header()
 	var tight minRemaining
 	if p.denial != nil {
-		tight.offerDenial(p.denial, p.asOf)
+		tight.offerDenial(p.denial)
 		tight.write(h)
 	}
 	if p.limits == nil {
@@ -227,7 +227,7 @@ func (rc *request) sendProblem(err error) {
 	if p.retryAfter > 0 {
 		set(h, headerRetryAfter, rc.server.limits.RetryAfter(max(p.retryAfter, wait), p.limits))
 	}
-	if p.replayed {
+	if p.replayed() {
 		set(h, headerReplayed, "true")
 	}
 	if p.kind.status == http.StatusUnauthorized {

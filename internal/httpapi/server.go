@@ -20,7 +20,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/httpapi/forwarded"
 	"github.com/quotasvc/quotasvc/internal/httpapi/limitheaders"
 	"github.com/quotasvc/quotasvc/internal/httpapi/reference"
-	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/ledger/history"
 	"github.com/quotasvc/quotasvc/internal/ledger/pg"
 	"github.com/quotasvc/quotasvc/internal/ledger/verifier"
@@ -100,7 +100,7 @@ type Server struct {
 	tenantLists *tenantlist.Reader
 	gateways    map[string]*forwarded.Gateway
 	proxies     *forwarded.Proxies
-	problems    map[ledger.Code]problemKind
+	problems    map[errcode.Code]problemKind
 	bodies      *bodies
 	metrics     *metrics
 	pool        sync.Pool
@@ -117,7 +117,7 @@ func New(g *gate.Gate, l *pg.Ledger, h *history.Reader, c *catalog.Catalog, cfg 
 	if err := limitheaders.Check(cfg.LegacyHeaders); err != nil {
 		return nil, err
 	}
-	gauges, err := gauge.NewStore(c.Store)
+	gauges, err := gauge.NewStore(c.DB())
 	if err != nil {
 		return nil, err
 	}

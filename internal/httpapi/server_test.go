@@ -17,8 +17,8 @@ import (
 
 	"github.com/quotasvc/quotasvc/client"
 	"github.com/quotasvc/quotasvc/internal/gate"
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
-	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
 // unbacked returns a server without backends and with a route of its own.
@@ -131,16 +131,16 @@ func TestProblemOf_EveryError(t *testing.T) {
 	var next atomic.Value
 	s := unbacked(t, func(*request) error { return next.Load().(struct{ error }).error })
 	for err, want := range map[error]string{
-		errors.New("dial tcp 10.0.0.1: secret"):                                                                   "500 internal",
-		fmt.Errorf("consume: %w", &ledger.Error{Code: ledger.CodeTenantNotFound, Detail: "no tenant"}):            "404 tenant_not_found",
-		errors.Join(&ledger.Error{Code: ledger.CodeUnavailable, Detail: "away", RetryAfter: time.Second}, io.EOF): "503 unavailable",
-		&ledger.Error{Code: "a_code_of_the_future", Detail: "secret"}:                                             "500 internal",
-		&ledger.Error{Code: ledger.CodeInternal, Detail: "secret"}:                                                "500 internal",
-		&ledger.Error{Code: ledger.CodeOutcomeUnknown, Detail: "maybe"}:                                           "503 outcome_unknown",
-		&ledger.Error{Code: ledger.CodeQueueFull, RetryAfter: 2 * time.Second}:                                    "503 queue_full",
-		fmt.Errorf("wait: %w", context.DeadlineExceeded):                                                          "503 unavailable",
-		echo.NewHTTPError(http.StatusTeapot, "secret"):                                                            "500 internal",
-		fmt.Errorf("wrapped: %w", echo.ErrNotFound):                                                               "404 not_found",
+		errors.New("dial tcp 10.0.0.1: secret"):                                                                 "500 internal",
+		fmt.Errorf("consume: %w", &errcode.Error{Code: errcode.TenantNotFound, Detail: "no tenant"}):            "404 tenant_not_found",
+		errors.Join(&errcode.Error{Code: errcode.Unavailable, Detail: "away", RetryAfter: time.Second}, io.EOF): "503 unavailable",
+		&errcode.Error{Code: "a_code_of_the_future", Detail: "secret"}:                                          "500 internal",
+		&errcode.Error{Code: errcode.Internal, Detail: "secret"}:                                                "500 internal",
+		&errcode.Error{Code: errcode.OutcomeUnknown, Detail: "maybe"}:                                           "503 outcome_unknown",
+		&errcode.Error{Code: errcode.QueueFull, RetryAfter: 2 * time.Second}:                                    "503 queue_full",
+		fmt.Errorf("wait: %w", context.DeadlineExceeded):                                                        "503 unavailable",
+		echo.NewHTTPError(http.StatusTeapot, "secret"):                                                          "500 internal",
+		fmt.Errorf("wrapped: %w", echo.ErrNotFound):                                                             "404 not_found",
 	} {
 		next.Store(struct{ error }{err})
 		a := s.bare("/v1/rolls/x/y")
@@ -222,7 +222,7 @@ func TestServe_ClientGone_499(t *testing.T) {
 	s := unbacked(t, func(rc *request) error {
 		close(entered)
 		<-rc.ctx.Done()
-		return &ledger.Error{Code: ledger.CodeUnavailable, Detail: "the caller went away"}
+		return &errcode.Error{Code: errcode.Unavailable, Detail: "the caller went away"}
 	})
 	ctx, leave := context.WithCancel(t.Context())
 	go func() {
@@ -243,7 +243,7 @@ func TestRetryAfter_WaitsForLaterLimit(t *testing.T) {
 	t.Parallel()
 	s := unbacked(t, func(rc *request) error {
 		rc.limits = []gate.LimitVerdict{{Rule: "slow", Allowed: true, Policy: `"slow";q=1;w=60`, Next: 59500 * time.Millisecond}}
-		return &ledger.Error{Code: ledger.CodeQueueFull, RetryAfter: 2 * time.Second}
+		return &errcode.Error{Code: errcode.QueueFull, RetryAfter: 2 * time.Second}
 	})
 	a := s.bare("/v1/rolls/x/y")
 	a.problem(503, "queue_full")

@@ -40,6 +40,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/report/testclock"
 	"github.com/quotasvc/quotasvc/internal/serve/transport"
 	"github.com/quotasvc/quotasvc/internal/store/namedsql"
+	"github.com/quotasvc/quotasvc/internal/store/pgstore"
 )
 
 const testKey = "0123456789abcdef0123456789abcdef"
@@ -197,9 +198,13 @@ func (s *service) below(databaseURL string) (*gate.Gate, *pg.Ledger, *catalog.Ca
 	cache.Start()
 	s.onStop("cache", cache.Stop)
 	pool := s.connect(databaseURL)
-	store, err := catalog.NewStore(pool, catalog.StoreConfig{Target: namedsql.Target(testenv.OnCitus()), CheckLimit: gate.CheckLimit, CheckRules: gate.CheckRules, Clock: agreed, Timeout: testenv.Patience})
+	db, err := pgstore.New(pool, pgstore.Config{
+		Target: namedsql.Target(testenv.OnCitus()), Clock: agreed, Timeout: testenv.Patience,
+	})
 	s.check(err)
-	keyStore, err := access.NewStore(store)
+	store, err := catalog.NewStore(db, catalog.StoreConfig{CheckLimit: gate.CheckLimit, CheckRules: gate.CheckRules})
+	s.check(err)
+	keyStore, err := access.NewStore(db)
 	s.check(err)
 	s.keys, err = access.NewDirectory(keyStore, testKey, access.Config{Log: slog.New(slog.DiscardHandler), RereadEvery: time.Hour, UnknownWait: testenv.Patience})
 	s.check(err)
@@ -212,7 +217,7 @@ func (s *service) below(databaseURL string) (*gate.Gate, *pg.Ledger, *catalog.Ca
 		DatabaseURL: databaseURL, Readers: 2, Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry(), OnCommit: cache.Publish, Clock: agreed,
 	})
 	s.check(err)
-	s.testClock = testclock.New(store, l, agreed)
+	s.testClock = testclock.New(db, l, agreed)
 	s.check(l.Start(s.t.Context()))
 	s.onStop("ledger", l.Stop)
 	s.verifier = s.openVerifier(databaseURL)
@@ -226,9 +231,12 @@ func (s *service) below(databaseURL string) (*gate.Gate, *pg.Ledger, *catalog.Ca
 	s.check(err)
 	s.onStop("denials", s.denials.Stop)
 	s.provisioner = provision.New(c, provision.Config{Plan: "signup", PerSecond: newcomersPerSecond, Clock: l}) // nobody where there is no such plan
-	s.links, err = link.NewStore(store)
+	s.links, err = link.NewStore(db, func(ctx context.Context, tenant string) error {
+		_, err := store.Tenant(ctx, tenant)
+		return err
+	})
 	s.check(err)
-	s.webhooks, err = webhooks.New(webhooks.Config{Pool: pool, Catalog: store, AllowPrivate: true, Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry()})
+	s.webhooks, err = webhooks.New(webhooks.Config{Pool: pool, DB: db, AllowPrivate: true, Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry()})
 	s.check(err)
 	return gate.New(l, c, limiter, cache, gate.Config{Overrides: s.overrides, Provisioner: s.provisioner, Denials: s.denials, IDKey: []byte("key of tests"), LoadBudget: testenv.Patience}), l, c
 }

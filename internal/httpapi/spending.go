@@ -10,6 +10,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/httpapi/encoding"
 	"github.com/quotasvc/quotasvc/internal/httpapi/limitheaders"
 	"github.com/quotasvc/quotasvc/internal/kit/body"
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
@@ -216,7 +217,7 @@ func (s *Server) debit(rc *request) error {
 		return err
 	}
 	if !rc.gateRequest.At.IsZero() && !rc.gateRequest.DryRun {
-		return ledger.Errorf(ledger.CodeInvalidArgument, "at", `needs "dry_run": true: nothing is debited at another time`)
+		return errcode.Errorf(errcode.InvalidArgument, "at", `needs "dry_run": true: nothing is debited at another time`)
 	}
 	done, err := s.gate.Debit(rc.ctx, rc.gateRequest)
 	if err != nil {
@@ -298,7 +299,7 @@ func (rc *request) sendBatch(debits []gate.Request, outcomes []gate.DebitOutcome
 		if o.Err != nil {
 			p = rc.server.problemOf(o.Err)
 			if p.denial != nil {
-				tight.offerDenial(p.denial, p.asOf)
+				tight.offerDenial(p.denial)
 			}
 			if p.kind.status >= http.StatusInternalServerError {
 				rc.code, rc.cause = p.code, o.Err

@@ -130,7 +130,7 @@ func TestWebhooks_PrivateAddress_RefusedUnlessPermitted(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	s.call("POST", "/v1/webhooks", `{"url":"http://127.0.0.1:3000/hooks","types":["plan.changed"]}`).want(201) // the service of tests permits it
-	strict, err := webhooks.New(webhooks.Config{Pool: s.pool, Catalog: s.server.store, Log: s.server.log, Metrics: prometheus.NewRegistry()})
+	strict, err := webhooks.New(webhooks.Config{Pool: s.pool, DB: s.server.store.DB(), Log: s.server.log, Metrics: prometheus.NewRegistry()})
 	s.check(err)
 	s.server.webhooks = strict
 	for _, host := range []string{"127.0.0.1", "10.1.2.3", "169.254.169.254", "[::1]", "[::ffff:192.168.0.1]", "[64:ff9b::a00:1]", "localhost"} {

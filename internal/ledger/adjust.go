@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/quotasvc/quotasvc/internal/kit/bound"
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/kit/period"
 )
 
@@ -74,7 +75,7 @@ func (a *Adjust) fingerprint() [16]byte {
 // Validate implements Operation.
 func (a *Adjust) Validate() error {
 	if !bound.Difference(a.Amount) {
-		return Errorf(CodeInvalidArgument, "amount", bound.MustBeDifference)
+		return errcode.Errorf(errcode.InvalidArgument, "amount", bound.MustBeDifference)
 	}
 	return FirstOf(validKey(a.Key), ValidateID("tenant", a.Tenant), ValidateID("meter", a.Meter), ValidateSubject(a.Subject), validReason(a.Reason))
 }
@@ -103,19 +104,19 @@ func (a *Adjust) decide(b *Batch, c *Call) error {
 }
 
 // refusal returns why the adjustment cannot be made, nil when it can.
-func (a *Adjust) refusal(b *Batch, book *Book) *Error {
+func (a *Adjust) refusal(b *Batch, book *Book) *errcode.Error {
 	switch {
 	case a.IfSeq != nil && *a.IfSeq != book.Seq:
-		return Errorf(CodeConflict, "If-Match", "the ETag in If-Match is out of date: the balance has seq %d", book.Seq)
+		return errcode.Errorf(errcode.Conflict, "If-Match", "the ETag in If-Match is out of date: the balance has seq %d", book.Seq)
 	case a.Amount > 0 && b.Targets.Taken[GrantKey{book.BalanceKey, a.grantID()}]:
 		// The memory of the key has ended; the grant it was used for is still there.
-		return Errorf(CodeConflict, "Idempotency-Key", "was used for grant %q, longer ago than keys are remembered: use a new one", a.grantID())
+		return errcode.Errorf(errcode.Conflict, "Idempotency-Key", "was used for grant %q, longer ago than keys are remembered: use a new one", a.grantID())
 	case a.Amount > 0:
 		return book.roomForGrant(a.Amount)
 	case book.full() != nil:
 		return book.full()
 	case -a.Amount > book.Remaining():
-		return Errorf(CodeConflict, "amount", "meter %q: %d remaining, less than is to be taken off", a.Meter, book.Remaining())
+		return errcode.Errorf(errcode.Conflict, "amount", "meter %q: %d remaining, less than is to be taken off", a.Meter, book.Remaining())
 	}
 	return nil
 }

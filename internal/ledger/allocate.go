@@ -3,6 +3,7 @@ package ledger
 import (
 	"encoding/json"
 
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/kit/price"
 )
 
@@ -42,7 +43,7 @@ type allocation struct {
 
 // sourcesOf finds the balances that an item can draw from. It takes in the overflow meter only when amount is more than the balance's
 // own grants hold: otherwise its row need not be locked.
-func (b *Batch) sourcesOf(tenant, meter, subject string, amount int64) (*sources, *Error, error) {
+func (b *Batch) sourcesOf(tenant, meter, subject string, amount int64) (*sources, *errcode.Error, error) {
 	own, refused := b.Book(BalanceKey{tenant, meter, ""})
 	if refused != nil {
 		return nil, refused, nil
@@ -73,7 +74,7 @@ func (b *Batch) sourcesOf(tenant, meter, subject string, amount int64) (*sources
 }
 
 // addSources takes the subject's balance and the overflow meter's into s.
-func (b *Batch) addSources(s *sources, subject string, capped, overflows bool) (refused *Error, err error) {
+func (b *Batch) addSources(s *sources, subject string, capped, overflows bool) (refused *errcode.Error, err error) {
 	var keys []BalanceKey
 	if capped {
 		keys = append(keys, BalanceKey{s.own.Tenant, s.own.Meter, subject})

@@ -1,6 +1,9 @@
 package ledger
 
-import "github.com/quotasvc/quotasvc/internal/kit/bound"
+import (
+	"github.com/quotasvc/quotasvc/internal/kit/bound"
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
+)
 
 // MaxAmount is the largest amount a request, a grant or a balance may carry.
 const MaxAmount int64 = bound.MaxAmount
@@ -15,11 +18,11 @@ const (
 )
 
 // full returns the refusal of use of a balance that has reached UsedMax, nil below.
-func (b *Book) full() *Error {
+func (b *Book) full() *errcode.Error {
 	if b.Used < UsedMax {
 		return nil
 	}
-	return Errorf(CodeAmountOutOfRange, "meter", "meter %q of tenant %q has reached %d, the most that can be used in one period", b.Meter, b.Tenant, UsedMax)
+	return errcode.Errorf(errcode.AmountOutOfRange, "meter", "meter %q of tenant %q has reached %d, the most that can be used in one period", b.Meter, b.Tenant, UsedMax)
 }
 
 // room returns how many units the balance can still get: remaining, held and pending units together are at most MaxAmount, so that

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/kit/period"
 )
 
@@ -45,11 +46,11 @@ func TestTurnover_LargestAmounts_RefusedBeforeSumsOverflow(t *testing.T) {
 		d := &Debit{Tenant: "acme", Key: fmt.Sprint("d", i), Items: []Item{{Meter: "credits", Amount: MaxAmount}}}
 		c := decide(d)
 		if c.Err != nil {
-			if CodeOf(c.Err) != CodeAmountOutOfRange || i < 512 {
+			if errcode.Of(c.Err) != errcode.AmountOutOfRange || i < 512 {
 				t.Fatalf("debit %d: %v", i, c.Err)
 			}
 			h := &Hold{Tenant: "acme", Key: "h", HoldID: "h", Items: []Item{{Meter: "credits", Amount: 1}}}
-			if c := decide(h); CodeOf(c.Err) != CodeAmountOutOfRange {
+			if c := decide(h); errcode.Of(c.Err) != errcode.AmountOutOfRange {
 				t.Errorf("hold: %v", c.Err)
 			}
 			if book.Used != book.Refunded || book.Used > math.MaxInt64-MaxAmount {
@@ -76,7 +77,7 @@ func TestRefund_BeyondLargestBalance_RefusedWithoutTrace(t *testing.T) {
 	b.Located.Operations = map[OperationRef][]Entry{r.target(): {{BalanceKey: k, OperationID: "old", Line: 1, Kind: EntryDebit, Grant: "g", Source: SourceTopup, Amount: 7}}}
 	before := fmt.Sprintf("%+v", book.BalanceRow)
 	c := NewCall(r)
-	if next := b.Decide([]*Call{c}); !next.Done() || CodeOf(c.Err) != CodeAmountOutOfRange {
+	if next := b.Decide([]*Call{c}); !next.Done() || errcode.Of(c.Err) != errcode.AmountOutOfRange {
 		t.Fatalf("%+v, %v", next, c.Err)
 	}
 	if after := fmt.Sprintf("%+v", book.BalanceRow); after != before || len(b.Targets.Refunds) > 0 || len(b.journal) > 0 {

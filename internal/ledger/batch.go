@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/kit/period"
 )
 
@@ -201,7 +202,7 @@ func (b *Batch) decide(c *Call) error {
 // another one.
 func (b *Batch) answerStored(c *Call, stored []Entry) {
 	if len(stored) == 0 || string(stored[0].Fingerprint) != string(c.Fingerprint[:]) {
-		_ = c.refuse(Errorf(CodeIdempotencyKeyReused, "Idempotency-Key", "this key was used for another request of tenant %q", c.ID.Tenant))
+		_ = c.refuse(errcode.Errorf(errcode.IdempotencyKeyReused, "Idempotency-Key", "this key was used for another request of tenant %q", c.ID.Tenant))
 		return
 	}
 	c.Replayed = true
@@ -211,7 +212,7 @@ func (b *Batch) answerStored(c *Call, stored []Entry) {
 	}
 	a, err := c.Op.rebuild(stored)
 	if err != nil {
-		_ = c.refuse(&Error{Code: CodeInternal, Detail: "the stored answer cannot be read", Cause: err})
+		_ = c.refuse(&errcode.Error{Code: errcode.Internal, Detail: "the stored answer cannot be read", Cause: err})
 		return
 	}
 	a.replay(b)
@@ -231,23 +232,23 @@ func storedAnswer[A any](stored []Entry) (*A, error) {
 }
 
 // Book returns the book of k, or why the operation cannot have it.
-func (b *Batch) Book(k BalanceKey) (*Book, *Error) {
+func (b *Batch) Book(k BalanceKey) (*Book, *errcode.Error) {
 	book, ok := b.Books[k]
 	switch {
 	case !ok && b.Absent[k] == AbsentGauge:
-		return nil, Errorf(CodeInvalidArgument, "meter", "meter %q is a gauge, which is set: PUT /v1/tenants/{tenant}/gauges/{meter}", k.Meter)
+		return nil, errcode.Errorf(errcode.InvalidArgument, "meter", "meter %q is a gauge, which is set: PUT /v1/tenants/{tenant}/gauges/{meter}", k.Meter)
 	case !ok && b.Absent[k] == AbsentMeter:
-		return nil, Errorf(CodeNotFound, "meter", "meter %q does not exist", k.Meter)
+		return nil, errcode.Errorf(errcode.NotFound, "meter", "meter %q does not exist", k.Meter)
 	case !ok:
-		return nil, Errorf(CodeTenantNotFound, "tenant", "tenant %q does not exist", k.Tenant)
+		return nil, errcode.Errorf(errcode.TenantNotFound, "tenant", "tenant %q does not exist", k.Tenant)
 	case book.Broken != nil:
-		return nil, &Error{Code: CodeInternal, Detail: "the balance's next period cannot be computed", Cause: book.Broken}
+		return nil, &errcode.Error{Code: errcode.Internal, Detail: "the balance's next period cannot be computed", Cause: book.Broken}
 	}
 	return book, nil
 }
 
 // loadedBook returns the book of k with its open grants.
-func (b *Batch) loadedBook(k BalanceKey) (*Book, *Error, error) {
+func (b *Batch) loadedBook(k BalanceKey) (*Book, *errcode.Error, error) {
 	book, refused := b.Book(k)
 	if refused == nil && !book.loaded {
 		return nil, nil, errNotLoaded
@@ -353,7 +354,7 @@ func Answer[R any](c *Call) (*R, error) {
 func (c *Call) Reset() { c.Answer, c.Replayed, c.Err = nil, false, nil }
 
 // refuse answers the call with e.
-func (c *Call) refuse(e *Error) error {
+func (c *Call) refuse(e *errcode.Error) error {
 	c.Answer, c.Err = nil, e
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/kit/period"
 )
 
@@ -61,12 +62,12 @@ func (b *Book) HeadOnly() bool { return !b.loaded && !b.firstEntry }
 func (b *Book) Unknown() bool { return b.Plan == "" && b.Seq == 0 }
 
 // NotInPlan returns the refusal of a request for an Unknown balance.
-func (b *Book) NotInPlan() *Error {
+func (b *Book) NotInPlan() *errcode.Error {
 	if b.Subject != "" {
-		return Errorf(CodeMeterNotInPlan, "meter", "the plan of tenant %q has no cap per subject on meter %q, and no grant was ever issued to subject %q",
+		return errcode.Errorf(errcode.MeterNotInPlan, "meter", "the plan of tenant %q has no cap per subject on meter %q, and no grant was ever issued to subject %q",
 			b.Tenant, b.Meter, b.Subject)
 	}
-	return Errorf(CodeMeterNotInPlan, "meter", "the plan of tenant %q has no meter %q, and no grant was ever issued for it", b.Tenant, b.Meter)
+	return errcode.Errorf(errcode.MeterNotInPlan, "meter", "the plan of tenant %q has no meter %q, and no grant was ever issued for it", b.Tenant, b.Meter)
 }
 
 // canDraw reports whether the book has the grants from which amount would be drawn.

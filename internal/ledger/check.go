@@ -3,6 +3,8 @@ package ledger
 import (
 	"errors"
 	"time"
+
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 )
 
 // CheckRequest asks what a debit of Items would be answered.
@@ -19,7 +21,7 @@ type CheckItem struct {
 	MaxAllowedNow  int64
 	WouldSucceedAt time.Time // zero: now, or never, as Err says
 	Position
-	Err *Error // nil: allowed
+	Err *errcode.Error // nil: allowed
 }
 
 // CheckResult is what a debit would be answered at AsOf.
@@ -27,12 +29,12 @@ type CheckResult struct {
 	Allowed bool
 	Items   []CheckItem
 	AsOf    time.Time
-	Copies  []BalanceCopy // of the items' balances, for a cache
-	Others  []BalanceCopy // of overflow meters' and subjects' balances, on which the answer depends as well
-	Refusal *Error        // what the debit would be answered; nil: it would be made
+	Copies  []BalanceCopy  // of the items' balances, for a cache
+	Others  []BalanceCopy  // of overflow meters' and subjects' balances, on which the answer depends as well
+	Refusal *errcode.Error // what the debit would be answered; nil: it would be made
 }
 
-// Validate returns the first fault as an *Error.
+// Validate returns the first fault as an *errcode.Error.
 func (q *CheckRequest) Validate() error {
 	if e := FirstOf(ValidateID("tenant", q.Tenant), ValidateSubject(q.Subject)); e != nil {
 		return e
@@ -54,7 +56,7 @@ func (b *Batch) Check(q *CheckRequest) (*CheckResult, Next, error) {
 	return result, nextOf(err), nil
 }
 
-func (b *Batch) check(d *Debit) (*CheckResult, *Error, error) {
+func (b *Batch) check(d *Debit) (*CheckResult, *errcode.Error, error) {
 	result := &CheckResult{Allowed: true, Items: make([]CheckItem, len(d.Items)), AsOf: b.Now}
 	var undo []savepoint
 	for i := range d.Items {
@@ -62,7 +64,7 @@ func (b *Batch) check(d *Debit) (*CheckResult, *Error, error) {
 		// The answer says how much there is from all sources, so it asks for everything.
 		s, refused, err := b.sourcesOf(d.Tenant, d.Items[i].Meter, d.Subject, MaxAmount)
 		if refused != nil || err != nil {
-			return nil, refused.inItem(i), err
+			return nil, inItem(refused, i), err
 		}
 		amount := d.Items[i].Amount
 		*item = CheckItem{Meter: s.own.Meter, Required: amount, MaxAllowedNow: s.available(), Position: s.own.Position()}
@@ -70,8 +72,8 @@ func (b *Batch) check(d *Debit) (*CheckResult, *Error, error) {
 			if item.Err, err = s.deny(i, amount, b.Now); err != nil {
 				return nil, nil, err
 			}
-			if item.Err.Denial != nil {
-				item.WouldSucceedAt = item.Err.Denial.WouldSucceedAt
+			if denial := DenialOf(item.Err); denial != nil {
+				item.WouldSucceedAt = denial.WouldSucceedAt
 			}
 		}
 		result.Allowed = result.Allowed && item.Err == nil
@@ -94,10 +96,10 @@ func (b *Batch) check(d *Debit) (*CheckResult, *Error, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	if e, refused := errors.AsType[*Error](c.Err); refused {
+	if e, refused := errors.AsType[*errcode.Error](c.Err); refused {
 		result.Refusal = e
-		if e.Denial != nil && result.Allowed {
-			result.Allowed, result.Items[e.Denial.Item].Err = false, e
+		if denial := DenialOf(e); denial != nil && result.Allowed {
+			result.Allowed, result.Items[denial.Item].Err = false, e
 		}
 	}
 	return result, nil, nil

@@ -3,6 +3,7 @@ package ledger
 import (
 	"time"
 
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/kit/price"
 )
 
@@ -80,7 +81,7 @@ func (d *Debit) Validate() error {
 	case "", ModeNormal, ModeBestEffort, ModeDrain:
 		return nil
 	}
-	return Errorf(CodeInvalidArgument, "mode", "must be one of: normal, best_effort, drain")
+	return errcode.Errorf(errcode.InvalidArgument, "mode", "must be one of: normal, best_effort, drain")
 }
 
 func (d *Debit) fingerprint() [16]byte {
@@ -108,7 +109,7 @@ func (d *Debit) answers(*DebitResult) {}
 
 func (d *Debit) decide(b *Batch, c *Call) error {
 	if _, refused := b.Book(BalanceKey{d.Tenant, d.Items[0].Meter, ""}); refused != nil {
-		return c.refuse(refused.inItem(0))
+		return c.refuse(inItem(refused, 0))
 	}
 	if d.Suspended {
 		return c.refuse(suspended(d.Tenant))
@@ -133,11 +134,11 @@ func (d *Debit) decide(b *Batch, c *Call) error {
 }
 
 // decideItem decides and charges one item. If another item may still be refused, it saves the books before it changes them.
-func (d *Debit) decideItem(b *Batch, i int, out *ItemResult) (*Error, error) {
+func (d *Debit) decideItem(b *Batch, i int, out *ItemResult) (*errcode.Error, error) {
 	item := &d.Items[i]
 	s, refused, err := b.sourcesOf(d.Tenant, item.Meter, d.Subject, item.Amount)
 	if refused != nil || err != nil {
-		return refused.inItem(i), err
+		return inItem(refused, i), err
 	}
 	if d.Mode == ModeDrain {
 		s.overage = 0 // a drain records everything beyond the grants as its shortfall, whatever the cap
@@ -151,7 +152,7 @@ func (d *Debit) decideItem(b *Batch, i int, out *ItemResult) (*Error, error) {
 		a.drained = short
 	}
 	if a.drained > MaxAmount-s.own.Overage {
-		return Errorf(CodeInvalidArgument, itemField(i, "amount"), "would raise the overage of meter %q above %d", item.Meter, MaxAmount), nil
+		return errcode.Errorf(errcode.InvalidArgument, itemField(i, "amount"), "would raise the overage of meter %q above %d", item.Meter, MaxAmount), nil
 	}
 	if !s.canDraw(&a) {
 		return nil, errNotLoaded

@@ -3,10 +3,12 @@ package ledger
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
 
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/kit/period"
 )
 
@@ -40,6 +42,28 @@ type Denial struct {
 	Limit          int64     // see Position.Limit; both of the balance that limits
 	ResetAt        time.Time // zero when the end of the period brings nothing back
 	WouldSucceedAt time.Time // when a grant, the end of holds or the end of the period makes it succeed; zero when none does
+	AsOf           time.Time // when it was decided
+	Replayed       bool      // it is a stored denial, answered again
+}
+
+// DenialOf returns the denial that err is about: the data of an error with errcode.QuotaExceeded or errcode.CreditsExhausted. It returns nil
+// for other errors.
+func DenialOf(err error) *Denial {
+	if e, ok := errors.AsType[*errcode.Error](err); ok && e != nil {
+		d, _ := e.Data.(*Denial)
+		return d
+	}
+	return nil
+}
+
+// refusal returns the error of a denial of an item.
+func (d *Denial) refusal(code errcode.Code, now time.Time) *errcode.Error {
+	e := errcode.Errorf(code, itemField(d.Item, "amount"), "%s", d.text())
+	e.Data = d
+	if !d.ResetAt.IsZero() {
+		e.RetryAfter = max(d.ResetAt.Sub(now), time.Second)
+	}
+	return e
 }
 
 // text says in a sentence what is missing.
@@ -56,16 +80,16 @@ func (d *Denial) text() string {
 
 // deny explains why amount cannot be charged in full at now. It needs every open grant of the limiting balance, so that its answer
 // does not depend on what else was in the batch.
-func (s *sources) deny(item int, amount int64, now time.Time) (*Error, error) {
+func (s *sources) deny(item int, amount int64, now time.Time) (*errcode.Error, error) {
 	own := s.own
 	if own.Unknown() {
-		return own.NotInPlan().inItem(item), nil
+		return inItem(own.NotInPlan(), item), nil
 	}
 	now = period.Later(now, own.UpdatedAt)
 	a := s.allocate(amount)
 	limiting, missing := own, amount-a.overflow-a.overage
 	d := &Denial{
-		Item: item, Required: amount, Available: a.units, Remaining: own.Remaining(), Limit: own.Limit(),
+		Item: item, Required: amount, Available: a.units, Remaining: own.Remaining(), Limit: own.Limit(), AsOf: now,
 		Limiting: Limiting{Kind: LimitedByCredit, Meter: own.Meter, Level: LevelTenant},
 	}
 	if s.subject != nil && s.subject.Remaining() < amount {
@@ -77,13 +101,12 @@ func (s *sources) deny(item int, amount int64, now time.Time) (*Error, error) {
 		return nil, errNotLoaded
 	}
 	d.WouldSucceedAt = limiting.wouldSucceedAt(missing)
-	e := &Error{Code: CodeCreditsExhausted, Field: itemField(item, "amount"), Denial: d, AsOf: now}
-	if limiting.Renews {
-		e.Code, d.Limiting.Kind, d.ResetAt = CodeQuotaExceeded, LimitedByAllowance, limiting.End
-		e.RetryAfter = max(limiting.End.Sub(now), time.Second)
+	if !limiting.Renews {
+		return d.refusal(errcode.CreditsExhausted, now), nil
 	}
-	e.Detail = d.text()
-	return e, nil
+	d.Limiting.Kind = LimitedByAllowance
+	d.ResetAt = limiting.End
+	return d.refusal(errcode.QuotaExceeded, now), nil
 }
 
 // change is by how much what can be drawn grows or shrinks at an instant.
@@ -142,24 +165,24 @@ func (b *Book) futureChanges() (sum int64, changes []change) {
 
 // denialDetail is what a stored denial remembers.
 type denialDetail struct {
-	Code           Code       `json:"code"`
-	Item           int        `json:"item"`
-	Kind           string     `json:"kind"`
-	Level          string     `json:"level"`
-	Subject        string     `json:"subject,omitempty"`
-	Required       int64      `json:"required"`
-	Available      int64      `json:"available"`
-	Remaining      int64      `json:"remaining"`
-	Limit          int64      `json:"limit"`
-	ResetAt        *time.Time `json:"reset_at,omitempty"`
-	WouldSucceedAt *time.Time `json:"would_succeed_at,omitempty"`
+	Code           errcode.Code `json:"code"`
+	Item           int          `json:"item"`
+	Kind           string       `json:"kind"`
+	Level          string       `json:"level"`
+	Subject        string       `json:"subject,omitempty"`
+	Required       int64        `json:"required"`
+	Available      int64        `json:"available"`
+	Remaining      int64        `json:"remaining"`
+	Limit          int64        `json:"limit"`
+	ResetAt        *time.Time   `json:"reset_at,omitempty"`
+	WouldSucceedAt *time.Time   `json:"would_succeed_at,omitempty"`
 }
 
 // refuseItem answers c with e. Where the meter of item asks for it, the denial is stored under the key
 // and answers every retry.
-func (b *Batch) refuseItem(c *Call, item *Item, subject string, metadata []byte, e *Error) error {
-	if e.Denial != nil && item != nil && item.StoreDenial {
-		first, d := len(b.journal), e.Denial
+func (b *Batch) refuseItem(c *Call, item *Item, subject string, metadata []byte, e *errcode.Error) error {
+	if d := DenialOf(e); d != nil && item != nil && item.StoreDenial {
+		first := len(b.journal)
 		b.enter(b.Books[BalanceKey{c.ID.Tenant, d.Limiting.Meter, ""}], Entry{
 			Kind: EntryDenial, Item: int32(d.Item), Requested: d.Required,
 			Detail: mustJSON(denialDetail{
@@ -174,19 +197,16 @@ func (b *Batch) refuseItem(c *Call, item *Item, subject string, metadata []byte,
 }
 
 // storedDenial returns the denial that was stored as e, with the time that is left at now.
-func storedDenial(e *Entry, now time.Time) *Error {
+func storedDenial(e *Entry, now time.Time) *errcode.Error {
 	var stored denialDetail
 	if err := json.Unmarshal(e.Detail, &stored); err != nil {
-		return &Error{Code: CodeInternal, Detail: "the stored denial cannot be read", Cause: err}
+		return &errcode.Error{Code: errcode.Internal, Detail: "the stored denial cannot be read", Cause: err}
 	}
-	out := &Error{Code: stored.Code, Field: itemField(stored.Item, "amount"), Replayed: true, AsOf: e.CreatedAt, Denial: &Denial{
+	d := &Denial{
 		Item: stored.Item, Required: stored.Required, Available: stored.Available, Remaining: stored.Remaining, Limit: stored.Limit,
 		Limiting: Limiting{Kind: stored.Kind, Meter: e.Meter, Subject: stored.Subject, Level: stored.Level},
 		ResetAt:  period.OrZero(stored.ResetAt), WouldSucceedAt: period.OrZero(stored.WouldSucceedAt),
-	}}
-	out.Detail = out.Denial.text()
-	if !out.Denial.ResetAt.IsZero() {
-		out.RetryAfter = max(out.Denial.ResetAt.Sub(now), time.Second)
+		AsOf: e.CreatedAt, Replayed: true,
 	}
-	return out
+	return d.refusal(stored.Code, now)
 }

@@ -49,6 +49,6 @@
 //
 // # Concurrency and failure
 //
-// Nothing in this package is safe for concurrent use: one goroutine owns a batch. Refusals are *Error with a Code for programs, a Detail for
+// Nothing in this package is safe for concurrent use: one goroutine owns a batch. Refusals are *errcode.Error with a Code for programs, a Detail for
 // people and a Cause for logs.
 package ledger

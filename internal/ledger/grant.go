@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/quotasvc/quotasvc/internal/kit/bound"
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/kit/period"
 )
 
@@ -140,12 +141,12 @@ func (g *Grant) Validate() error {
 	case g.GrantID != "" && !bound.ID(g.GrantID):
 		return ValidateID("grant_id", g.GrantID)
 	case ownGrantID(g.GrantID):
-		return Errorf(CodeInvalidArgument, "grant_id", "must not begin with %q or %q, and must not be %q or %q with %d hexadecimal digits: these ids are reserved for the ledger",
+		return errcode.Errorf(errcode.InvalidArgument, "grant_id", "must not begin with %q or %q, and must not be %q or %q with %d hexadecimal digits: these ids are reserved for the ledger",
 			prefixAllowance, prefixRollover, prefixAdjustment, prefixRegrant, 2*derivedBytes)
 	case g.Source != SourceTopup && g.Source != SourcePromo && g.Source != SourceAdjustment:
-		return Errorf(CodeInvalidArgument, "source", "must be topup, promo or adjustment")
+		return errcode.Errorf(errcode.InvalidArgument, "source", "must be topup, promo or adjustment")
 	case g.Priority != nil && (*g.Priority < 0 || *g.Priority > PriorityMax):
-		return Errorf(CodeInvalidArgument, "priority", "must be an integer from 0 to %d", PriorityMax)
+		return errcode.Errorf(errcode.InvalidArgument, "priority", "must be an integer from 0 to %d", PriorityMax)
 	}
 	if e := FirstOf(ValidateInstant("effective_at", g.EffectiveAt), ValidateInstant("expires_at", g.ExpiresAt),
 		validFreeText("cost_basis", g.CostBasis), validFreeText("reason", g.Reason)); e != nil {
@@ -204,7 +205,7 @@ func (g *Grant) decide(b *Batch, c *Call) error {
 	rec, refused := book.newGrant(g, now)
 	key := GrantKey{book.BalanceKey, rec.ID}
 	if refused == nil && b.Targets.Taken[key] {
-		refused = Errorf(CodeConflict, "grant_id", "grant %q exists already with another Idempotency-Key", rec.ID)
+		refused = errcode.Errorf(errcode.Conflict, "grant_id", "grant %q exists already with another Idempotency-Key", rec.ID)
 	}
 	if refused != nil {
 		return c.refuse(refused)
@@ -228,7 +229,7 @@ func (g *Grant) decide(b *Batch, c *Call) error {
 }
 
 // newGrant turns a request into a grant, or returns why it cannot be issued.
-func (b *Book) newGrant(g *Grant, now time.Time) (GrantRecord, *Error) {
+func (b *Book) newGrant(g *Grant, now time.Time) (GrantRecord, *errcode.Error) {
 	rec := GrantRecord{
 		Tenant: g.Tenant, Meter: g.Meter, Subject: g.Subject, ID: g.id(), Source: g.Source, Amount: g.Amount,
 		Remaining: g.Amount, Priority: PriorityTopup, EffectiveAt: g.EffectiveAt, ExpiresAt: period.OrForever(g.ExpiresAt),
@@ -247,13 +248,13 @@ func (b *Book) newGrant(g *Grant, now time.Time) (GrantRecord, *Error) {
 		rec.Remaining = 0
 	}
 	if !rec.ExpiresAt.After(now) || !rec.ExpiresAt.After(rec.EffectiveAt) {
-		return rec, Errorf(CodeInvalidArgument, "expires_at", "must be later than now and than effective_at")
+		return rec, errcode.Errorf(errcode.InvalidArgument, "expires_at", "must be later than now and than effective_at")
 	}
 	return rec, b.roomForGrant(g.Amount)
 }
 
 // roomForGrant returns why the balance cannot be granted amount more, nil when it can.
-func (b *Book) roomForGrant(amount int64) *Error {
+func (b *Book) roomForGrant(amount int64) *errcode.Error {
 	open, total := 0, bound.SaturatingAdd(b.Opening, b.Granted)
 	for _, o := range b.Grants {
 		if o.Status == GrantActive || o.Status == GrantPending {
@@ -264,13 +265,13 @@ func (b *Book) roomForGrant(amount int64) *Error {
 		}
 	}
 	if open >= GrantsOpenMax {
-		return Errorf(CodeConflict, "meter", "a balance has at most %d open grants", GrantsOpenMax)
+		return errcode.Errorf(errcode.Conflict, "meter", "a balance has at most %d open grants", GrantsOpenMax)
 	}
 	if bound.SaturatingAdd(total, max(0, b.Adjusted)) > MaxAmount-amount {
-		return Errorf(CodeInvalidArgument, "amount", "would raise what the balance was granted above %d", MaxAmount)
+		return errcode.Errorf(errcode.InvalidArgument, "amount", "would raise what the balance was granted above %d", MaxAmount)
 	}
 	if amount > b.room() {
-		return Errorf(CodeAmountOutOfRange, "amount", "would raise what the balance has above %d", MaxAmount)
+		return errcode.Errorf(errcode.AmountOutOfRange, "amount", "would raise what the balance has above %d", MaxAmount)
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/kit/period"
 )
 
@@ -74,7 +75,7 @@ func (x *GrantChange) fingerprint() [16]byte {
 
 // Validate implements Operation. It cuts the instant to PostgreSQL's resolution.
 func (x *GrantChange) Validate() error {
-	var e *Error
+	var e *errcode.Error
 	if x.Meter != "" {
 		e = ValidateID("meter", x.Meter)
 	}
@@ -86,10 +87,10 @@ func (x *GrantChange) decide(b *Batch, c *Call) error {
 	homes := x.balances(&b.Located)
 	switch len(homes) {
 	case 0:
-		return c.refuse(Errorf(CodeGrantNotFound, "grant_id", "tenant %q has no grant %q", x.Tenant, x.GrantID))
+		return c.refuse(errcode.Errorf(errcode.GrantNotFound, "grant_id", "tenant %q has no grant %q", x.Tenant, x.GrantID))
 	case 1:
 	default:
-		return c.refuse(Errorf(CodeInvalidArgument, "meter", "%d balances have a grant %q: name the meter", len(homes), x.GrantID))
+		return c.refuse(errcode.Errorf(errcode.InvalidArgument, "meter", "%d balances have a grant %q: name the meter", len(homes), x.GrantID))
 	}
 	book, refused, err := b.loadedBook(homes[0])
 	if err != nil {
@@ -124,18 +125,18 @@ func (x *GrantChange) decide(b *Batch, c *Call) error {
 }
 
 // refusal returns why g cannot be changed, nil when it can. g is nil when it is not among the open grants.
-func (x *GrantChange) refusal(g *OpenGrant) *Error {
+func (x *GrantChange) refusal(g *OpenGrant) *errcode.Error {
 	switch {
 	case g == nil || g.Status != GrantPending && (g.Status != GrantActive || g.Remaining == 0 && g.Held == 0):
-		return Errorf(CodeConflict, "grant_id", "nothing is left of grant %q: it was used up, has ended or was taken back", x.GrantID)
+		return errcode.Errorf(errcode.Conflict, "grant_id", "nothing is left of grant %q: it was used up, has ended or was taken back", x.GrantID)
 	case x.Action != ExtendGrant:
 		return nil
 	case !g.ExpiresAt.Before(period.Forever):
-		return Errorf(CodeConflict, "grant_id", "grant %q never ends", g.ID)
+		return errcode.Errorf(errcode.Conflict, "grant_id", "grant %q never ends", g.ID)
 	case g.Source != SourceTopup && g.Source != SourcePromo && g.Source != SourceAdjustment:
-		return Errorf(CodeConflict, "grant_id", "grant %q is of source %s and ends with its period: a grant of source topup, promo or adjustment can be extended", g.ID, g.Source)
+		return errcode.Errorf(errcode.Conflict, "grant_id", "grant %q is of source %s and ends with its period: a grant of source topup, promo or adjustment can be extended", g.ID, g.Source)
 	case !period.OrForever(x.ExpiresAt).After(g.ExpiresAt):
-		return Errorf(CodeInvalidArgument, "expires_at", "must be later than the end of grant %q, %s, or null for never", g.ID, g.ExpiresAt.UTC().Format(time.RFC3339Nano))
+		return errcode.Errorf(errcode.InvalidArgument, "expires_at", "must be later than the end of grant %q, %s, or null for never", g.ID, g.ExpiresAt.UTC().Format(time.RFC3339Nano))
 	}
 	return nil
 }

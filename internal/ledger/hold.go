@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/kit/period"
 	"github.com/quotasvc/quotasvc/internal/kit/price"
 )
@@ -153,9 +154,9 @@ func (h *Hold) Validate() error {
 	return FirstOf(ValidateID("hold_id", h.HoldID), validTTL(h.TTL))
 }
 
-func validTTL(ttl time.Duration) *Error {
+func validTTL(ttl time.Duration) *errcode.Error {
 	if ttl < time.Second || ttl > HoldTTLMax {
-		return Errorf(CodeInvalidArgument, "ttl_seconds", "must be an integer from 1 to %d", int(HoldTTLMax.Seconds()))
+		return errcode.Errorf(errcode.InvalidArgument, "ttl_seconds", "must be an integer from 1 to %d", int(HoldTTLMax.Seconds()))
 	}
 	return nil
 }
@@ -165,11 +166,11 @@ func (h *Hold) decide(b *Batch, c *Call) error {
 	_, refused := b.Book(BalanceKey{h.Tenant, h.Items[0].Meter, ""})
 	switch {
 	case refused != nil:
-		return c.refuse(refused.inItem(0))
+		return c.refuse(inItem(refused, 0))
 	case h.Suspended:
 		return c.refuse(suspended(h.Tenant))
 	case b.Targets.Holds[key] != nil:
-		return c.refuse(Errorf(CodeConflict, "hold_id", "hold %q exists already with another Idempotency-Key", h.HoldID))
+		return c.refuse(errcode.Errorf(errcode.Conflict, "hold_id", "hold %q exists already with another Idempotency-Key", h.HoldID))
 	}
 	row := &HoldRow{
 		HoldKey: key, Subject: h.Subject, Status: HoldActive, changed: true,
@@ -201,11 +202,11 @@ func (h *Hold) decide(b *Batch, c *Call) error {
 }
 
 // reserveItem reserves one item: its own grants first, then the overflow meter's. Overage cannot be reserved.
-func (h *Hold) reserveItem(b *Batch, i int, row *HoldRow, lines *int32) (*Error, error) {
+func (h *Hold) reserveItem(b *Batch, i int, row *HoldRow, lines *int32) (*errcode.Error, error) {
 	item := &h.Items[i]
 	s, refused, err := b.sourcesOf(h.Tenant, item.Meter, h.Subject, item.Amount)
 	if refused != nil || err != nil {
-		return refused.inItem(i), err
+		return inItem(refused, i), err
 	}
 	s.overage = 0
 	a := s.allocate(item.Amount)

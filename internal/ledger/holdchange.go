@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/kit/price"
 )
 
@@ -81,7 +82,7 @@ func (h *HoldChange) Validate() error {
 func (h *HoldChange) decide(b *Batch, c *Call) error {
 	row := b.Targets.Holds[HoldKey{h.Tenant, h.HoldID}]
 	if row == nil {
-		return c.refuse(Errorf(CodeHoldNotFound, "hold_id", "tenant %q has no hold %q", h.Tenant, h.HoldID))
+		return c.refuse(errcode.Errorf(errcode.HoldNotFound, "hold_id", "tenant %q has no hold %q", h.Tenant, h.HoldID))
 	}
 	// All units of a hold may be on other meters. The answer shows the balances of its items nevertheless.
 	own := make([]BalanceKey, len(row.Items))
@@ -96,7 +97,7 @@ func (h *HoldChange) decide(b *Batch, c *Call) error {
 		row.Status, row.changed = HoldExpired, true
 	}
 	if row.Status != HoldActive {
-		return c.refuse(Errorf(CodeHoldNotActive, "hold_id", "hold %q is %s", h.HoldID, row.Status))
+		return c.refuse(errcode.Errorf(errcode.HoldNotActive, "hold_id", "hold %q is %s", h.HoldID, row.Status))
 	}
 	first := len(b.journal)
 	before := *row
@@ -118,9 +119,10 @@ func (h *HoldChange) decide(b *Batch, c *Call) error {
 }
 
 // deniedItem returns the item that a denial is about, nil when it is about none.
-func (h *HoldChange) deniedItem(e *Error) *Item {
+func (h *HoldChange) deniedItem(e *errcode.Error) *Item {
+	denial := DenialOf(e)
 	for i := range h.Items {
-		if e.Denial != nil && h.Items[i].Meter == e.Denial.Limiting.Meter {
+		if denial != nil && h.Items[i].Meter == denial.Limiting.Meter {
 			return &h.Items[i]
 		}
 	}
@@ -141,7 +143,7 @@ func (h *HoldChange) draws(b *Batch, row *HoldRow, first int) [][]Draw {
 	return out
 }
 
-func (h *HoldChange) apply(b *Batch, row *HoldRow, lines []*HoldLine) (*Error, error) {
+func (h *HoldChange) apply(b *Batch, row *HoldRow, lines []*HoldLine) (*errcode.Error, error) {
 	for _, l := range lines {
 		b.save(b.Books[l.BalanceKey])
 	}
@@ -160,7 +162,7 @@ func (h *HoldChange) apply(b *Batch, row *HoldRow, lines []*HoldLine) (*Error, e
 	case ActionCapture:
 		return h.capture(b, row, lines)
 	}
-	return Errorf(CodeInvalidArgument, "action", "must be capture, release or extend"), nil
+	return errcode.Errorf(errcode.InvalidArgument, "action", "must be capture, release or extend"), nil
 }
 
 // captured returns how much of the hold was captured, over all items.
@@ -185,7 +187,7 @@ func (b *Batch) release(lines []*HoldLine, policy ReturnPolicy) {
 }
 
 // capture turns held units into used ones, item by item. What it asks beyond the hold is decided like a debit.
-func (h *HoldChange) capture(b *Batch, row *HoldRow, lines []*HoldLine) (*Error, error) {
+func (h *HoldChange) capture(b *Batch, row *HoldRow, lines []*HoldLine) (*errcode.Error, error) {
 	for i := range row.Items {
 		amount, asked := h.amountFor(row, i, lines)
 		if !asked {
@@ -202,7 +204,7 @@ func (h *HoldChange) capture(b *Batch, row *HoldRow, lines []*HoldLine) (*Error,
 	}
 	for i := range h.Items {
 		if !slices.ContainsFunc(row.Items, func(it HoldItem) bool { return it.Meter == h.Items[i].Meter }) {
-			return Errorf(CodeInvalidArgument, itemField(i, "meter"), "hold %q has no item of meter %q", row.ID, h.Items[i].Meter), nil
+			return errcode.Errorf(errcode.InvalidArgument, itemField(i, "meter"), "hold %q has no item of meter %q", row.ID, h.Items[i].Meter), nil
 		}
 	}
 	if h.Final || len(h.Items) == 0 {
@@ -311,15 +313,14 @@ func (b *Batch) captureLine(l *HoldLine, n int64, paid *price.Payment) int64 {
 }
 
 // captureBeyond charges what a capture asks beyond what is held, like a debit.
-func (h *HoldChange) captureBeyond(b *Batch, row *HoldRow, i int, extra int64) (*Error, error) {
+func (h *HoldChange) captureBeyond(b *Batch, row *HoldRow, i int, extra int64) (*errcode.Error, error) {
 	if h.Suspended {
-		refused := suspended(row.Tenant)
-		refused.Detail += ": no more than what is held can be captured"
-		return refused, nil
+		return errcode.Errorf(errcode.TenantSuspended, "tenant",
+			"tenant %q is suspended: no more than what is held can be captured", row.Tenant), nil
 	}
 	s, refused, err := b.sourcesOf(row.Tenant, row.Items[i].Meter, row.Subject, extra)
 	if refused != nil || err != nil {
-		return refused.inItem(i), err
+		return inItem(refused, i), err
 	}
 	b.save(s.own, s.overflow, s.subject)
 	a := s.allocate(extra)

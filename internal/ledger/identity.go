@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"time"
+
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 )
 
 // KeyRetention is how long an Idempotency-Key is remembered at least (API contract).
@@ -77,11 +79,11 @@ func Remembered(entries []Entry, first Month) []Entry {
 }
 
 // NotFound returns the refusal of a request that names an operation which does not exist.
-func (r OperationRef) NotFound() *Error {
+func (r OperationRef) NotFound() *errcode.Error {
 	if r.At.IsZero() {
-		return Errorf(CodeOperationNotFound, "operation_id", "tenant %q has no operation %q", r.Tenant, r.Key)
+		return errcode.Errorf(errcode.OperationNotFound, "operation_id", "tenant %q has no operation %q", r.Tenant, r.Key)
 	}
-	return Errorf(CodeOperationNotFound, "operation_id", "tenant %q has no operation %q at or before %s", r.Tenant, r.Key, r.At.UTC().Format(time.RFC3339Nano))
+	return errcode.Errorf(errcode.OperationNotFound, "operation_id", "tenant %q has no operation %q at or before %s", r.Tenant, r.Key, r.At.UTC().Format(time.RFC3339Nano))
 }
 
 // EntryKey names an entry that can be refunded.

@@ -1,6 +1,8 @@
 package ledger
 
-import "time"
+import (
+	"time"
+)
 
 // Kind says what an operation does.
 type Kind string
@@ -32,7 +34,7 @@ type Operation interface {
 	ID() OperationID
 	// Kind returns the kind, for metrics and logs.
 	Kind() Kind
-	// Validate completes defaults and returns the first fault as an *Error.
+	// Validate completes defaults and returns the first fault as an *errcode.Error.
 	Validate() error
 	// Targets adds to t what the operation refers to without naming its balance, and what it is going to name.
 	Targets(t *Targets)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/quotasvc/quotasvc/internal/kit/bound"
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/kit/price"
 )
 
@@ -125,14 +126,14 @@ func (r *Refund) decide(b *Batch, c *Call) error {
 	taken := r.taken(b)
 	switch {
 	case r.Amount > 0 && len(items) > 1:
-		return c.refuse(Errorf(CodeInvalidArgument, "meter", "operation %q has %d items: name the meter that amount is of", r.OperationID, len(items)))
+		return c.refuse(errcode.Errorf(errcode.InvalidArgument, "meter", "operation %q has %d items: name the meter that amount is of", r.OperationID, len(items)))
 	case r.Amount == 0 && total == 0:
-		return c.refuse(Errorf(CodeRefundExceedsDebit, "operation_id", "all of operation %q was refunded before", r.OperationID))
+		return c.refuse(errcode.Errorf(errcode.RefundExceedsDebit, "operation_id", "all of operation %q was refunded before", r.OperationID))
 	case taken != "":
 		// The memory of the key has ended; the grant it was used for is still there.
-		return c.refuse(Errorf(CodeConflict, "Idempotency-Key", "was used for grant %q, longer ago than keys are remembered: use a new one", taken))
+		return c.refuse(errcode.Errorf(errcode.Conflict, "Idempotency-Key", "was used for grant %q, longer ago than keys are remembered: use a new one", taken))
 	case r.Amount > total:
-		return c.refuse(Errorf(CodeRefundExceedsDebit, "amount", "%d can still be refunded of operation %q", total, r.OperationID))
+		return c.refuse(errcode.Errorf(errcode.RefundExceedsDebit, "amount", "%d can still be refunded of operation %q", total, r.OperationID))
 	}
 	first, undo := len(b.journal), r.save(b)
 	result := &RefundResult{OperationID: r.Key, RefundOf: r.OperationID, RefundOfAt: items[0].entries[0].CreatedAt, Tenant: r.Tenant}
@@ -179,14 +180,14 @@ func (r *Refund) save(b *Batch) (undo func()) {
 }
 
 // outOfRange returns the refusal of a refund after which a balance of its target is out of range, nil when none is.
-func (r *Refund) outOfRange(b *Batch) *Error {
+func (r *Refund) outOfRange(b *Batch) *errcode.Error {
 	for _, e := range b.Located.Operations[r.target()] {
 		book := b.Books[e.BalanceKey]
 		if book.Refunded > RefundedMax {
-			return Errorf(CodeAmountOutOfRange, "amount", "would raise what was refunded of meter %q in this period above %d", book.Meter, RefundedMax)
+			return errcode.Errorf(errcode.AmountOutOfRange, "amount", "would raise what was refunded of meter %q in this period above %d", book.Meter, RefundedMax)
 		}
 		if have := bound.SaturatingAdd(book.Remaining(), book.Held); have > MaxAmount {
-			return Errorf(CodeAmountOutOfRange, "amount", "would raise what meter %q has to %d, above %d", book.Meter, have, MaxAmount)
+			return errcode.Errorf(errcode.AmountOutOfRange, "amount", "would raise what meter %q has to %d, above %d", book.Meter, have, MaxAmount)
 		}
 	}
 	return nil
@@ -222,7 +223,7 @@ type pricedEntry struct {
 }
 
 // items lists what can be refunded of the target.
-func (r *Refund) items(b *Batch) ([]refundable, *Error) {
+func (r *Refund) items(b *Batch) ([]refundable, *errcode.Error) {
 	entries := b.Located.Operations[r.target()]
 	if len(entries) == 0 {
 		return nil, r.target().NotFound()
@@ -246,9 +247,9 @@ func (r *Refund) items(b *Batch) ([]refundable, *Error) {
 	items = slices.DeleteFunc(items, func(it refundable) bool { return len(it.entries) == 0 || r.Meter != "" && it.meter != r.Meter })
 	switch {
 	case len(items) == 0 && r.Meter != "":
-		return nil, Errorf(CodeInvalidArgument, "meter", "operation %q has no item of meter %q", r.OperationID, r.Meter)
+		return nil, errcode.Errorf(errcode.InvalidArgument, "meter", "operation %q has no item of meter %q", r.OperationID, r.Meter)
 	case len(items) == 0:
-		return nil, Errorf(CodeInvalidArgument, "operation_id", "operation %q is a %s: only debits and captures can be refunded", r.OperationID, entries[0].Kind)
+		return nil, errcode.Errorf(errcode.InvalidArgument, "operation_id", "operation %q is a %s: only debits and captures can be refunded", r.OperationID, entries[0].Kind)
 	}
 	return items, nil
 }

@@ -5,16 +5,17 @@ import (
 	"time"
 
 	"github.com/quotasvc/quotasvc/internal/kit/bound"
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/kit/period"
 )
 
 // The API has checked requests before. These checks come second: one request that breaks a constraint must not fail its whole batch.
 
-func validKey(s string) *Error { return validKeyIn("Idempotency-Key", s) }
+func validKey(s string) *errcode.Error { return validKeyIn("Idempotency-Key", s) }
 
-func validKeyIn(field, s string) *Error {
+func validKeyIn(field, s string) *errcode.Error {
 	if !bound.Key(s) {
-		return Errorf(CodeInvalidArgument, field, bound.MustBeKey)
+		return errcode.Errorf(errcode.InvalidArgument, field, bound.MustBeKey)
 	}
 	return nil
 }
@@ -23,30 +24,30 @@ func validKeyIn(field, s string) *Error {
 const TextMax = 500
 
 // validFreeText refuses what PostgreSQL cannot store.
-func validFreeText(field, s string) *Error {
+func validFreeText(field, s string) *errcode.Error {
 	if len(s) > TextMax || !bound.Storable(s) {
-		return Errorf(CodeInvalidArgument, field, "must be UTF-8 text of at most %d bytes without NUL", TextMax)
+		return errcode.Errorf(errcode.InvalidArgument, field, "must be UTF-8 text of at most %d bytes without NUL", TextMax)
 	}
 	return nil
 }
 
-func validAmount(field string, n int64) *Error {
+func validAmount(field string, n int64) *errcode.Error {
 	if !bound.Amount(n) {
-		return Errorf(CodeInvalidArgument, field, bound.MustBeAmount)
+		return errcode.Errorf(errcode.InvalidArgument, field, bound.MustBeAmount)
 	}
 	return nil
 }
 
-// ValidateID returns an *Error for field unless s can name a tenant, meter, plan, grant, hold or rule; else nil.
-func ValidateID(field, s string) *Error {
+// ValidateID returns an *errcode.Error for field unless s can name a tenant, meter, plan, grant, hold or rule; else nil.
+func ValidateID(field, s string) *errcode.Error {
 	if !bound.ID(s) {
-		return Errorf(CodeInvalidArgument, field, bound.MustBeID)
+		return errcode.Errorf(errcode.InvalidArgument, field, bound.MustBeID)
 	}
 	return nil
 }
 
-// ValidateSubject returns an *Error unless s is empty or an id; else nil.
-func ValidateSubject(s string) *Error {
+// ValidateSubject returns an *errcode.Error unless s is empty or an id; else nil.
+func ValidateSubject(s string) *errcode.Error {
 	if s == "" {
 		return nil
 	}
@@ -61,10 +62,10 @@ func validSpending(key, tenant, subject string, items []Item) error {
 	return ValidateItems(items)
 }
 
-// ValidateItems returns the first fault of items as an *Error.
+// ValidateItems returns the first fault of items as an *errcode.Error.
 func ValidateItems(items []Item) error {
 	if len(items) < 1 || len(items) > ItemsMax {
-		return Errorf(CodeInvalidArgument, "items", "must have 1 to %d elements, has %d", ItemsMax, len(items))
+		return errcode.Errorf(errcode.InvalidArgument, "items", "must have 1 to %d elements, has %d", ItemsMax, len(items))
 	}
 	for i := range items {
 		if e := FirstOf(ValidateID(itemField(i, "meter"), items[i].Meter), validAmount(itemField(i, "amount"), items[i].Amount)); e != nil {
@@ -72,7 +73,7 @@ func ValidateItems(items []Item) error {
 		}
 		for j := range i {
 			if items[j].Meter == items[i].Meter {
-				return Errorf(CodeInvalidArgument, itemField(i, "meter"), "duplicate meter, see items[%d]: use one item with the sum", j)
+				return errcode.Errorf(errcode.InvalidArgument, itemField(i, "meter"), "duplicate meter, see items[%d]: use one item with the sum", j)
 			}
 		}
 	}
@@ -80,18 +81,18 @@ func ValidateItems(items []Item) error {
 }
 
 // ValidateInstant refuses instants that calendars, JSON or PostgreSQL cannot represent. The zero time passes.
-func ValidateInstant(field string, t time.Time) *Error {
+func ValidateInstant(field string, t time.Time) *errcode.Error {
 	if t.IsZero() {
 		return nil
 	}
 	if t.Before(period.Earliest) || !t.Before(period.Latest) {
-		return Errorf(CodeInvalidArgument, field, "must lie from %s up to %s", period.Earliest.Format(time.RFC3339), period.Latest.Format(time.RFC3339))
+		return errcode.Errorf(errcode.InvalidArgument, field, "must lie from %s up to %s", period.Earliest.Format(time.RFC3339), period.Latest.Format(time.RFC3339))
 	}
 	return nil
 }
 
 // FirstOf returns the first error that is not nil, and nil if there is none.
-func FirstOf(errs ...*Error) error {
+func FirstOf(errs ...*errcode.Error) error {
 	for _, e := range errs {
 		if e != nil {
 			return e
@@ -112,16 +113,16 @@ func itemField(i int, name string) string {
 	return fmt.Sprintf("items[%d].%s", i, name)
 }
 
-func validReason(s string) *Error {
+func validReason(s string) *errcode.Error {
 	if s == "" {
-		return Errorf(CodeInvalidArgument, "reason", "must have 1 to %d bytes", TextMax)
+		return errcode.Errorf(errcode.InvalidArgument, "reason", "must have 1 to %d bytes", TextMax)
 	}
 	return validFreeText("reason", s)
 }
 
-func validReturn(p ReturnPolicy) *Error {
+func validReturn(p ReturnPolicy) *errcode.Error {
 	if p != "" && p != ReturnForfeit && p != ReturnRegrant {
-		return Errorf(CodeInvalidArgument, "on_expired", "must be forfeit or regrant")
+		return errcode.Errorf(errcode.InvalidArgument, "on_expired", "must be forfeit or regrant")
 	}
 	return nil
 }

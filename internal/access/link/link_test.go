@@ -1,6 +1,7 @@
 package link
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -9,9 +10,11 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/quotasvc/quotasvc/internal/catalog"
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/outbox/auditlog"
 	"github.com/quotasvc/quotasvc/internal/store/namedsql"
+	"github.com/quotasvc/quotasvc/internal/store/pgstore"
 )
 
 func TestMain(m *testing.M) { testenv.Main(m) }
@@ -34,7 +37,9 @@ func open(t *testing.T) (*Store, *pgxpool.Pool) {
 		t.Cleanup(pool.Close)
 		pools[i] = pool
 	}
-	c, err := catalog.NewStore(pools[0], catalog.StoreConfig{Target: namedsql.Target(testenv.OnCitus()), Timeout: testenv.Patience})
+	db, err := pgstore.New(pools[0], pgstore.Config{Target: namedsql.Target(testenv.OnCitus()), Timeout: testenv.Patience})
+	check(t, err)
+	c, err := catalog.NewStore(db, catalog.StoreConfig{})
 	check(t, err)
 	_, _, err = c.PutPlan(t.Context(), catalog.Plan{ID: "basic"})
 	check(t, err)
@@ -42,7 +47,10 @@ func open(t *testing.T) (*Store, *pgxpool.Pool) {
 		_, _, err = c.PutTenant(t.Context(), catalog.Tenant{ID: tenant, Plan: "basic"})
 		check(t, err)
 	}
-	s, err := NewStore(c)
+	s, err := NewStore(db, func(ctx context.Context, tenant string) error {
+		_, err := c.Tenant(ctx, tenant)
+		return err
+	})
 	check(t, err)
 	return s, pools[1]
 }
@@ -136,7 +144,7 @@ func TestLink_EndsWithItsKeyAndWithAllOfItsTenant(t *testing.T) {
 	check(t, s.EndAll(t.Context(), "acme"))
 	ended("all are ended", bootstrapID, bootstrap)
 	works(othersID, others)
-	if err := s.EndAll(t.Context(), "nobody"); !errors.Is(err, catalog.ErrNoTenant) {
+	if err := s.EndAll(t.Context(), "nobody"); errcode.Of(err) != errcode.TenantNotFound {
 		t.Errorf("an unknown tenant: %v", err)
 	}
 	var lines string
@@ -176,12 +184,12 @@ func TestCreate_Faults(t *testing.T) {
 	s, _ := open(t)
 	for _, url := range []string{"javascript:alert(1)", "/billing", "https://", "ftp://app.example", "https://me:secret@app.example", "https://app.example/a b", "https://app.example/" + strings.Repeat("é", ReturnURLMax/2)} {
 		_, err := s.Create(t.Context(), New{Tenant: "acme", ReturnURL: url})
-		e, ok := errors.AsType[*catalog.Error](err)
-		if !ok || e.Code != catalog.CodeInvalidArgument || e.Fields[0].Field != "return_url" {
+		e, ok := errors.AsType[*errcode.Error](err)
+		if !ok || e.Code != errcode.InvalidArgument || e.Fields[0].Field != "return_url" {
 			t.Errorf("%.40s: %v", url, err)
 		}
 	}
-	if _, err := s.Create(t.Context(), New{Tenant: "nobody"}); !errors.Is(err, catalog.ErrNoTenant) {
+	if _, err := s.Create(t.Context(), New{Tenant: "nobody"}); errcode.Of(err) != errcode.TenantNotFound {
 		t.Errorf("an unknown tenant: %v", err)
 	}
 }

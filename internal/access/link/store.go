@@ -14,9 +14,10 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/quotasvc/quotasvc/internal/catalog"
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/outbox/auditlog"
 	"github.com/quotasvc/quotasvc/internal/store/namedsql"
+	"github.com/quotasvc/quotasvc/internal/store/pgstore"
 )
 
 const (
@@ -36,26 +37,27 @@ var ErrNone = errors.New("there is no such link")
 
 // Store has the links in PostgreSQL. It has no goroutines.
 type Store struct {
-	catalog *catalog.Store
+	db      *pgstore.Store
+	exists  func(ctx context.Context, tenant string) error
 	queries map[string]string
 }
 
 // NewStore returns a store that uses the connections of the catalogue's store.
-func NewStore(c *catalog.Store) (*Store, error) {
+func NewStore(db *pgstore.Store, exists func(ctx context.Context, tenant string) error) (*Store, error) {
 	queries, err := namedsql.Load(sqlFiles)
 	if err != nil {
 		return nil, err
 	}
-	return &Store{catalog: c, queries: queries}, nil
+	return &Store{db: db, exists: exists, queries: queries}, nil
 }
 
-// Create creates a link. Its secret is returned only this once. It fails with catalog.CodeInvalidArgument and
-// catalog.CodeTenantNotFound.
+// Create creates a link. Its secret is returned only this once. It fails with errcode.InvalidArgument and
+// errcode.TenantNotFound.
 func (s *Store) Create(ctx context.Context, n New) (Made, error) {
 	if faults := n.check(); faults != nil {
-		return Made{}, &catalog.Error{Code: catalog.CodeInvalidArgument, Fields: faults}
+		return Made{}, &errcode.Error{Code: errcode.InvalidArgument, Fields: faults}
 	}
-	if _, err := s.catalog.Tenant(ctx, n.Tenant); err != nil {
+	if err := s.exists(ctx, n.Tenant); err != nil {
 		return Made{}, err
 	}
 	raw := make([]byte, secretBytes)
@@ -64,7 +66,7 @@ func (s *Store) Create(ctx context.Context, n New) (Made, error) {
 	made := Made{URL: n.Base + path(id, secret)}
 	hash := sha256.Sum256(raw)
 	actor := auditlog.From(ctx)
-	err := s.catalog.Write(ctx, "make a link", func(ctx context.Context, tx *catalog.Transaction) error {
+	err := s.db.Write(ctx, "make a link", func(ctx context.Context, tx *pgstore.Transaction) error {
 		err := tx.QueryRow(ctx, s.queries["InsertLink"], id, hash[:], n.Tenant, actor.KeyID, n.ReturnURL, cmp.Or(n.ExpiresIn, ExpiresDefault).Seconds()).
 			Scan(&made.ExpiresAt)
 		if err != nil {
@@ -93,7 +95,7 @@ func (s *Store) Open(ctx context.Context, id, secret string) (*Link, error) {
 	}
 	found := &Link{ID: id}
 	var stored []byte
-	err = s.catalog.View(ctx, "open a link", func(ctx context.Context, tx pgx.Tx) error {
+	err = s.db.View(ctx, "open a link", func(ctx context.Context, tx pgx.Tx) error {
 		return tx.QueryRow(ctx, s.queries["SelectLink"], id).Scan(&stored, &found.Tenant, &found.ReturnURL, &found.ExpiresAt)
 	})
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -110,12 +112,12 @@ func (s *Store) Open(ctx context.Context, id, secret string) (*Link, error) {
 	return found, nil
 }
 
-// EndAll ends the links of a tenant. It fails with catalog.CodeTenantNotFound.
+// EndAll ends the links of a tenant. It fails with errcode.TenantNotFound.
 func (s *Store) EndAll(ctx context.Context, tenant string) error {
-	if _, err := s.catalog.Tenant(ctx, tenant); err != nil {
+	if err := s.exists(ctx, tenant); err != nil {
 		return err
 	}
-	return s.catalog.Write(ctx, "end the links of a tenant", func(ctx context.Context, tx *catalog.Transaction) error {
+	return s.db.Write(ctx, "end the links of a tenant", func(ctx context.Context, tx *pgstore.Transaction) error {
 		tag, err := tx.Exec(ctx, s.queries["DeleteLinks"], tenant)
 		if err != nil {
 			return fmt.Errorf("delete links: %w", err)

@@ -16,8 +16,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/store/namedsql"
+	"github.com/quotasvc/quotasvc/internal/store/pgstore"
 )
 
 const (
@@ -43,7 +43,7 @@ var ErrNone = errors.New("there is no such session")
 
 // Store has the sessions in PostgreSQL. It has no goroutines.
 type Store struct {
-	catalog *catalog.Store
+	db      *pgstore.Store
 	queries map[string]string
 }
 
@@ -56,12 +56,12 @@ type Session struct {
 }
 
 // NewStore returns a store that uses the connections of the catalogue's store.
-func NewStore(c *catalog.Store) (*Store, error) {
+func NewStore(db *pgstore.Store) (*Store, error) {
 	queries, err := namedsql.Load(sqlFiles)
 	if err != nil {
 		return nil, err
 	}
-	return &Store{catalog: c, queries: queries}, nil
+	return &Store{db: db, queries: queries}, nil
 }
 
 // Create creates a session for a key whose secret was authenticated.
@@ -74,7 +74,7 @@ func (s *Store) Create(ctx context.Context, keyID, secret string) (*Session, err
 		return nil, err
 	}
 	sealed := aead.Seal(nil, nil, []byte(secret), []byte(keyID))
-	err = s.catalog.Write(ctx, "make a session", func(ctx context.Context, tx *catalog.Transaction) error {
+	err = s.db.Write(ctx, "make a session", func(ctx context.Context, tx *pgstore.Transaction) error {
 		if err := tx.QueryRow(ctx, s.queries["InsertSession"], name, keyID, sealed, Lifetime.Seconds()).Scan(&made.ExpiresAt); err != nil {
 			return fmt.Errorf("insert session: %w", err)
 		}
@@ -101,7 +101,7 @@ func (s *Store) Open(ctx context.Context, id string) (*Session, error) {
 	}
 	found := &Session{ID: id}
 	var sealed []byte
-	err = s.catalog.View(ctx, "open a session", func(ctx context.Context, tx pgx.Tx) error {
+	err = s.db.View(ctx, "open a session", func(ctx context.Context, tx pgx.Tx) error {
 		return tx.QueryRow(ctx, s.queries["SelectSession"], name).Scan(&found.KeyID, &sealed, &found.ExpiresAt)
 	})
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -124,7 +124,7 @@ func (s *Store) End(ctx context.Context, id string) error {
 	if err != nil {
 		return nil //nolint:nilerr // a malformed id has no session
 	}
-	return s.catalog.Write(ctx, "end a session", func(ctx context.Context, tx *catalog.Transaction) error {
+	return s.db.Write(ctx, "end a session", func(ctx context.Context, tx *pgstore.Transaction) error {
 		_, err := tx.Exec(ctx, s.queries["DeleteSession"], name)
 		return err
 	})

@@ -9,9 +9,9 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/store/namedsql"
+	"github.com/quotasvc/quotasvc/internal/store/pgstore"
 )
 
 func TestMain(m *testing.M) { testenv.Main(m) }
@@ -34,9 +34,9 @@ func open(t *testing.T) (*Store, *pgxpool.Pool) {
 		t.Cleanup(pool.Close)
 		pools[i] = pool
 	}
-	c, err := catalog.NewStore(pools[0], catalog.StoreConfig{Target: namedsql.Target(testenv.OnCitus()), Timeout: testenv.Patience})
+	db, err := pgstore.New(pools[0], pgstore.Config{Target: namedsql.Target(testenv.OnCitus()), Timeout: testenv.Patience})
 	check(t, err)
-	s, err := NewStore(c)
+	s, err := NewStore(db)
 	check(t, err)
 	return s, pools[1]
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/quotasvc/quotasvc/internal/kit/bound"
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
@@ -43,7 +44,7 @@ func (q *Query) begin() (meter, subject, last string, err error) {
 	raw, err := base64.RawURLEncoding.DecodeString(q.Cursor)
 	meter, subject, found := strings.Cut(string(raw), separator)
 	if err != nil || !found || !bound.ID(meter) || subject != "" && !bound.ID(subject) || q.Meter != "" && meter != q.Meter {
-		return "", "", "", ledger.Errorf(ledger.CodeInvalidArgument, "cursor", "is an unknown cursor; it must be the next_cursor of the page before")
+		return "", "", "", errcode.Errorf(errcode.InvalidArgument, "cursor", "is an unknown cursor; it must be the next_cursor of the page before")
 	}
 	return meter, subject, last, nil
 }
@@ -59,13 +60,13 @@ func (s *Store) List(ctx context.Context, q Query) (page Page, err error) {
 	if err != nil {
 		return page, err
 	}
-	err = s.catalog.View(ctx, "list gauges", func(ctx context.Context, tx pgx.Tx) error {
+	err = s.db.View(ctx, "list gauges", func(ctx context.Context, tx pgx.Tx) error {
 		var exists bool
 		if err := tx.QueryRow(ctx, s.queries["TenantExists"], q.Tenant).Scan(&exists); err != nil {
 			return fmt.Errorf("look up tenant: %w", err)
 		}
 		if !exists {
-			return ledger.Errorf(ledger.CodeTenantNotFound, "tenant", "tenant %q does not exist", q.Tenant)
+			return errcode.Errorf(errcode.TenantNotFound, "tenant", "tenant %q does not exist", q.Tenant)
 		}
 		rows, err := tx.Query(ctx, s.queries["ListGauges"], q.Tenant, meter, subject, last, q.Limit+1)
 		if err != nil {
@@ -84,5 +85,5 @@ func (s *Store) List(ctx context.Context, q Query) (page Page, err error) {
 		page.NextCursor = base64.RawURLEncoding.EncodeToString([]byte(next.Meter + separator + next.Subject))
 		page.Items = page.Items[:q.Limit]
 	}
-	return page, plain(err)
+	return page, err
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/catalog"
-	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 )
 
 // pages returns all gauges of a query, as meter/subject:value/limit, and how many pages they were.
@@ -89,6 +89,6 @@ func TestList_BadInput(t *testing.T) {
 		{Tenant: "acme", Limit: 1, Meter: "desks", Cursor: "c2VhdHMg"},
 	} {
 		_, err := b.List(t.Context(), q)
-		require.Contains(t, []ledger.Code{ledger.CodeInvalidArgument, ledger.CodeTenantNotFound}, ledger.CodeOf(err), "%+v: %v", q, err)
+		require.Contains(t, []errcode.Code{errcode.InvalidArgument, errcode.TenantNotFound}, errcode.Of(err), "%+v: %v", q, err)
 	}
 }

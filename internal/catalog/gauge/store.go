@@ -12,13 +12,15 @@ import (
 
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/kit/bound"
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/outbox/auditlog"
 	"github.com/quotasvc/quotasvc/internal/store/namedsql"
+	"github.com/quotasvc/quotasvc/internal/store/pgstore"
 )
 
 // CodeLimit refuses a value above what the plan allows.
-const CodeLimit ledger.Code = "gauge_limit"
+const CodeLimit errcode.Code = "gauge_limit"
 
 // Key names a gauge. Subject is empty for the tenant's own.
 type Key struct{ Tenant, Meter, Subject string }
@@ -61,17 +63,17 @@ type Entry struct {
 
 // Store has the gauges in PostgreSQL. It has no goroutines.
 type Store struct {
-	catalog *catalog.Store
+	db      *pgstore.Store
 	queries map[string]string
 }
 
-// NewStore returns a store that uses the connections of the catalogue's store.
-func NewStore(c *catalog.Store) (*Store, error) {
-	queries, err := namedsql.LoadFor(c.Target(), sqlFiles)
+// NewStore returns a store in db.
+func NewStore(db *pgstore.Store) (*Store, error) {
+	queries, err := namedsql.LoadFor(db.Target(), sqlFiles)
 	if err != nil {
 		return nil, err
 	}
-	return &Store{catalog: c, queries: queries}, nil
+	return &Store{db: db, queries: queries}, nil
 }
 
 // Set changes a gauge. It fails with CodeLimit if the value would rise above the limit.
@@ -79,29 +81,14 @@ func (s *Store) Set(ctx context.Context, c Change) (state State, err error) {
 	if err := c.validate(); err != nil {
 		return State{}, err
 	}
-	err = s.catalog.Write(ctx, "set gauge", func(ctx context.Context, tx *catalog.Transaction) error {
+	err = s.db.Write(ctx, "set gauge", func(ctx context.Context, tx *pgstore.Transaction) error {
 		state, err = s.set(ctx, tx, &c)
 		return err
 	})
-	if errors.Is(err, errDry) {
-		return state, nil
-	}
-	return state, plain(err)
+	return state, err
 }
 
-// plain returns the ledger's error in err, which the catalogue's store has wrapped. It returns other errors as they
-// are.
-func plain(err error) error {
-	if e, ok := errors.AsType[*ledger.Error](err); ok {
-		return e
-	}
-	return err
-}
-
-// errDry ends the transaction of a dry run, which must not commit.
-var errDry = &ledger.Error{Code: ledger.CodeInternal, Detail: "dry run"}
-
-func (s *Store) set(ctx context.Context, tx *catalog.Transaction, c *Change) (State, error) {
+func (s *Store) set(ctx context.Context, tx *pgstore.Transaction, c *Change) (State, error) {
 	if state, found, err := s.replay(ctx, tx, c); found || err != nil {
 		return state, err
 	}
@@ -126,7 +113,7 @@ func (s *Store) set(ctx context.Context, tx *catalog.Transaction, c *Change) (St
 	}
 	switch {
 	case suspended:
-		return State{}, ledger.Errorf(ledger.CodeTenantSuspended, "tenant", "tenant %q is suspended", c.Tenant)
+		return State{}, errcode.Errorf(errcode.TenantSuspended, "tenant", "tenant %q is suspended", c.Tenant)
 	case missing != nil && before == 0:
 		return State{}, notInPlan(c.Key)
 	}
@@ -136,7 +123,7 @@ func (s *Store) set(ctx context.Context, tx *catalog.Transaction, c *Change) (St
 	}
 	state := State{Key: c.Key, Value: after, Limit: limit, Before: before, At: now}
 	if c.DryRun {
-		return state, errDry
+		return state, pgstore.ErrRollback
 	}
 	if _, err := tx.Exec(ctx, s.queries["UpdateGauge"], c.Tenant, c.Meter, c.Subject, after, seq+1, now); err != nil {
 		return State{}, fmt.Errorf("update gauge: %w", err)
@@ -157,15 +144,15 @@ func (c *Change) after(before, limit int64) (int64, error) {
 	}
 	switch {
 	case after < 0:
-		return 0, ledger.Errorf(ledger.CodeInvalidArgument, field, "would take the value of meter %q, which is %d, below 0", c.Meter, before)
+		return 0, errcode.Errorf(errcode.InvalidArgument, field, "would take the value of meter %q, which is %d, below 0", c.Meter, before)
 	case after > limit && after > before:
-		return 0, ledger.Errorf(CodeLimit, field, "meter %q may be at most %d; it is %d and stays so, not %d", c.Meter, limit, before, after)
+		return 0, errcode.Errorf(CodeLimit, field, "meter %q may be at most %d; it is %d and stays so, not %d", c.Meter, limit, before, after)
 	}
 	return after, nil
 }
 
 // replay returns the stored answer of an earlier change with the same key.
-func (s *Store) replay(ctx context.Context, tx *catalog.Transaction, c *Change) (state State, found bool, err error) {
+func (s *Store) replay(ctx context.Context, tx *pgstore.Transaction, c *Change) (state State, found bool, err error) {
 	if c.DryRun {
 		return State{}, false, nil
 	}
@@ -180,7 +167,7 @@ func (s *Store) replay(ctx context.Context, tx *catalog.Transaction, c *Change) 
 		return State{}, false, fmt.Errorf("look up key: %w", err)
 	}
 	if sum := c.fingerprint(); string(stored) != string(sum[:]) {
-		return State{}, true, ledger.Errorf(ledger.CodeIdempotencyKeyReused, "Idempotency-Key", "this key was used for another change of a gauge of tenant %q", c.Tenant)
+		return State{}, true, errcode.Errorf(errcode.IdempotencyKeyReused, "Idempotency-Key", "this key was used for another change of a gauge of tenant %q", c.Tenant)
 	}
 	state.At, state.Replayed = state.At.UTC(), true
 	return state, true, nil
@@ -195,9 +182,9 @@ var errNotInPlan = errors.New("the plan has no such gauge")
 
 func notInPlan(k Key) error {
 	if k.Subject != "" {
-		return ledger.Errorf(ledger.CodeMeterNotInPlan, "meter", "the plan of tenant %q has no gauge %q with an amount per subject", k.Tenant, k.Meter)
+		return errcode.Errorf(errcode.MeterNotInPlan, "meter", "the plan of tenant %q has no gauge %q with an amount per subject", k.Tenant, k.Meter)
 	}
-	return ledger.Errorf(ledger.CodeMeterNotInPlan, "meter", "the plan of tenant %q has no gauge %q", k.Tenant, k.Meter)
+	return errcode.Errorf(errcode.MeterNotInPlan, "meter", "the plan of tenant %q has no gauge %q", k.Tenant, k.Meter)
 }
 
 // limit returns the largest value that the gauge may be set to. errNotInPlan means that the plan lacks the meter, so
@@ -213,13 +200,13 @@ func (s *Store) limit(ctx context.Context, tx rows, k Key) (limit int64, suspend
 			return 0, false, fmt.Errorf("look up tenant: %w", err)
 		}
 		if !exists {
-			return 0, false, ledger.Errorf(ledger.CodeTenantNotFound, "tenant", "tenant %q does not exist", k.Tenant)
+			return 0, false, errcode.Errorf(errcode.TenantNotFound, "tenant", "tenant %q does not exist", k.Tenant)
 		}
-		return 0, false, ledger.Errorf(ledger.CodeNotFound, "meter", "meter %q does not exist", k.Meter)
+		return 0, false, errcode.Errorf(errcode.NotFound, "meter", "meter %q does not exist", k.Meter)
 	case err != nil:
 		return 0, false, fmt.Errorf("look up limit: %w", err)
 	case kind != catalog.KindGauge:
-		return 0, false, ledger.Errorf(ledger.CodeInvalidArgument, "meter", "meter %q is a counter, which is debited: POST /v1/debits", k.Meter)
+		return 0, false, errcode.Errorf(errcode.InvalidArgument, "meter", "meter %q is a counter, which is debited: POST /v1/debits", k.Meter)
 	case allowed == nil:
 		return 0, suspended, errNotInPlan
 	}
@@ -232,7 +219,7 @@ func (s *Store) Get(ctx context.Context, k Key) (state State, err error) {
 		return State{}, err
 	}
 	state.Key = k
-	err = s.catalog.View(ctx, "read gauge", func(ctx context.Context, tx pgx.Tx) error {
+	err = s.db.View(ctx, "read gauge", func(ctx context.Context, tx pgx.Tx) error {
 		var missing error
 		if state.Limit, _, missing = s.limit(ctx, tx, k); missing != nil && !errors.Is(missing, errNotInPlan) {
 			return missing
@@ -248,7 +235,7 @@ func (s *Store) Get(ctx context.Context, k Key) (state State, err error) {
 		state.At = state.At.UTC()
 		return err
 	})
-	return state, plain(err)
+	return state, err
 }
 
 // Entries returns the entries of a gauge with numbers below before, newest first, at most limit.
@@ -256,7 +243,7 @@ func (s *Store) Entries(ctx context.Context, k Key, before int64, limit int) (li
 	if err := k.validate(); err != nil {
 		return nil, err
 	}
-	err = s.catalog.View(ctx, "read gauge entries", func(ctx context.Context, tx pgx.Tx) error {
+	err = s.db.View(ctx, "read gauge entries", func(ctx context.Context, tx pgx.Tx) error {
 		if _, _, err := s.limit(ctx, tx, k); err != nil && !errors.Is(err, errNotInPlan) {
 			return err
 		}
@@ -271,7 +258,7 @@ func (s *Store) Entries(ctx context.Context, k Key, before int64, limit int) (li
 		})
 		return err
 	})
-	return list, plain(err)
+	return list, err
 }
 
 func (k *Key) validate() error {
@@ -292,15 +279,15 @@ func (c *Change) validate() error {
 	}
 	switch {
 	case !bound.Key(c.OperationID) && !c.DryRun:
-		return ledger.Errorf(ledger.CodeInvalidArgument, "Idempotency-Key", "%s", bound.MustBeKey)
+		return errcode.Errorf(errcode.InvalidArgument, "Idempotency-Key", "%s", bound.MustBeKey)
 	case c.Value == nil && c.Delta == 0:
-		return ledger.Errorf(ledger.CodeInvalidArgument, "value", "is required, or a delta that is not 0")
+		return errcode.Errorf(errcode.InvalidArgument, "value", "is required, or a delta that is not 0")
 	case c.Value != nil && c.Delta != 0:
-		return ledger.Errorf(ledger.CodeInvalidArgument, "delta", "must be absent beside value")
+		return errcode.Errorf(errcode.InvalidArgument, "delta", "must be absent beside value")
 	case c.Value != nil && (*c.Value < 0 || *c.Value > bound.MaxAmount):
-		return ledger.Errorf(ledger.CodeInvalidArgument, "value", "%s", bound.MustBeInteger(0, bound.MaxAmount))
+		return errcode.Errorf(errcode.InvalidArgument, "value", "%s", bound.MustBeInteger(0, bound.MaxAmount))
 	case c.Delta < -bound.MaxAmount || c.Delta > bound.MaxAmount:
-		return ledger.Errorf(ledger.CodeInvalidArgument, "delta", "must be an integer from %d to %d", -bound.MaxAmount, bound.MaxAmount)
+		return errcode.Errorf(errcode.InvalidArgument, "delta", "must be an integer from %d to %d", -bound.MaxAmount, bound.MaxAmount)
 	}
 	return nil
 }

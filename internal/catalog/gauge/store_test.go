@@ -12,10 +12,11 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/quotasvc/quotasvc/internal/catalog"
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
-	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/ledger/audit"
 	"github.com/quotasvc/quotasvc/internal/store/namedsql"
+	"github.com/quotasvc/quotasvc/internal/store/pgstore"
 )
 
 func TestMain(m *testing.M) { testenv.Main(m) }
@@ -39,9 +40,11 @@ func newBundle(t testing.TB) *bundle {
 	}
 	b := &bundle{byHand: open(url)}
 	var err error
-	b.catalog, err = catalog.NewStore(open(testenv.AsService(url)), catalog.StoreConfig{Target: namedsql.Target(testenv.OnCitus()), Timeout: testenv.Patience})
+	db, err := pgstore.New(open(testenv.AsService(url)), pgstore.Config{Target: namedsql.Target(testenv.OnCitus()), Timeout: testenv.Patience})
 	require.NoError(t, err)
-	b.Store, err = NewStore(b.catalog)
+	b.catalog, err = catalog.NewStore(db, catalog.StoreConfig{})
+	require.NoError(t, err)
+	b.Store, err = NewStore(db)
 	require.NoError(t, err)
 	ctx := t.Context()
 	_, _, err = b.catalog.PutMeter(ctx, catalog.Meter{ID: "seats", Unit: "seat", Kind: catalog.KindGauge})
@@ -99,7 +102,7 @@ func TestSet_PlanChange_KeepsTheValue_WhichCanOnlyFall(t *testing.T) {
 	require.NoError(t, err)
 	require.EqualValues(t, []int64{3, 3, 0, 0}, []int64{state.Value, state.Limit, state.Remaining(), state.Over()})
 	_, err = b.add(1)
-	require.Equal(t, CodeLimit, ledger.CodeOf(err))
+	require.Equal(t, CodeLimit, errcode.Of(err))
 	require.ErrorContains(t, err, `meter "seats" may be at most 3; it is 3 and stays so, not 4`)
 
 	b.join(t, "acme", "pro")
@@ -108,7 +111,7 @@ func TestSet_PlanChange_KeepsTheValue_WhichCanOnlyFall(t *testing.T) {
 		require.NoError(t, err)
 	}
 	_, err = b.set(11)
-	require.Equal(t, CodeLimit, ledger.CodeOf(err))
+	require.Equal(t, CodeLimit, errcode.Of(err))
 	for range 3 { // toggling plans mints nothing
 		b.join(t, "acme", "free")
 		state, err = b.Get(ctx, seats)
@@ -118,7 +121,7 @@ func TestSet_PlanChange_KeepsTheValue_WhichCanOnlyFall(t *testing.T) {
 	}
 	b.join(t, "acme", "free")
 	_, err = b.add(1)
-	require.Equal(t, CodeLimit, ledger.CodeOf(err))
+	require.Equal(t, CodeLimit, errcode.Of(err))
 	_, err = b.set(10)
 	require.NoError(t, err, "the value that it has")
 	_, err = b.add(-1)
@@ -130,7 +133,7 @@ func TestSet_PlanChange_KeepsTheValue_WhichCanOnlyFall(t *testing.T) {
 	require.NoError(t, err)
 	require.Zero(t, state.Value)
 	_, err = b.set(0)
-	require.Equal(t, ledger.CodeMeterNotInPlan, ledger.CodeOf(err))
+	require.Equal(t, errcode.MeterNotInPlan, errcode.Of(err))
 	require.Empty(t, b.verify(t))
 }
 
@@ -143,24 +146,24 @@ func TestSet_BadInput_LeavesNothing(t *testing.T) {
 	n := func(n int64) *int64 { return &n }
 	for name, tc := range map[string]struct {
 		change Change
-		code   ledger.Code
+		code   errcode.Code
 	}{
-		"neither":           {Change{Key: seats, OperationID: "a"}, ledger.CodeInvalidArgument},
-		"both":              {Change{Key: seats, OperationID: "a", Value: n(1), Delta: 1}, ledger.CodeInvalidArgument},
-		"below 0":           {Change{Key: seats, OperationID: "a", Delta: -1}, ledger.CodeInvalidArgument},
-		"a value below 0":   {Change{Key: seats, OperationID: "a", Value: n(-1)}, ledger.CodeInvalidArgument},
-		"too large":         {Change{Key: seats, OperationID: "a", Value: n(1 << 53)}, ledger.CodeInvalidArgument},
+		"neither":           {Change{Key: seats, OperationID: "a"}, errcode.InvalidArgument},
+		"both":              {Change{Key: seats, OperationID: "a", Value: n(1), Delta: 1}, errcode.InvalidArgument},
+		"below 0":           {Change{Key: seats, OperationID: "a", Delta: -1}, errcode.InvalidArgument},
+		"a value below 0":   {Change{Key: seats, OperationID: "a", Value: n(-1)}, errcode.InvalidArgument},
+		"too large":         {Change{Key: seats, OperationID: "a", Value: n(1 << 53)}, errcode.InvalidArgument},
 		"the largest":       {Change{Key: seats, OperationID: "a", Value: n(1<<53 - 1)}, CodeLimit},
 		"the largest delta": {Change{Key: seats, OperationID: "a", Delta: 1<<53 - 1}, CodeLimit},
-		"no key":            {Change{Key: seats, Value: n(1)}, ledger.CodeInvalidArgument},
-		"no tenant":         {Change{Key: Key{"nobody", "seats", ""}, OperationID: "a", Value: n(1)}, ledger.CodeTenantNotFound},
-		"no meter":          {Change{Key: Key{"acme", "none", ""}, OperationID: "a", Value: n(1)}, ledger.CodeNotFound},
-		"a counter":         {Change{Key: Key{"acme", "calls", ""}, OperationID: "a", Value: n(1)}, ledger.CodeInvalidArgument},
+		"no key":            {Change{Key: seats, Value: n(1)}, errcode.InvalidArgument},
+		"no tenant":         {Change{Key: Key{"nobody", "seats", ""}, OperationID: "a", Value: n(1)}, errcode.TenantNotFound},
+		"no meter":          {Change{Key: Key{"acme", "none", ""}, OperationID: "a", Value: n(1)}, errcode.NotFound},
+		"a counter":         {Change{Key: Key{"acme", "calls", ""}, OperationID: "a", Value: n(1)}, errcode.InvalidArgument},
 		"a subject's cap":   {Change{Key: Key{"acme", "seats", "u1"}, OperationID: "a", Value: n(3)}, CodeLimit},
-		"a bad subject":     {Change{Key: Key{"acme", "seats", "{}"}, OperationID: "a", Value: n(1)}, ledger.CodeInvalidArgument},
+		"a bad subject":     {Change{Key: Key{"acme", "seats", "{}"}, OperationID: "a", Value: n(1)}, errcode.InvalidArgument},
 	} {
 		_, err := b.Set(ctx, tc.change)
-		require.Equal(t, tc.code, ledger.CodeOf(err), "%s: %v", name, err)
+		require.Equal(t, tc.code, errcode.Of(err), "%s: %v", name, err)
 	}
 	state, err := b.Set(ctx, Change{Key: seats, Value: n(2), DryRun: true})
 	require.NoError(t, err)
@@ -168,7 +171,7 @@ func TestSet_BadInput_LeavesNothing(t *testing.T) {
 	_, err = b.catalog.PatchTenant(ctx, "acme", catalog.TenantPatch{Status: new("suspended")})
 	require.NoError(t, err)
 	_, err = b.set(1)
-	require.Equal(t, ledger.CodeTenantSuspended, ledger.CodeOf(err))
+	require.Equal(t, errcode.TenantSuspended, errcode.Of(err))
 	var rows int
 	require.NoError(t, b.byHand.QueryRow(ctx, "SELECT (SELECT count(*) FROM gauges) + (SELECT count(*) FROM gauge_entries)").Scan(&rows))
 	require.Zero(t, rows)
@@ -185,7 +188,7 @@ func TestSet_ParallelAndRepeated_CountsEachKeyOnce(t *testing.T) {
 		changes.Go(func() {
 			state, err := b.Set(ctx, Change{Key: seats, OperationID: fmt.Sprint("p", i%20), Delta: 1})
 			switch {
-			case ledger.CodeOf(err) == CodeLimit:
+			case errcode.Of(err) == CodeLimit:
 				refused.Add(1)
 			case err != nil:
 				t.Error(err)
@@ -206,7 +209,7 @@ func TestSet_ParallelAndRepeated_CountsEachKeyOnce(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, entries, 10)
 	_, err = b.Set(ctx, Change{Key: seats, OperationID: entries[0].OperationID, Delta: -1})
-	require.Equal(t, ledger.CodeIdempotencyKeyReused, ledger.CodeOf(err))
+	require.Equal(t, errcode.IdempotencyKeyReused, errcode.Of(err))
 	require.Empty(t, b.verify(t))
 }
 
@@ -234,18 +237,18 @@ func TestGauge_Programs_AgreeWithModel(t *testing.T) {
 				c.Delta = rapid.SampledFrom([]int64{-9, -2, -1, 1, 2, 9}).Draw(rt, "delta")
 				want = value + c.Delta
 			}
-			code := ledger.Code("")
+			code := errcode.Code("")
 			switch {
 			case plan == "none" && value == 0:
-				code = ledger.CodeMeterNotInPlan
+				code = errcode.MeterNotInPlan
 			case want < 0:
-				code = ledger.CodeInvalidArgument
+				code = errcode.InvalidArgument
 			case want > limits[plan] && want > value:
 				code = CodeLimit
 			}
 			state, err := b.Set(ctx, c)
 			if code != "" {
-				if ledger.CodeOf(err) != code {
+				if errcode.Of(err) != code {
 					rt.Fatalf("%d on %s to %d: %v, not %s", value, plan, want, err, code)
 				}
 			} else if err != nil || state.Value != want || state.Before != value {

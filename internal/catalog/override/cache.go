@@ -143,7 +143,7 @@ func (c *Cache) load(ctx context.Context, keys []key) []*set {
 		}
 	}
 	var rows []Override
-	err := c.catalog.View(ctx, "read overrides", func(ctx context.Context, tx pgx.Tx) (err error) {
+	err := c.catalog.DB().View(ctx, "read overrides", func(ctx context.Context, tx pgx.Tx) (err error) {
 		rows, err = c.collect(ctx, tx, "SelectOverridesOf", tenants, subjects)
 		return err
 	})

@@ -12,9 +12,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/catalog"
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/kit/lane"
+	"github.com/quotasvc/quotasvc/internal/kit/listing"
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/store/namedsql"
+	"github.com/quotasvc/quotasvc/internal/store/pgstore"
 )
 
 func TestMain(m *testing.M) { testenv.Main(m) }
@@ -37,11 +40,15 @@ func newBundle(t *testing.T, change ...func(*Config)) *bundle {
 		return pool
 	}
 	b := &bundle{pool: open(testenv.AsService(url)), byHand: open(url)}
-	forTenants, err := catalog.NewStore(open(testenv.AsService(url)), catalog.StoreConfig{Target: namedsql.Target(testenv.OnCitus()), Timeout: testenv.Patience})
+	db, err := pgstore.New(open(testenv.AsService(url)), pgstore.Config{Target: namedsql.Target(testenv.OnCitus()), Timeout: testenv.Patience})
+	require.NoError(t, err)
+	forTenants, err := catalog.NewStore(db, catalog.StoreConfig{})
 	require.NoError(t, err)
 	b.catalog = catalog.New(forTenants, catalog.Config{ReloadEvery: time.Hour})
 	require.NoError(t, b.catalog.Start(t.Context()))
-	forOverrides, err := catalog.NewStore(b.pool, catalog.StoreConfig{Target: namedsql.Target(testenv.OnCitus()), Timeout: testenv.Patience})
+	db, err = pgstore.New(b.pool, pgstore.Config{Target: namedsql.Target(testenv.OnCitus()), Timeout: testenv.Patience})
+	require.NoError(t, err)
+	forOverrides, err := catalog.NewStore(db, catalog.StoreConfig{})
 	require.NoError(t, err)
 	store, err := NewStore(forOverrides, func(*catalog.Limit) error { return nil })
 	require.NoError(t, err)
@@ -211,7 +218,7 @@ func TestPut_BoundOfRules_AndExpiredOnesGo(t *testing.T) {
 	_, err = b.byHand.Exec(ctx, `INSERT INTO limit_overrides (rule, tenant_id, rate, expires_at) SELECT 'r' || n, 't1', '5/s', now() + interval '1 hour' FROM generate_series(1, 1000) n`)
 	require.NoError(t, err)
 	_, _, err = b.Put(ctx, Override{Rule: "r1001", Tenant: "t1", Rate: "6/s"})
-	require.ErrorIs(t, err, &catalog.Error{Code: catalog.CodeConflict})
+	require.Equal(t, errcode.Conflict, errcode.Of(err))
 	_, created, err := b.Put(ctx, Override{Rule: "r1000", Tenant: "t1", Rate: "6/s"})
 	require.NoError(t, err)
 	require.False(t, created)
@@ -221,6 +228,6 @@ func TestPut_BoundOfRules_AndExpiredOnesGo(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, created)
 	require.Equal(t, 1000-1-forgottenAtOnce+1+1, b.rows(t))
-	_, err = b.List(ctx, "r1", catalog.Page{Limit: 10, Cursor: "!"})
-	require.ErrorIs(t, err, &catalog.Error{Code: catalog.CodeInvalidArgument})
+	_, err = b.List(ctx, "r1", listing.Query{Limit: 10, Cursor: "!"})
+	require.Equal(t, errcode.InvalidArgument, errcode.Of(err))
 }

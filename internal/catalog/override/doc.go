@@ -17,7 +17,7 @@
 //
 // # Clock
 //
-// Expiry is compared with the instant the caller gives, so it needs no job. Stored instants are those of catalog.Transaction.
+// Expiry is compared with the instant the caller gives, so it needs no job. Stored instants are those of pgstore.Transaction.
 //
 // # Concurrency and failure
 //

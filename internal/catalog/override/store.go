@@ -14,8 +14,11 @@ import (
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/kit/body"
 	"github.com/quotasvc/quotasvc/internal/kit/bound"
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
+	"github.com/quotasvc/quotasvc/internal/kit/listing"
 	"github.com/quotasvc/quotasvc/internal/outbox/auditlog"
 	"github.com/quotasvc/quotasvc/internal/store/namedsql"
+	"github.com/quotasvc/quotasvc/internal/store/pgstore"
 )
 
 const (
@@ -37,26 +40,26 @@ type Store struct {
 
 // NewStore returns a store that uses the connections of the catalogue's store. check is catalog.StoreConfig.CheckLimit.
 func NewStore(c *catalog.Store, check func(*catalog.Limit) error) (*Store, error) {
-	queries, err := namedsql.LoadFor(c.Target(), sqlFiles)
+	queries, err := namedsql.LoadFor(c.DB().Target(), sqlFiles)
 	if err != nil {
 		return nil, err
 	}
 	return &Store{catalog: c, queries: queries, check: check}, nil
 }
 
-// Put creates or replaces an override. It returns the stored one and whether it is new. It fails with catalog.CodeTenantNotFound,
-// catalog.CodeNotFound if the tenant has no such rule, catalog.CodeInvalidArgument if the rule cannot have these numbers, and
-// catalog.CodeConflict for more than RulesMax rules.
+// Put creates or replaces an override. It returns the stored one and whether it is new. It fails with errcode.TenantNotFound,
+// errcode.NotFound if the tenant has no such rule, errcode.InvalidArgument if the rule cannot have these numbers, and
+// errcode.Conflict for more than RulesMax rules.
 func (s *Store) Put(ctx context.Context, o Override) (stored Override, created bool, err error) {
 	if faults := o.Check(body.Given{}); faults != nil {
 		return Override{}, false, refuse(faults...)
 	}
 	o.ExpiresAt = o.ExpiresAt.UTC().Truncate(time.Microsecond)
-	err = s.catalog.Write(ctx, "put override", func(ctx context.Context, tx *catalog.Transaction) error {
+	err = s.catalog.DB().Write(ctx, "put override", func(ctx context.Context, tx *pgstore.Transaction) error {
 		if _, err := tx.Exec(ctx, s.queries["LockRule"], o.Rule); err != nil {
 			return fmt.Errorf("lock rule: %w", err)
 		}
-		l, err := tx.LimitOf(ctx, o.Rule, o.Tenant)
+		l, err := s.catalog.LimitOf(ctx, tx, o.Rule, o.Tenant)
 		if err != nil {
 			return err
 		}
@@ -85,14 +88,14 @@ func (s *Store) Put(ctx context.Context, o Override) (stored Override, created b
 }
 
 // put stores o in place of before; nil: there is none.
-func (s *Store) put(ctx context.Context, tx *catalog.Transaction, o, before *Override, now time.Time) error {
+func (s *Store) put(ctx context.Context, tx *pgstore.Transaction, o, before *Override, now time.Time) error {
 	if before == nil {
 		var n int
 		if err := tx.QueryRow(ctx, s.queries["CountOverrides"], o.Tenant, o.Subject, RulesMax+1).Scan(&n); err != nil {
 			return fmt.Errorf("count overrides: %w", err)
 		}
 		if n >= RulesMax {
-			return &catalog.Error{Code: catalog.CodeConflict, Detail: fmt.Sprintf("%d limits are overridden for it already, which is the most", n)}
+			return &errcode.Error{Code: errcode.Conflict, Detail: fmt.Sprintf("%d limits are overridden for it already, which is the most", n)}
 		}
 	}
 	var expires *time.Time
@@ -107,14 +110,13 @@ func (s *Store) put(ctx context.Context, tx *catalog.Transaction, o, before *Ove
 	if _, err := tx.Exec(ctx, s.queries["ForgetOverrides"], forgottenAtOnce, now); err != nil {
 		return fmt.Errorf("forget overrides: %w", err)
 	}
-	note(ctx, tx, "put", before, o)
-	return nil
+	return note(ctx, tx, "put", before, o)
 }
 
-// Get returns an override that is in force. It fails with catalog.CodeNotFound.
+// Get returns an override that is in force. It fails with errcode.NotFound.
 func (s *Store) Get(ctx context.Context, rule, tenant, subject string) (o Override, err error) {
-	err = s.catalog.View(ctx, "read override", func(ctx context.Context, tx pgx.Tx) error {
-		found, err := s.one(ctx, tx, rule, tenant, subject, s.catalog.Now())
+	err = s.catalog.DB().View(ctx, "read override", func(ctx context.Context, tx pgx.Tx) error {
+		found, err := s.one(ctx, tx, rule, tenant, subject, s.catalog.DB().Now())
 		if err == nil && found == nil {
 			return errNone
 		}
@@ -126,9 +128,9 @@ func (s *Store) Get(ctx context.Context, rule, tenant, subject string) (o Overri
 	return o, err
 }
 
-// Delete deletes an override. It fails with catalog.CodeNotFound if none is in force.
+// Delete deletes an override. It fails with errcode.NotFound if none is in force.
 func (s *Store) Delete(ctx context.Context, rule, tenant, subject string) error {
-	return s.catalog.Write(ctx, "delete override", func(ctx context.Context, tx *catalog.Transaction) error {
+	return s.catalog.DB().Write(ctx, "delete override", func(ctx context.Context, tx *pgstore.Transaction) error {
 		now, err := tx.Now(ctx)
 		if err != nil {
 			return err
@@ -143,19 +145,18 @@ func (s *Store) Delete(ctx context.Context, rule, tenant, subject string) error 
 		if _, err := tx.Exec(ctx, s.queries["DeleteOverride"], rule, tenant, subject); err != nil {
 			return fmt.Errorf("delete: %w", err)
 		}
-		note(ctx, tx, "delete", before, nil)
-		return nil
+		return note(ctx, tx, "delete", before, nil)
 	})
 }
 
 // List returns a page of the overrides of a rule that are in force, by tenant and subject.
-func (s *Store) List(ctx context.Context, rule string, p catalog.Page) (list catalog.List[Override], err error) {
+func (s *Store) List(ctx context.Context, rule string, p listing.Query) (list listing.Page[Override], err error) {
 	tenant, subject, ok := parseCursor(p.Cursor)
 	if !ok {
 		return list, refuse(body.Fault{Field: "cursor", Message: "is an unknown cursor; it must be the next_cursor of the page before"})
 	}
-	err = s.catalog.View(ctx, "list overrides", func(ctx context.Context, tx pgx.Tx) error {
-		items, err := s.collect(ctx, tx, "ListOverrides", rule, tenant, subject, p.Limit+1, s.catalog.Now(), p.Tenant)
+	err = s.catalog.DB().View(ctx, "list overrides", func(ctx context.Context, tx pgx.Tx) error {
+		items, err := s.collect(ctx, tx, "ListOverrides", rule, tenant, subject, p.Limit+1, s.catalog.DB().Now(), p.Tenant)
 		if list.Items = items; len(items) > p.Limit {
 			list.Items = items[:p.Limit]
 			last := &items[p.Limit-1]
@@ -177,7 +178,7 @@ func parseCursor(cursor string) (tenant, subject string, ok bool) {
 }
 
 // note announces and records a change. before and after are nil where there is no override.
-func note(ctx context.Context, tx *catalog.Transaction, action string, before, after *Override) {
+func note(ctx context.Context, tx *pgstore.Transaction, action string, before, after *Override) error {
 	line := auditlog.Line{Actor: auditlog.From(ctx), Action: "override." + action, Object: auditlog.Object{Kind: "override"}}
 	for _, o := range []*Override{before, after} {
 		if o != nil {
@@ -190,7 +191,8 @@ func note(ctx context.Context, tx *catalog.Transaction, action string, before, a
 	if after != nil {
 		line.After = after
 	}
-	tx.Note("tenant:"+line.Object.Tenant, line) // announced as a change of the tenant
+	tx.Announce(pgstore.KindTenant, line.Object.Tenant) // as a change of the tenant
+	return auditlog.Record(ctx, tx, []auditlog.Line{line})
 }
 
 // one returns an override in force at now; nil if there is none.
@@ -222,16 +224,16 @@ func (s *Store) collect(ctx context.Context, tx pgx.Tx, statement string, args .
 	return items, nil
 }
 
-var errNone = &catalog.Error{Code: catalog.CodeNotFound, Detail: "there is no such override"}
+var errNone = &errcode.Error{Code: errcode.NotFound, Detail: "there is no such override"}
 
 func refuse(faults ...body.Fault) error {
-	return &catalog.Error{Code: catalog.CodeInvalidArgument, Fields: faults}
+	return &errcode.Error{Code: errcode.InvalidArgument, Fields: faults}
 }
 
 // isAway reports whether PostgreSQL did not answer.
 func isAway(err error) bool {
-	e, ok := errors.AsType[*catalog.Error](err)
-	return ok && e.Code == catalog.CodeUnavailable
+	e, ok := errors.AsType[*errcode.Error](err)
+	return ok && e.Code == errcode.Unavailable
 }
 
 //go:embed sql/*.sql

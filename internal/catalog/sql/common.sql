@@ -3,13 +3,6 @@
 -- one letter a byte.
 SELECT pg_advisory_xact_lock(x'71756f7461737663'::bigint);
 
--- name: Announce
--- Tells every instance what changed, when this transaction commits.
-SELECT pg_notify('quotasvc_catalog', n.change) FROM unnest($1::text[]) AS n (change);
-
--- name: Listen
-LISTEN quotasvc_catalog;
-
 -- name: SelectSums
 -- What tells whether rows were changed, also by a statement that somebody runs by hand: for groups of meters (1), of plans (2) and of limits (3)
 -- the number of rows, and a sum of their ids, of the transactions that wrote them, and of when. Rows of one group end with the same two

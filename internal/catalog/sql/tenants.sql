@@ -1,7 +1,3 @@
--- name: Clock
--- PostgreSQL's clock. Store.now compares it with the instance's.
-SELECT clock_timestamp();
-
 -- name: SelectTenants
 -- Tenants after $1 whose ids begin with $3, at most $2, in order. No id has a character above z, after which comes {.
 SELECT t.tenant_id, t.plan, t.anchor, t.timezone, t.status, t.metadata, t.overrides, t.features, t.version, t.created_at, t.updated_at

@@ -22,7 +22,7 @@
 //
 // # Concurrency and failure
 //
-// All methods may be called from any goroutine. Errors are *ledger.Error, as the operation itself would fail. If a
+// All methods may be called from any goroutine. Errors are *errcode.Error, as the operation itself would fail. If a
 // tenant cannot be created the error is CodeUnavailable, and the caller may send the same request again. A nil
 // Provisioner creates no tenant.
 package provision

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/quotasvc/quotasvc/internal/catalog"
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
@@ -115,5 +116,5 @@ func (l *emptyLedger) repeat(keys []ledger.BalanceKey, do func(*ledger.Batch) (l
 		}
 		keys = append(keys, next.More...)
 	}
-	return &ledger.Error{Code: ledger.CodeInternal, Detail: "a first use cannot be decided"}
+	return &errcode.Error{Code: errcode.Internal, Detail: "a first use cannot be decided"}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/kit/bound"
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
@@ -99,12 +100,12 @@ func (p *Provisioner) Check(tenant, subject string, items []ledger.Item) (*ledge
 	return empty.check(&ledger.CheckRequest{Tenant: tenant, Subject: subject, Items: items})
 }
 
-// emptyLedger returns the balances with which a tenant begins now. The error is a *ledger.Error if there will be no
+// emptyLedger returns the balances with which a tenant begins now. The error is a *errcode.Error if there will be no
 // such tenant: the plan may have been deleted since.
 func (p *Provisioner) emptyLedger(tenant string) (*emptyLedger, error) {
 	plan, ok := p.Plan(tenant)
 	if !ok {
-		return nil, ledger.Errorf(ledger.CodeTenantNotFound, "tenant", "tenant %q does not exist", tenant)
+		return nil, errcode.Errorf(errcode.TenantNotFound, "tenant", "tenant %q does not exist", tenant)
 	}
 	return newEmptyLedger(p.catalog.Snapshot(), plan, p.cfg.Clock.Now()), nil
 }
@@ -112,20 +113,20 @@ func (p *Provisioner) emptyLedger(tenant string) (*emptyLedger, error) {
 // create stores the tenant.
 func (p *Provisioner) create(ctx context.Context, tenant string) error {
 	if wait := p.take(time.Now()); wait > 0 {
-		return &ledger.Error{
-			Code: ledger.CodeQueueFull, RetryAfter: max(wait, time.Second),
+		return &errcode.Error{
+			Code: errcode.QueueFull, RetryAfter: max(wait, time.Second),
 			Detail: fmt.Sprintf("more than %d tenants a second are new; this attempt did nothing", p.cfg.PerSecond),
 		}
 	}
 	err := p.catalog.MakeTenant(ctx, tenant, p.cfg.Plan)
-	e, refused := errors.AsType[*catalog.Error](err)
-	if refused && e.Code != catalog.CodeUnavailable && e.Code != catalog.CodeInternal {
+	e, refused := errors.AsType[*errcode.Error](err)
+	if refused && e.Code != errcode.Unavailable && e.Code != errcode.Internal {
 		const detail = "tenant %q does not exist, and could not be made: %s"
-		return ledger.Errorf(ledger.CodeTenantNotFound, "tenant", detail, tenant, e.Detail)
+		return errcode.Errorf(errcode.TenantNotFound, "tenant", detail, tenant, e.Detail)
 	}
 	if err != nil {
-		return &ledger.Error{
-			Code: ledger.CodeUnavailable, Detail: "the tenant could not be made; the same request can be sent again",
+		return &errcode.Error{
+			Code: errcode.Unavailable, Detail: "the tenant could not be made; the same request can be sent again",
 			RetryAfter: time.Second, Cause: err,
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/catalog/diff"
 	"github.com/quotasvc/quotasvc/internal/kit/body"
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 )
 
 // raw is JSON that is handed on as it is.
@@ -54,7 +55,7 @@ func Expect(field string, seen []string) func(*catalog.File) error {
 	return func(stored *catalog.File) error {
 		tag, err := Tag(stored)
 		if err == nil && (len(seen) != 1 || seen[0] != tag) {
-			err = &catalog.Error{Code: catalog.CodeConflict, Fields: []body.Fault{{Field: field, Message: "is not the ETag of the catalogue: meters, plans or limits were changed meanwhile"}}}
+			err = &errcode.Error{Code: errcode.Conflict, Fields: []body.Fault{{Field: field, Message: "is not the ETag of the catalogue: meters, plans or limits were changed meanwhile"}}}
 		}
 		return err
 	}

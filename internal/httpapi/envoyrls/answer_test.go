@@ -13,7 +13,7 @@ import (
 
 	"github.com/quotasvc/quotasvc/internal/access"
 	"github.com/quotasvc/quotasvc/internal/gate"
-	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 )
 
 func verdict(rule string, remaining, limit int64, window int) gate.LimitVerdict {
@@ -67,9 +67,9 @@ func TestAnswer_Descriptors_MostRestrictiveLimitOfEach(t *testing.T) {
 
 func TestRefusal_Errors_OverLimitOrStatus(t *testing.T) {
 	t.Parallel()
-	of := func(code ledger.Code) error { return &ledger.Error{Code: code, Detail: "why", Field: "cost"} }
+	of := func(code errcode.Code) error { return errcode.Errorf(code, "cost", "why") }
 	for _, over := range []error{
-		&gate.RateLimited{RetryAfter: time.Second}, &gate.CostExceedsCapacity{}, &gate.ReducedCapacity{RetryAfter: time.Second}, &gate.Blocked{}, of(ledger.CodeTenantSuspended),
+		&gate.RateLimited{RetryAfter: time.Second}, &gate.CostExceedsCapacity{}, &gate.ReducedCapacity{RetryAfter: time.Second}, &gate.Blocked{}, of(errcode.TenantSuspended),
 	} {
 		if !refusalOf(over).over {
 			t.Errorf("%v passes a proxy that fails open", over)
@@ -79,11 +79,11 @@ func TestRefusal_Errors_OverLimitOrStatus(t *testing.T) {
 		err  error
 		want codes.Code
 	}{
-		{of(ledger.CodeTenantNotFound), codes.NotFound},
-		{of(ledger.CodeNotFound), codes.NotFound},
-		{of(ledger.CodeInvalidArgument), codes.InvalidArgument},
-		{of(ledger.CodeQueueFull), codes.Unavailable},
-		{errors.Join(of(ledger.CodeUnavailable), errors.New("the cause")), codes.Unavailable},
+		{of(errcode.TenantNotFound), codes.NotFound},
+		{of(errcode.NotFound), codes.NotFound},
+		{of(errcode.InvalidArgument), codes.InvalidArgument},
+		{of(errcode.QueueFull), codes.Unavailable},
+		{errors.Join(of(errcode.Unavailable), errors.New("the cause")), codes.Unavailable},
 		{&gate.TooManyLimits{}, codes.FailedPrecondition},
 		{&access.Refusal{Reason: access.Missing}, codes.Unauthenticated},
 		{&access.Refusal{Reason: access.Unknown}, codes.Unauthenticated},

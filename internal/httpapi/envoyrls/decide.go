@@ -21,7 +21,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/access"
 	"github.com/quotasvc/quotasvc/internal/gate"
 	"github.com/quotasvc/quotasvc/internal/kit/bound"
-	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 )
 
 // errPanic is the cause of an answer after a panic.
@@ -37,9 +37,9 @@ type call struct {
 	requestID string
 	span      trace.Span // nil: none
 	peer      netip.AddrPort
-	key       *access.Key // nil: the caller has none
-	tenant    string      // of the first descriptor
-	refused   ledger.Code // of the first descriptor that was refused
+	key       *access.Key  // nil: the caller has none
+	tenant    string       // of the first descriptor
+	refused   errcode.Code // of the first descriptor that was refused
 	violated  []string
 	cause     error // the cause, if the answer is an error
 }
@@ -69,7 +69,7 @@ func (s *Server) ShouldRateLimit(ctx context.Context, req *rls.RateLimitRequest)
 	}
 	charges, err := readRequest(req)
 	if e, ok := errors.AsType[*unusable](err); ok {
-		c.refused, c.cause = ledger.CodeInvalidArgument, err
+		c.refused, c.cause = errcode.InvalidArgument, err
 		results := make([]result, len(req.GetDescriptors()))
 		results[e.descriptor].refusal.over = true
 		return s.answer(results), nil

@@ -9,7 +9,7 @@ import (
 
 	"github.com/quotasvc/quotasvc/internal/access"
 	"github.com/quotasvc/quotasvc/internal/gate"
-	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 )
 
 // refusal is an error of the gate that leads to a regular answer.
@@ -33,7 +33,7 @@ func refusalOf(err error) refusal {
 	if e, ok := errors.AsType[*gate.TooManyLimits](err); ok {
 		return refusal{violated: e.Rules}
 	}
-	if _, ok := errors.AsType[*gate.Blocked](err); ok || gate.CodeOf(err) == ledger.CodeTenantSuspended {
+	if _, ok := errors.AsType[*gate.Blocked](err); ok || gate.CodeOf(err) == errcode.TenantSuspended {
 		return refusal{over: true}
 	}
 	return refusal{}
@@ -48,19 +48,19 @@ func statusOf(err error) *status.Status {
 		return ofKey(e)
 	}
 	detail := ""
-	if e, ok := errors.AsType[*ledger.Error](err); ok {
-		if detail = e.Detail; e.Field != "" {
-			detail = e.Field + " " + e.Detail
+	if e, ok := errors.AsType[*errcode.Error](err); ok {
+		if detail = e.Detail; len(e.Fields) > 0 {
+			detail = e.Fields[0].Error()
 		}
 	}
 	switch gate.CodeOf(err) {
-	case ledger.CodeInvalidArgument:
+	case errcode.InvalidArgument:
 		return status.New(codes.InvalidArgument, detail)
-	case ledger.CodeTenantNotFound, ledger.CodeNotFound:
+	case errcode.TenantNotFound, errcode.NotFound:
 		return status.New(codes.NotFound, detail)
 	case gate.CodeTooManyLimits:
 		return status.New(codes.FailedPrecondition, err.Error())
-	case ledger.CodeUnavailable, ledger.CodeQueueFull:
+	case errcode.Unavailable, errcode.QueueFull:
 		return status.New(codes.Unavailable, detail)
 	default:
 		return status.New(codes.Internal, "an internal error; the request id identifies it in our log")

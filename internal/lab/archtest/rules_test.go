@@ -19,7 +19,7 @@ var onlyIn = map[string][]string{
 	"golang.org/x/oauth2":                         {"internal/pages/console/oidc"},
 	"google.golang.org/grpc":                      {"internal/httpapi/envoyrls"},
 	"github.com/envoyproxy/go-control-plane":      {"internal/httpapi/envoyrls"},
-	"github.com/jackc/pgx":                        {"internal/store/citus", "internal/store/pgpool", "lab/bench", "lab/bench/past", "lab/drill", "internal/ledger/pg", "internal/ledger/history", "internal/ledger/audit", "internal/ledger/journal", "internal/ledger/archive", "internal/ledger/verifier", "internal/catalog", "internal/access", "internal/report/denial", "internal/catalog/override", "internal/access/session", "internal/access/link", "internal/outbox/auditlog", "internal/report/testclock", "internal/lab/localstack", "internal/lab/testenv", "cmd/quotasvc", "internal/outbox/events", "internal/store/listener", "internal/catalog/gauge", "internal/notify/webhooks", "internal/report/tenantlist", "internal/report/status"},
+	"github.com/jackc/pgx":                        {"internal/store/citus", "internal/store/pgpool", "internal/store/pgstore", "lab/bench", "lab/bench/past", "lab/drill", "internal/ledger/pg", "internal/ledger/history", "internal/ledger/audit", "internal/ledger/journal", "internal/ledger/archive", "internal/ledger/verifier", "internal/catalog", "internal/access", "internal/report/denial", "internal/catalog/override", "internal/access/session", "internal/access/link", "internal/outbox/auditlog", "internal/report/testclock", "internal/lab/localstack", "internal/lab/testenv", "cmd/quotasvc", "internal/outbox/events", "internal/store/listener", "internal/catalog/gauge", "internal/notify/webhooks", "internal/report/tenantlist", "internal/report/status"},
 	"database/sql":                                {"internal/lab/testenv", "cmd/quotasvc"}, // goose needs it
 	"github.com/pressly/goose":                    {"internal/lab/testenv", "cmd/quotasvc"},
 	"github.com/redis/go-redis":                   {"internal/store/redisstore", "internal/lab/testenv"},
@@ -49,10 +49,12 @@ var notEvenInTests = []string{"github.com/labstack/echo", "unsafe", "C"}
 var pure = regexp.MustCompile(`^internal/((kit/bound|ledger|kit/period|kit/price|ratelimit/rule)/\w+|gate/balances/policy|` +
 	`ratelimit/(lease_id|vector|workbench|replica/membership|replica/shares))\.go$`)
 
-// pureOurs are the packages of ours that pure files may import: those that are pure, and replica and redisstore for their values
-// (sets of replicas, script calls and replies).
+// pureOurs are the packages of ours that pure files may import: those that are pure, and errcode, replica and redisstore
+// for their values (errors, sets of replicas, script calls and replies).
 var pureOurs = []string{
-	"internal/kit/bound", "internal/ledger", "internal/kit/price", "internal/kit/period", "internal/ratelimit/rule", "internal/ratelimit/replica", "internal/store/redisstore",
+	"internal/kit/bound", "internal/kit/errcode", "internal/kit/price", "internal/kit/period",
+	"internal/ledger",
+	"internal/ratelimit/rule", "internal/ratelimit/replica", "internal/store/redisstore",
 }
 
 // impure lists standard packages that pure files must not import.

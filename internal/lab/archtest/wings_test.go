@@ -25,14 +25,15 @@ var wings = []wing{
 	{name: "ratelimit", imports: []string{"kit", "store"}},
 	{name: "ledger", imports: []string{"kit", "store", "outbox"}},
 	{name: "catalog", imports: []string{"kit", "store", "outbox", "ledger"}},
-	{name: "access", imports: []string{"kit", "store", "outbox", "catalog"}},
-	{name: "notify", imports: []string{"kit", "store", "outbox", "catalog"}},
+	// Tests of links and keys have tenants and announcements.
+	{name: "access", imports: []string{"kit", "store", "outbox"}, inTests: []string{"catalog"}},
+	{name: "notify", imports: []string{"kit", "store", "outbox"}},
 	{name: "report", imports: []string{"kit", "store", "outbox", "ledger", "catalog"}},
 	{name: "gate", imports: []string{"kit", "store", "outbox", "ratelimit", "ledger", "catalog", "report"}},
 	{
 		name:    "httpapi",
 		imports: []string{"kit", "outbox", "ratelimit", "ledger", "catalog", "access", "notify", "report", "gate"},
-		inTests: []string{"serve"}, // the API behind real connections
+		inTests: []string{"serve", "store"}, // the API behind real connections, over a real database
 	},
 	// People's pages and commands are clients of the API: they see no more than a key may.
 	{name: "pages", imports: []string{"kit", "store", "ratelimit", "access", "httpapi"}},
@@ -65,7 +66,7 @@ var laboratoryInTheProduct = []string{"internal/lab/demo", "internal/lab/localst
 // narrow lists packages whose code may import less than their wing does, with all that it may import of ours.
 var narrow = map[string][]string{
 	// the domain
-	"internal/ledger": {"internal/kit/bound", "internal/kit/period", "internal/kit/price"},
+	"internal/ledger": {"internal/kit/bound", "internal/kit/errcode", "internal/kit/period", "internal/kit/price"},
 	// never the domain: it must not share its mistakes
 	"internal/ledger/audit":      {"internal/kit/backoff", "internal/ledger/audit/seal", "internal/store/namedsql"},
 	"internal/ledger/audit/seal": {},
@@ -73,7 +74,7 @@ var narrow = map[string][]string{
 	"internal/ratelimit/rule": {"internal/kit/bound", "internal/kit/period"},
 	// second implementations
 	"internal/ledger/model": {
-		"internal/kit/bound", "internal/kit/period", "internal/kit/price", "internal/ledger",
+		"internal/kit/bound", "internal/kit/errcode", "internal/kit/period", "internal/kit/price", "internal/ledger",
 	},
 	"internal/ratelimit/rule/oracle": {"internal/kit/bound", "internal/ratelimit/rule"},
 	// a queue

@@ -7,10 +7,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"pgregory.net/rapid"
 
-	"github.com/stretchr/testify/assert"
-
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/ledger/journal"
 	"github.com/quotasvc/quotasvc/internal/ledger/model"
@@ -32,7 +32,7 @@ type twins struct {
 func try[R any](w *twins, name string, op func() ledger.Request[R]) (done bool, err error) {
 	ctx := asOf(w.archived.t.Context(), op().ID().Key)
 	got, gotErr := pg.Do(ctx, w.archived.Ledger, op())
-	if ledger.CodeOf(gotErr) == ledger.CodeArchived {
+	if errcode.Of(gotErr) == errcode.Archived {
 		w.log = append(w.log, w.at.Format(time.DateTime)+" "+name+": archived")
 		if w.border.IsZero() {
 			return false, fmt.Errorf("%s: %w, and nothing was archived", name, gotErr)
@@ -41,7 +41,7 @@ func try[R any](w *twins, name string, op func() ledger.Request[R]) (done bool, 
 	}
 	want, wantErr := pg.Do(ctx, w.whole.Ledger, op())
 	w.log = append(w.log, fmt.Sprintf("%s %s: %v", w.at.Format(time.DateTime), name, wantErr))
-	if ledger.CodeOf(gotErr) != ledger.CodeOf(wantErr) || (gotErr == nil) != (wantErr == nil) {
+	if errcode.Of(gotErr) != errcode.Of(wantErr) || (gotErr == nil) != (wantErr == nil) {
 		return false, fmt.Errorf("%s: %v %w, and where nothing was archived %v %w", name, got, gotErr, want, wantErr)
 	}
 	return gotErr == nil, w.compare()

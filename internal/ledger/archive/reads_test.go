@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/ledger/history"
 	"github.com/quotasvc/quotasvc/internal/ledger/pg"
@@ -21,7 +22,7 @@ func (b *bundle) ask(tenant string, from time.Time, operations ...string) answer
 	b.t.Helper()
 	ctx, out := b.t.Context(), answers{}
 	put := func(what string, answer any, err error) {
-		if e := ledger.CodeOf(err); e != "" {
+		if e := errcode.Of(err); e != "" {
 			answer = e
 		}
 		out[what] = answer
@@ -56,7 +57,7 @@ func (b *bundle) ask(tenant string, from time.Time, operations ...string) answer
 
 func (b *bundle) wantArchived(what string, err error, oldest time.Time) {
 	b.t.Helper()
-	if e, ok := errors.AsType[*ledger.Error](err); !ok || e.Code != ledger.CodeArchived || !e.Oldest.Equal(oldest) {
+	if e, ok := errors.AsType[*errcode.Error](err); !ok || e.Code != errcode.Archived || !ledger.OldestOf(e).Equal(oldest) {
 		b.t.Errorf("%s: got %v, want archived with %s", what, err, oldest)
 	}
 }
@@ -110,10 +111,10 @@ func TestArchive_AnswersSinceBorder_AreTheSame_OlderOnesSayArchived(t *testing.T
 	// A tenant of whom nothing was archived has its usual answers.
 	b.tenant("new")
 	b.debit("new", "calls", 1)
-	if _, err = b.history.Operation(ctx, "new", old, time.Time{}); ledger.CodeOf(err) != ledger.CodeOperationNotFound {
+	if _, err = b.history.Operation(ctx, "new", old, time.Time{}); errcode.Of(err) != errcode.OperationNotFound {
 		t.Errorf("operation of a new tenant: %v", err)
 	}
-	if _, err = b.history.BalanceAsOf(ctx, "new", "calls", "", past); ledger.CodeOf(err) != ledger.CodeNotFound {
+	if _, err = b.history.BalanceAsOf(ctx, "new", "calls", "", past); errcode.Of(err) != errcode.NotFound {
 		t.Errorf("balance of a new tenant: %v", err)
 	}
 }

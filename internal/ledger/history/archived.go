@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
@@ -12,7 +13,7 @@ import (
 // instant in the request.
 func unlessArchived[V any](ctx context.Context, r *Reader, tenant, field string, at time.Time, answer V, err error) (V, error) {
 	var none V
-	if err != nil && ledger.CodeOf(err) != ledger.CodeNotFound {
+	if err != nil && errcode.Of(err) != errcode.NotFound {
 		return none, err
 	}
 	oldest, failed := r.ledger.Oldest(ctx, tenant)

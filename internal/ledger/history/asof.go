@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/kit/period"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
@@ -44,7 +45,7 @@ func (r *Reader) BalancesAsOf(ctx context.Context, tenant, subject string, at ti
 			switch {
 			case err == nil:
 				out = append(out, *past)
-			case ledger.CodeOf(err) != ledger.CodeNotFound:
+			case errcode.Of(err) != errcode.NotFound:
 				return nil, err
 			}
 		}
@@ -67,7 +68,7 @@ func (r *Reader) past(ctx context.Context, field string, at time.Time) (time.Tim
 		return at, err
 	}
 	if now := r.ledger.Now(); at.After(now.Add(time.Second)) {
-		return at, ledger.Errorf(ledger.CodeInvalidArgument, field, "must not lie in the future; it is %s now", now.UTC().Format(time.RFC3339))
+		return at, errcode.Errorf(errcode.InvalidArgument, field, "must not lie in the future; it is %s now", now.UTC().Format(time.RFC3339))
 	}
 	return at, nil
 }
@@ -94,7 +95,7 @@ func (q *report) pastBalance(ctx context.Context, b *ledger.Book, at time.Time) 
 	if at.Before(b.Start) {
 		c, err := q.closedPeriod(ctx, b.BalanceKey, at)
 		if errors.Is(err, pgx.ErrNoRows) {
-			return nil, ledger.Errorf(ledger.CodeNotFound, "as_of", "meter %q of tenant %q has no period at %s", b.Meter, b.Tenant, at.Format(time.RFC3339))
+			return nil, errcode.Errorf(errcode.NotFound, "as_of", "meter %q of tenant %q has no period at %s", b.Meter, b.Tenant, at.Format(time.RFC3339))
 		}
 		if err != nil {
 			return nil, failed("read period", err)

@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/assert"
 
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/ledger/pg"
@@ -207,19 +208,19 @@ func wantEqual[V any](t testing.TB, what string, got, want V) {
 	assert.Equal(t, want, got, what)
 }
 
-func wantCode(t testing.TB, err error, code ledger.Code) *ledger.Error {
+func wantCode(t testing.TB, err error, code errcode.Code) *errcode.Error {
 	t.Helper()
-	if got := ledger.CodeOf(err); got != code {
+	if got := errcode.Of(err); got != code {
 		t.Fatalf("got code %q (%v), want %q", got, err, code)
 	}
-	e, _ := errors.AsType[*ledger.Error](err)
+	e, _ := errors.AsType[*errcode.Error](err)
 	return e
 }
 
 // wantRefused fails the test unless err is a refusal of the field.
 func wantRefused(t testing.TB, err error, field string) {
 	t.Helper()
-	if e := wantCode(t, err, ledger.CodeInvalidArgument); e.Field != field {
-		t.Errorf("field %q (%v), want %q", e.Field, err, field)
+	if e := wantCode(t, err, errcode.InvalidArgument); e.Field() != field {
+		t.Errorf("field %q (%v), want %q", e.Field(), err, field)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/quotasvc/quotasvc/internal/kit/bound"
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/kit/period"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/ledger/pg"
@@ -97,16 +98,16 @@ func (ask *EntryQuery) validate() (start position, err error) {
 		return start, ledger.ValidateID("meter", ask.Meter)
 	}
 	if ask.Kind != "" && !slices.Contains(ledger.EntryKinds(), ask.Kind) {
-		return start, ledger.Errorf(ledger.CodeInvalidArgument, "kind", "must be one of: %s", strings.Join(kindNames(), ", "))
+		return start, errcode.Errorf(errcode.InvalidArgument, "kind", "must be one of: %s", strings.Join(kindNames(), ", "))
 	}
 	if ask.Order == "" {
 		ask.Order = OldestFirst
 	}
 	if ask.Order != OldestFirst && ask.Order != NewestFirst {
-		return start, ledger.Errorf(ledger.CodeInvalidArgument, "order", "must be one of: asc, desc")
+		return start, errcode.Errorf(errcode.InvalidArgument, "order", "must be one of: asc, desc")
 	}
 	if !ask.From.IsZero() && !ask.To.IsZero() && !ask.To.After(ask.From) {
-		return start, ledger.Errorf(ledger.CodeInvalidArgument, "to", "must be later than from")
+		return start, errcode.Errorf(errcode.InvalidArgument, "to", "must be later than from")
 	}
 	switch {
 	case ask.Cursor != "":
@@ -134,14 +135,14 @@ func (ask *EntryQuery) openCursor() (start position, err error) {
 	}
 	text, backwards := strings.CutSuffix(parts[2], backwardsMark)
 	if start.seq, err = strconv.ParseInt(text, 10, 64); err != nil || start.seq < 1 {
-		return start, ledger.Errorf(ledger.CodeInvalidArgument, "cursor", "unknown cursor")
+		return start, errcode.Errorf(errcode.InvalidArgument, "cursor", "unknown cursor")
 	}
 	start.meter, start.subject = parts[0], parts[1]
 	if ask.Meter != "" && start.meter != ask.Meter {
-		return start, ledger.Errorf(ledger.CodeInvalidArgument, "cursor", "belongs to another list, not to this one of meter %q", ask.Meter)
+		return start, errcode.Errorf(errcode.InvalidArgument, "cursor", "belongs to another list, not to this one of meter %q", ask.Meter)
 	}
 	if backwards != (ask.Order == NewestFirst) {
-		return start, ledger.Errorf(ledger.CodeInvalidArgument, "cursor", "belongs to the list in the other order, not to order=%s", ask.Order)
+		return start, errcode.Errorf(errcode.InvalidArgument, "cursor", "belongs to the list in the other order, not to order=%s", ask.Order)
 	}
 	return start, nil
 }

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 )
 
 // A key was used again after its memory had ended: each of the two operations can be looked up, and none shows the other's entries.
@@ -32,7 +32,7 @@ func TestOperation_SharedID_IsOneOperation(t *testing.T) {
 	if newest, older, same := amount(time.Time{}), amount(time.Now().Add(-time.Hour)), amount(old.CreatedAt); newest != 3 || older != 4 || same != 4 {
 		t.Errorf("amounts %d, %d, %d; want 3, 4, 4", newest, older, same)
 	}
-	if _, err := b.Operation(t.Context(), "acme", "order", old.CreatedAt.Add(-time.Microsecond)); ledger.CodeOf(err) != ledger.CodeOperationNotFound {
+	if _, err := b.Operation(t.Context(), "acme", "order", old.CreatedAt.Add(-time.Microsecond)); errcode.Of(err) != errcode.OperationNotFound {
 		t.Errorf("before there was one: %v", err)
 	}
 }

@@ -3,6 +3,7 @@ package history
 import (
 	"time"
 
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
@@ -11,7 +12,7 @@ import (
 func derived(b *ledger.Book, run *ledger.PeriodRow, at time.Time) (*Statement, ledger.Sums, error) {
 	p, err := idleAt(b, run, at)
 	if err != nil {
-		return nil, ledger.Sums{}, &ledger.Error{Code: ledger.CodeInternal, Detail: "the idle period cannot be derived", Cause: err}
+		return nil, ledger.Sums{}, &errcode.Error{Code: errcode.Internal, Detail: "the idle period cannot be derived", Cause: err}
 	}
 	s := statementOf(&p.PeriodRow)
 	opened := ledger.Sums{Opening: p.Opening, Held: p.Held}

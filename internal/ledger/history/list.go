@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/kit/period"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/ledger/pg"
@@ -94,10 +95,10 @@ func (ask *StatementQuery) start() (statementPosition, error) {
 	}
 	at, err := time.Parse(time.RFC3339Nano, parts[2])
 	if err != nil {
-		return first, ledger.Errorf(ledger.CodeInvalidArgument, "cursor", "unknown cursor")
+		return first, errcode.Errorf(errcode.InvalidArgument, "cursor", "unknown cursor")
 	}
 	if ask.Meter != "" && parts[0] != ask.Meter || parts[1] != ask.Subject {
-		return first, ledger.Errorf(ledger.CodeInvalidArgument, "cursor", "belongs to another list, not to this one")
+		return first, errcode.Errorf(errcode.InvalidArgument, "cursor", "belongs to another list, not to this one")
 	}
 	return statementPosition{start: at, meter: parts[0]}, nil
 }
@@ -179,7 +180,7 @@ func eachPeriod(b *ledger.Book, row *ledger.PeriodRow, from statementPosition, m
 		}
 	}
 	if err != nil {
-		return &ledger.Error{Code: ledger.CodeInternal, Detail: "the idle periods cannot be derived", Cause: err}
+		return &errcode.Error{Code: errcode.Internal, Detail: "the idle periods cannot be derived", Cause: err}
 	}
 	return nil
 }

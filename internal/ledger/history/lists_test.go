@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/kit/period"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
@@ -163,7 +164,7 @@ func TestStatements_ClosedAndOpen_NewestFirst_PagesJoin(t *testing.T) {
 		t.Errorf("current %+v, last %+v", current, last)
 	}
 	_, err = b.StatementLast(t.Context(), "acme", "jobs", "")
-	wantCode(t, err, ledger.CodeNotFound)
+	wantCode(t, err, errcode.NotFound)
 	_, err = b.StatementAt(t.Context(), "acme", "jobs", "", time.Now().Add(time.Hour))
 	wantRefused(t, err, "period_start")
 	page, err := b.Statements(t.Context(), StatementQuery{Tenant: "acme", Limit: 1})

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/quotasvc/quotasvc/internal/kit/bound"
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/ledger/pg"
 )
@@ -29,7 +30,7 @@ func (r *Reader) Operation(ctx context.Context, tenant, id string, at time.Time)
 		return nil, err
 	}
 	if len(id) > 1024 || !bound.Storable(id) {
-		return nil, ledger.Errorf(ledger.CodeOperationNotFound, "operation_id", "no such operation of tenant %q", tenant)
+		return nil, errcode.Errorf(errcode.OperationNotFound, "operation_id", "no such operation of tenant %q", tenant)
 	}
 	rows, err := r.ledger.Readers().Query(ctx, r.sql["EntriesOfOperation"], tenant, id)
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/kit/period"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/ledger/pg"
@@ -73,7 +74,7 @@ func (b *bundle) wander(r *rand.Rand, n int) {
 		default:
 			b.rewind(time.Duration(r.IntN([]int{40, 400}[r.IntN(2)])+1) * time.Minute)
 		}
-		if code := ledger.CodeOf(err); code == ledger.CodeUnavailable || code == ledger.CodeInternal {
+		if code := errcode.Of(err); code == errcode.Unavailable || code == errcode.Internal {
 			b.t.Fatal(err)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/kit/period"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
@@ -21,7 +22,7 @@ const PeriodsMax = 100
 // Periods returns the open period of a balance and the next-1 periods that follow it under the present terms.
 func (r *Reader) Periods(ctx context.Context, tenant, meter string, next int) ([]PeriodInfo, error) {
 	if next < 1 || next > PeriodsMax {
-		return nil, ledger.Errorf(ledger.CodeInvalidArgument, "next", "must be an integer from 1 to %d", PeriodsMax)
+		return nil, errcode.Errorf(errcode.InvalidArgument, "next", "must be an integer from 1 to %d", PeriodsMax)
 	}
 	b, _, err := r.ledger.View(ctx, ledger.BalanceKey{Tenant: tenant, Meter: meter}, time.Time{})
 	if err != nil {
@@ -45,7 +46,7 @@ func (r *Reader) Periods(ctx context.Context, tenant, meter string, next int) ([
 		}
 		following, err := t.Containing(p.End)
 		if err != nil {
-			return nil, &ledger.Error{Code: ledger.CodeInternal, Detail: "the next period cannot be computed", Cause: err}
+			return nil, &errcode.Error{Code: errcode.Internal, Detail: "the next period cannot be computed", Cause: err}
 		}
 		p, allowance = period.Period{Start: p.End, End: following.End}, 0
 		if t.Grants {

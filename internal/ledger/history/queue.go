@@ -7,7 +7,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 )
 
 // queue lets a few reports run at once, and a bounded number wait. The rest is refused at once.
@@ -34,7 +34,7 @@ func newQueue(slots int, reg prometheus.Registerer) *queue {
 		Help:    "Run time of reports, without the time in the queue.",
 		Buckets: []float64{0.005, 0.02, 0.1, 0.5, 1, 2.5},
 	})
-	for _, code := range []ledger.Code{ledger.CodeQueueFull, ledger.CodeReportTooSlow} {
+	for _, code := range []errcode.Code{errcode.QueueFull, errcode.ReportTooSlow} {
 		q.finished.WithLabelValues(string(code)) // alerts look for an increase
 	}
 	reg.MustRegister(q.waits, q.finished, q.took)
@@ -47,7 +47,7 @@ func (q *queue) enter(ctx context.Context) (leave func(error), err error) {
 	case q.slots <- struct{}{}:
 	default:
 		if err := q.wait(ctx); err != nil {
-			q.finished.WithLabelValues(string(ledger.CodeQueueFull)).Inc()
+			q.finished.WithLabelValues(string(errcode.QueueFull)).Inc()
 			return nil, err
 		}
 	}
@@ -56,7 +56,7 @@ func (q *queue) enter(ctx context.Context) (leave func(error), err error) {
 		<-q.slots
 		outcome := "ok"
 		if err != nil {
-			outcome = string(ledger.CodeOf(err))
+			outcome = string(errcode.Of(err))
 		}
 		q.finished.WithLabelValues(outcome).Inc()
 		q.took.Observe(time.Since(began).Seconds())
@@ -64,7 +64,7 @@ func (q *queue) enter(ctx context.Context) (leave func(error), err error) {
 }
 
 func (q *queue) wait(ctx context.Context) error {
-	full := &ledger.Error{Code: ledger.CodeQueueFull, RetryAfter: time.Second, Detail: "too many reports are waiting"}
+	full := &errcode.Error{Code: errcode.QueueFull, RetryAfter: time.Second, Detail: "too many reports are waiting"}
 	if q.waiting.Add(1) > queueMax {
 		q.waiting.Add(-1)
 		return full

@@ -8,6 +8,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
@@ -42,7 +43,7 @@ func TestReports_TooMany_RefusedAtOnce(t *testing.T) {
 	}
 	testenv.Eventually(t, func() bool { return r.queue.waiting.Load() == queueMax })
 	_, err = r.Entries(t.Context(), EntryQuery{Tenant: "acme", Limit: 1})
-	if e := wantCode(t, err, ledger.CodeQueueFull); e.RetryAfter <= 0 {
+	if e := wantCode(t, err, errcode.QueueFull); e.RetryAfter <= 0 {
 		t.Errorf("no Retry-After: %+v", e)
 	}
 	cancel()
@@ -60,7 +61,7 @@ func TestReports_TimeOver_TooSlow_DatabaseStopsWorking(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
 	_, err := reported(t.Context(), b.Reader, sleeping)
-	if e := wantCode(t, err, ledger.CodeReportTooSlow); e.RetryAfter <= 0 {
+	if e := wantCode(t, err, errcode.ReportTooSlow); e.RetryAfter <= 0 {
 		t.Errorf("no Retry-After: %+v", e)
 	}
 	testenv.Eventually(t, func() bool { return b.reportsRunning() == 0 }, "the database stops working")

@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/ledger/pg"
 	"github.com/quotasvc/quotasvc/internal/store/namedsql"
@@ -146,7 +147,7 @@ func reported[V any](ctx context.Context, r *Reader, ask func(context.Context, *
 }
 
 // Report runs a query of another package as a report about a tenant, on the replica if there is one. An empty tenant
-// means all tenants. Errors of ask must be those of Failed, or *ledger.Error.
+// means all tenants. Errors of ask must be those of Failed, or *errcode.Error.
 func Report[V any](ctx context.Context, r *Reader, tenant string, ask func(context.Context, *pgxpool.Pool) (V, error)) (V, error) {
 	return reported(ctx, r, func(ctx context.Context, q *report) (answer V, err error) {
 		if tenant != "" {
@@ -159,7 +160,7 @@ func Report[V any](ctx context.Context, r *Reader, tenant string, ask func(conte
 }
 
 // Failed wraps an error of the driver in a report.
-func Failed(what string, err error) *ledger.Error { return failed(what, err) }
+func Failed(what string, err error) *errcode.Error { return failed(what, err) }
 
 // follow makes the report read the primary from now on, unless the replica has entry seq of the balance. A view comes
 // from the primary, and must not be combined with an older journal.
@@ -184,24 +185,24 @@ func (q *report) newest(ctx context.Context, k ledger.BalanceKey) (seq int64, er
 }
 
 // failed wraps a failed read of a report: nothing was changed, a retry is safe.
-func failed(what string, err error) *ledger.Error {
+func failed(what string, err error) *errcode.Error {
 	if isTimeLimit(err) {
 		return tooSlow(fmt.Errorf("%s: %w", what, err))
 	}
 	return unavailable(what, err)
 }
 
-func unavailable(what string, err error) *ledger.Error {
-	return &ledger.Error{
-		Code: ledger.CodeUnavailable, Detail: "the ledger cannot reach its database", RetryAfter: time.Second,
+func unavailable(what string, err error) *errcode.Error {
+	return &errcode.Error{
+		Code: errcode.Unavailable, Detail: "the ledger cannot reach its database", RetryAfter: time.Second,
 		Cause: fmt.Errorf("%s: %w", what, err),
 	}
 }
 
 // tooSlow returns the error of a report that the time limit has ended.
-func tooSlow(err error) *ledger.Error {
-	return &ledger.Error{
-		Code: ledger.CodeReportTooSlow, RetryAfter: 5 * time.Second, Cause: err,
+func tooSlow(err error) *errcode.Error {
+	return &errcode.Error{
+		Code: errcode.ReportTooSlow, RetryAfter: 5 * time.Second, Cause: err,
 		Detail: fmt.Sprintf("the report takes longer than %s; ask for a shorter time, or for one meter or subject", reportTimeout),
 	}
 }

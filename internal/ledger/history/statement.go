@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/kit/period"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
@@ -44,7 +45,7 @@ func (r *Reader) Statement(ctx context.Context, tenant, meter, subject string, s
 		return nil, err
 	}
 	if !s.Start.Equal(start) {
-		return nil, ledger.Errorf(ledger.CodeNotFound, "period_start", "no period of meter %q starts at %s; the period that contains it starts at %s",
+		return nil, errcode.Errorf(errcode.NotFound, "period_start", "no period of meter %q starts at %s; the period that contains it starts at %s",
 			meter, start.UTC().Format(time.RFC3339Nano), s.Start.Format(time.RFC3339Nano))
 	}
 	return s, nil
@@ -119,7 +120,7 @@ func (q *report) statementAt(ctx context.Context, k ledger.BalanceKey, pick func
 	}
 	c, err := q.closedPeriod(ctx, k, at)
 	if errors.Is(err, pgx.ErrNoRows) {
-		return nil, ledger.Errorf(ledger.CodeNotFound, "period_start", "meter %q of tenant %q has no period at %s", k.Meter, k.Tenant, at.UTC().Format(time.RFC3339))
+		return nil, errcode.Errorf(errcode.NotFound, "period_start", "meter %q of tenant %q has no period at %s", k.Meter, k.Tenant, at.UTC().Format(time.RFC3339))
 	}
 	if err != nil {
 		return nil, failed("read period", err)
@@ -143,7 +144,7 @@ func statementOf(c *ledger.PeriodRow) *Statement {
 
 func (q *report) openStatement(ctx context.Context, b *ledger.Book, now, at time.Time) (*Statement, error) {
 	if !at.Before(b.End) {
-		return nil, ledger.Errorf(ledger.CodeNotFound, "period_start", "the open period of meter %q ends at %s", b.Meter, b.End.Format(time.RFC3339))
+		return nil, errcode.Errorf(errcode.NotFound, "period_start", "the open period of meter %q ends at %s", b.Meter, b.End.Format(time.RFC3339))
 	}
 	s := openPeriod(b, now)
 	return s, q.fillLines(ctx, b, s)

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
@@ -81,9 +82,9 @@ func TestStatement_Foots_SeparatesPaidFromPromotional(t *testing.T) {
 		must(b, debitOf("acme", "k2", 1))
 	}
 	_, err = b.Statement(t.Context(), "acme", "api_calls", "", now.PeriodStart.Add(time.Minute))
-	wantCode(t, err, ledger.CodeNotFound)
+	wantCode(t, err, errcode.NotFound)
 	_, err = b.Statement(t.Context(), "acme", "api_calls", "", now.PeriodStart.Add(-50*time.Hour))
-	wantCode(t, err, ledger.CodeNotFound)
+	wantCode(t, err, errcode.NotFound)
 }
 
 func TestBalanceAsOf_PastInstant_IsWhatItWasThen(t *testing.T) {
@@ -120,9 +121,9 @@ func TestBalanceAsOf_PastInstant_IsWhatItWasThen(t *testing.T) {
 		wantEqual(t, fmt.Sprintf("start of the period at moment %d", i), got.PeriodStart, m.want.PeriodStart.Add(-by))
 	}
 	_, err := b.BalanceAsOf(t.Context(), "acme", "api_calls", "", time.Now().Add(time.Hour))
-	wantCode(t, err, ledger.CodeInvalidArgument)
+	wantCode(t, err, errcode.InvalidArgument)
 	_, err = b.BalanceAsOf(t.Context(), "acme", "api_calls", "", time.Now().Add(-90*time.Hour))
-	wantCode(t, err, ledger.CodeNotFound)
+	wantCode(t, err, errcode.NotFound)
 	between, err := b.BalanceAsOf(t.Context(), "acme", "api_calls", "", time.Now().Add(-90*time.Minute))
 	if err != nil {
 		t.Fatal(err)
@@ -223,5 +224,5 @@ func TestUsage_SumsByHourAndDay(t *testing.T) {
 		}
 	}
 	_, err := b.Usage(t.Context(), UsageQuery{Tenant: "acme", Meter: "api_calls", From: now.Add(-800 * time.Hour), To: now, Step: UsageByHour})
-	wantCode(t, err, ledger.CodeInvalidArgument)
+	wantCode(t, err, errcode.InvalidArgument)
 }

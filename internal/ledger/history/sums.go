@@ -11,6 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
@@ -89,7 +90,7 @@ func linesOf(sums []sum) []StatementLine {
 func apply(sums *ledger.Sums, entered []sum) error {
 	for _, s := range entered {
 		if _, known := s.kind.Moves(); !known {
-			return &ledger.Error{Code: ledger.CodeInternal, Detail: "the journal has entries that this version does not know: " + string(s.kind)}
+			return &errcode.Error{Code: errcode.Internal, Detail: "the journal has entries that this version does not know: " + string(s.kind)}
 		}
 		low := new(big.Int).And(s.amount, new(big.Int).SetUint64(math.MaxUint64))
 		sums.Apply(s.kind, int64(low.Uint64()))

@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/quotasvc/quotasvc/internal/kit/bound"
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/kit/period"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
@@ -159,7 +160,7 @@ func (q *report) usageNamed(ctx context.Context, ask *UsageQuery, k ledger.Balan
 		return nil, failed("sum use by group", err)
 	}
 	if len(out) > UsageGroupsMax {
-		return nil, ledger.Errorf(ledger.CodeInvalidArgument, "to", "gives more than %d items; ask for a shorter time or longer steps", UsageGroupsMax)
+		return nil, errcode.Errorf(errcode.InvalidArgument, "to", "gives more than %d items; ask for a shorter time or longer steps", UsageGroupsMax)
 	}
 	return out, nil
 }
@@ -176,19 +177,19 @@ func (q *UsageQuery) validate() error {
 	case UsageByMonth:
 		longest = UsageMonthsMax
 	default:
-		return ledger.Errorf(ledger.CodeInvalidArgument, "by", "must be one of: hour, day, month")
+		return errcode.Errorf(errcode.InvalidArgument, "by", "must be one of: hour, day, month")
 	}
 	if d := q.Group.Dimension(); q.Group != "" && q.Group != UsageBySubject && (d == "" || len(d) > bound.MaxID) {
-		return ledger.Errorf(ledger.CodeInvalidArgument, "group_by", "must be subject, or metadata. and a dimension of the meter")
+		return errcode.Errorf(errcode.InvalidArgument, "group_by", "must be subject, or metadata. and a dimension of the meter")
 	}
 	if q.From.IsZero() || q.To.IsZero() || !q.From.Before(q.To) || q.To.Sub(q.From) > longest {
-		return ledger.Errorf(ledger.CodeInvalidArgument, "to", "must be later than from, by at most %d days per %s", int(longest.Hours()/24), q.Step)
+		return errcode.Errorf(errcode.InvalidArgument, "to", "must be later than from, by at most %d days per %s", int(longest.Hours()/24), q.Step)
 	}
 	if q.Zone == "" {
 		q.Zone = "UTC"
 	}
 	if _, err := period.ParseZone(q.Zone); err != nil {
-		return ledger.Errorf(ledger.CodeInvalidArgument, "timezone", "%v", err)
+		return errcode.Errorf(errcode.InvalidArgument, "timezone", "%v", err)
 	}
 	return nil
 }

@@ -5,15 +5,16 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
 // AnswerOf returns the answer of a call as text, as the model gives it.
 func AnswerOf(c *ledger.Call) string {
 	if c.Err != nil {
-		e, _ := errors.AsType[*ledger.Error](c.Err)
-		if e.Denial != nil {
-			return fmt.Sprintf("%s available %d of %s", e.Code, e.Denial.Available, e.Denial.Limiting.Meter)
+		e, _ := errors.AsType[*errcode.Error](c.Err)
+		if d := ledger.DenialOf(e); d != nil {
+			return fmt.Sprintf("%s available %d of %s", e.Code, d.Available, d.Limiting.Meter)
 		}
 		return string(e.Code)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/kit/period"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
@@ -240,7 +241,7 @@ func (c *calendar) remaining(meter string, now time.Time) int64 {
 func (c *calendar) ask(id, body string, sticky bool, now time.Time, decide func() (answer string, done bool)) string {
 	if old, known := c.answers[id]; known && old.remembered(now) {
 		if old.body != body {
-			return string(ledger.CodeIdempotencyKeyReused)
+			return string(errcode.IdempotencyKeyReused)
 		}
 		return old.answer
 	}
@@ -264,11 +265,11 @@ func (c *calendar) debit(d *ledger.Debit, now time.Time) (string, bool) {
 		_, _, a, ok := c.agreed(item.Meter, c.opened(item.Meter, now))
 		switch {
 		case !ok && !c.known(item.Meter, now):
-			return string(ledger.CodeMeterNotInPlan), false
+			return string(errcode.MeterNotInPlan), false
 		case ok && a.Every != period.Once && a.Amount > 0:
-			return fmt.Sprintf("%s available %d of %s", ledger.CodeQuotaExceeded, have, item.Meter), false
+			return fmt.Sprintf("%s available %d of %s", errcode.QuotaExceeded, have, item.Meter), false
 		}
-		return fmt.Sprintf("%s available %d of %s", ledger.CodeCreditsExhausted, have, item.Meter), false
+		return fmt.Sprintf("%s available %d of %s", errcode.CreditsExhausted, have, item.Meter), false
 	}
 	answer := "ok"
 	for _, item := range d.Items {
@@ -307,11 +308,11 @@ func (c *calendar) grant(g *ledger.Grant, now time.Time) (string, bool) {
 		made.until = period.Forever
 	}
 	if !made.until.After(made.from) {
-		return string(ledger.CodeInvalidArgument), false
+		return string(errcode.InvalidArgument), false
 	}
 	for _, o := range c.grants[g.Meter] {
 		if o.id == made.id {
-			return string(ledger.CodeConflict), false
+			return string(errcode.Conflict), false
 		}
 	}
 	c.grants[g.Meter] = append(c.grants[g.Meter], made)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
@@ -11,7 +12,7 @@ func (m *Model) hold(h *ledger.Hold) string {
 	m.refuseIfSuspended(h.Items[0].Meter)
 	m.touch(ledger.BalanceKey{Tenant: Tenant, Meter: h.Items[0].Meter})
 	if m.holds[h.HoldID] != nil {
-		m.refuse(ledger.CodeConflict)
+		m.refuse(errcode.Conflict)
 	}
 	until := m.Now.Add(h.TTL)
 	row := &hold{state: "active", subject: h.Subject, until: until}
@@ -94,7 +95,7 @@ func (m *Model) showHold(id string) string {
 func (m *Model) change(op *operation, c *ledger.HoldChange) string {
 	h := m.holds[c.HoldID]
 	if h == nil {
-		m.refuse(ledger.CodeHoldNotFound)
+		m.refuse(errcode.HoldNotFound)
 	}
 	left := int64(0)
 	for i := range m.reserves {
@@ -108,7 +109,7 @@ func (m *Model) change(op *operation, c *ledger.HoldChange) string {
 		}
 	}
 	if h.state != "active" || left == 0 {
-		m.refuse(ledger.CodeHoldNotActive)
+		m.refuse(errcode.HoldNotActive)
 	}
 	release := func() {
 		for i := range m.reserves {
@@ -217,7 +218,7 @@ func (m *Model) capture(c *ledger.HoldChange, h *hold, op *operation) {
 	}
 	for _, item := range c.Items {
 		if !slices.Contains(h.meters, item.Meter) {
-			m.refuse(ledger.CodeInvalidArgument)
+			m.refuse(errcode.InvalidArgument)
 		}
 	}
 }

@@ -7,20 +7,21 @@ import (
 	"strings"
 	"time"
 
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
 // refused is the panic with which an operation is refused: the code, and for a denial what was available.
 type refused struct{ answer string }
 
-func (m *Model) refuse(code ledger.Code) { panic(refused{string(code)}) }
+func (m *Model) refuse(code errcode.Code) { panic(refused{string(code)}) }
 
 // apply returns the answer to the request with key id. A repeated request gets the first answer. Otherwise act works on a copy,
 // which is kept unless it refuses. storeDenials keeps denials for repeats.
 func (m *Model) apply(id, body string, storeDenials bool, act func(m *Model, op *operation) string) (answer string) {
 	if old, ok := m.ops[id]; ok {
 		if old.body != body {
-			return string(ledger.CodeIdempotencyKeyReused)
+			return string(errcode.IdempotencyKeyReused)
 		}
 		return old.answer
 	}
@@ -90,7 +91,7 @@ func (t *Terms) costs(n int64) int64 {
 func (m *Model) deny(meter, subject string, amount, available int64) {
 	b := m.touch(ledger.BalanceKey{Tenant: Tenant, Meter: meter})
 	if b.plan == "" && b.entries == 0 {
-		m.refuse(ledger.CodeMeterNotInPlan)
+		m.refuse(errcode.MeterNotInPlan)
 	}
 	limiting := b
 	if subject != "" && b.plan != "" && b.terms.perSubject != nil {
@@ -98,9 +99,9 @@ func (m *Model) deny(meter, subject string, amount, available int64) {
 			limiting = s
 		}
 	}
-	code := ledger.CodeCreditsExhausted
+	code := errcode.CreditsExhausted
 	if limiting.plan != "" && !limiting.terms.once && limiting.terms.amount > 0 {
-		code = ledger.CodeQuotaExceeded
+		code = errcode.QuotaExceeded
 	}
 	panic(refused{fmt.Sprintf("%s available %d of %s", code, available, meter)})
 }
@@ -109,7 +110,7 @@ func (m *Model) deny(meter, subject string, amount, available int64) {
 func (m *Model) refuseIfSuspended(meter string) {
 	if m.Suspended {
 		m.touch(ledger.BalanceKey{Tenant: Tenant, Meter: meter})
-		m.refuse(ledger.CodeTenantSuspended)
+		m.refuse(errcode.TenantSuspended)
 	}
 }
 
@@ -212,7 +213,7 @@ func (m *Model) issue(g *ledger.Grant) string {
 		ng.from, ng.state, ng.left = g.EffectiveAt, "pending", 0
 	}
 	if !ng.until.After(m.Now) || !ng.until.After(ng.from) {
-		m.refuse(ledger.CodeInvalidArgument)
+		m.refuse(errcode.InvalidArgument)
 	}
 	if ng.state == "active" {
 		b.granted += g.Amount

@@ -5,16 +5,17 @@ import (
 	"slices"
 	"time"
 
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
 func (m *Model) refund(r *ledger.Refund) string {
 	target := m.ops[r.OperationID]
 	if target == nil {
-		m.refuse(ledger.CodeOperationNotFound)
+		m.refuse(errcode.OperationNotFound)
 	}
 	if !target.refundable {
-		m.refuse(ledger.CodeInvalidArgument)
+		m.refuse(errcode.InvalidArgument)
 	}
 	copied := *target
 	copied.parts, copied.groups = slices.Clone(target.parts), slices.Clone(target.groups)
@@ -51,10 +52,10 @@ func (m *Model) refund(r *ledger.Refund) string {
 		total += left[i]
 	}
 	if r.Amount > 0 && max(len(seen), target.items) > 1 {
-		m.refuse(ledger.CodeInvalidArgument)
+		m.refuse(errcode.InvalidArgument)
 	}
 	if r.Amount > total || total == 0 {
-		m.refuse(ledger.CodeRefundExceedsDebit)
+		m.refuse(errcode.RefundExceedsDebit)
 	}
 	answer := "ok"
 	for i := range items {
@@ -211,7 +212,7 @@ func (m *Model) adjust(a *ledger.Adjust) string {
 	b := m.touch(ledger.BalanceKey{Tenant: Tenant, Meter: a.Meter})
 	if a.Amount < 0 {
 		if -a.Amount > b.remaining() {
-			m.refuse(ledger.CodeConflict)
+			m.refuse(errcode.Conflict)
 		}
 		b.draw(-a.Amount, func(_ *grant, n int64) { b.adjusted -= n })
 	} else {
@@ -235,7 +236,7 @@ func (m *Model) changeGrant(x *ledger.GrantChange) string {
 		b = m.touch(k)
 		g := b.grant(x.GrantID)
 		if g.state == "gone" || g.state == "active" && g.left == 0 && g.held == 0 {
-			m.refuse(ledger.CodeConflict)
+			m.refuse(errcode.Conflict)
 		}
 		if x.Action == ledger.ExtendGrant {
 			m.extendGrant(g, x.ExpiresAt)
@@ -246,7 +247,7 @@ func (m *Model) changeGrant(x *ledger.GrantChange) string {
 		b.entries++
 		return fmt.Sprintf("ok left %d", b.remaining())
 	}
-	m.refuse(ledger.CodeGrantNotFound)
+	m.refuse(errcode.GrantNotFound)
 	return ""
 }
 
@@ -256,10 +257,10 @@ func (m *Model) extendGrant(g *grant, until time.Time) {
 		until = farAway
 	}
 	if g.until.Equal(farAway) || g.source != "topup" && g.source != "promo" && g.source != "adjustment" {
-		m.refuse(ledger.CodeConflict)
+		m.refuse(errcode.Conflict)
 	}
 	if !until.After(g.until) {
-		m.refuse(ledger.CodeInvalidArgument)
+		m.refuse(errcode.InvalidArgument)
 	}
 	g.until = until
 }

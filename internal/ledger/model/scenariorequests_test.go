@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/kit/period"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
@@ -36,17 +37,17 @@ func (s *scenario) send(tenant string, req ledger.Operation) (string, *ledger.Ca
 }
 
 func refusal(err error) string {
-	e, ok := errors.AsType[*ledger.Error](err)
+	e, ok := errors.AsType[*errcode.Error](err)
 	if !ok {
 		return err.Error()
 	}
 	out := string(e.Code)
-	if e.Field != "" {
-		out += " field " + e.Field
+	if e.Field() != "" {
+		out += " field " + e.Field()
 	}
-	if d := e.Denial; d != nil {
+	if d := ledger.DenialOf(e); d != nil {
 		out += fmt.Sprintf(" meter %s level %s required %d available %d reset %s would-succeed %s replayed %v",
-			d.Limiting.Meter, d.Limiting.Level, d.Required, d.Available, formatInstant(d.ResetAt), formatInstant(d.WouldSucceedAt), e.Replayed)
+			d.Limiting.Meter, d.Limiting.Level, d.Required, d.Available, formatInstant(d.ResetAt), formatInstant(d.WouldSucceedAt), d.Replayed)
 		if d.Limiting.Subject != "" {
 			out += " subject " + d.Limiting.Subject
 		}

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
-	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
 // At a month's end nearly every debit works off the end of its balance's period. It then takes two round trips, as any other does: what it needs
@@ -72,7 +72,7 @@ func TestDebit_TermsOfATenantUnreadable_OthersAreServed(t *testing.T) {
 			began := time.Now()
 			_, err := Do(t.Context(), b.Ledger, debitOf(fmt.Sprintf("idle-%07d", i+1), "k", 1))
 			if i+1 == 7 {
-				if ledger.CodeOf(err) != ledger.CodeInternal {
+				if errcode.Of(err) != errcode.Internal {
 					t.Errorf("a debit that needs terms in an unknown time zone: %v after %s", err, time.Since(began))
 				}
 			} else if err != nil {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
@@ -25,8 +26,8 @@ func (l *Ledger) Oldest(ctx context.Context, tenant string) (time.Time, error) {
 
 // OrArchived returns CodeArchived instead of an error that says that an operation or a hold does not exist, if it may have been archived.
 func (l *Ledger) OrArchived(ctx context.Context, tenant string, err error) error {
-	switch ledger.CodeOf(err) {
-	case ledger.CodeOperationNotFound, ledger.CodeHoldNotFound:
+	switch errcode.Of(err) {
+	case errcode.OperationNotFound, errcode.HoldNotFound:
 	default:
 		return err
 	}
@@ -34,11 +35,12 @@ func (l *Ledger) OrArchived(ctx context.Context, tenant string, err error) error
 	if failed != nil {
 		return failed
 	}
-	e, ok := errors.AsType[*ledger.Error](err)
+	e, ok := errors.AsType[*errcode.Error](err)
 	if !ok || oldest.IsZero() {
 		return err
 	}
-	out := ledger.Archived(e.Field, oldest)
-	out.Detail = e.Detail + ", or it was archived: " + out.Detail
+	archived := ledger.Archived(e.Field(), oldest)
+	out := errcode.Errorf(archived.Code, e.Field(), "%s, or it was archived: %s", e.Detail, archived.Detail)
+	out.Data = archived.Data
 	return out
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
@@ -138,7 +139,7 @@ func (l *Ledger) MustExist(ctx context.Context, tenant string) error {
 		return unavailable("look up tenant", err)
 	}
 	if !exists {
-		return ledger.Errorf(ledger.CodeTenantNotFound, "tenant", "tenant %q does not exist", tenant)
+		return errcode.Errorf(errcode.TenantNotFound, "tenant", "tenant %q does not exist", tenant)
 	}
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/assert"
 
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/ledger/audit"
@@ -236,12 +237,12 @@ func openVerifierOn(t testing.TB, url string, target namedsql.Target) *verifier.
 	return v
 }
 
-func wantCode(t testing.TB, err error, code ledger.Code) *ledger.Error {
+func wantCode(t testing.TB, err error, code errcode.Code) *errcode.Error {
 	t.Helper()
-	if got := ledger.CodeOf(err); got != code {
+	if got := errcode.Of(err); got != code {
 		t.Fatalf("got code %q (%v), want %q", got, err, code)
 	}
-	e, _ := errors.AsType[*ledger.Error](err)
+	e, _ := errors.AsType[*errcode.Error](err)
 	return e
 }
 

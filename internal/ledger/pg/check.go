@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
@@ -161,7 +162,7 @@ func (l *Ledger) checkViews(ctx context.Context, open []*check) {
 		return
 	}
 	err = uncomputable(err)
-	if half := len(open) / 2; half > 0 && ledger.CodeOf(err) == ledger.CodeInternal {
+	if half := len(open) / 2; half > 0 && errcode.Of(err) == errcode.Internal {
 		// Something is wrong with one of the balances. The others can be read.
 		l.checkViews(ctx, open[:half])
 		l.checkViews(ctx, open[half:])

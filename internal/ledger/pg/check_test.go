@@ -6,10 +6,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/stretchr/testify/require"
-
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
@@ -77,7 +77,7 @@ func TestCheckBatch_UnreadableBalance_FailsItsOwnCheckOnly(t *testing.T) {
 	for i, out := range b.CheckBatch(t.Context(), questions) {
 		switch {
 		case i == 4:
-			wantCode(t, out.Err, ledger.CodeInternal)
+			wantCode(t, out.Err, errcode.Internal)
 		case out.Err != nil || !out.Result.Allowed:
 			t.Errorf("%s: %+v, %v", questions[i].Tenant, out.Result, out.Err)
 		}
@@ -217,11 +217,17 @@ func timeless(r *ledger.CheckResult) *ledger.CheckResult {
 	return &out
 }
 
-func timelessError(e *ledger.Error) *ledger.Error {
+func timelessError(e *errcode.Error) *errcode.Error {
 	if e == nil {
 		return nil
 	}
 	out := *e
-	out.AsOf, out.RetryAfter, out.Cause = time.Time{}, 0, nil
+	out.RetryAfter = 0
+	out.Cause = nil
+	if d := ledger.DenialOf(e); d != nil {
+		decided := *d
+		decided.AsOf = time.Time{}
+		out.Data = &decided
+	}
 	return &out
 }

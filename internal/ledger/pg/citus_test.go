@@ -18,6 +18,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/outbox/events"
@@ -377,7 +378,7 @@ func (b *citusBundle) untilServed(t *testing.T, l *citusLoad, tenant, key string
 		if watched {
 			l.failedWatched.Add(1)
 		}
-		if code := ledger.CodeOf(err); code != ledger.CodeUnavailable && code != ledger.CodeOutcomeUnknown {
+		if code := errcode.Of(err); code != errcode.Unavailable && code != errcode.OutcomeUnknown {
 			t.Errorf("%s %s: %v", tenant, key, err)
 			return
 		}

@@ -12,6 +12,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/ledger/model"
@@ -105,15 +106,15 @@ func (s *life) asking(r model.Request) *question {
 // heard returns the answer of a call as a client gets it.
 func (s *life) heard(c *ledger.Call, at time.Time) told {
 	out := told{at: at}
-	e, known := errors.AsType[*ledger.Error](c.Err)
+	e, known := errors.AsType[*errcode.Error](c.Err)
 	switch {
 	case c.Err != nil && !known:
 		out.err = fmt.Errorf("an error without a code: %w", c.Err)
-	case known && (e.Code == ledger.CodeUnavailable || e.Code == ledger.CodeQueueFull || e.Code == ledger.CodeOutcomeUnknown):
+	case known && (e.Code == errcode.Unavailable || e.Code == errcode.QueueFull || e.Code == errcode.OutcomeUnknown):
 		out.err = e
 	default:
 		out.text = model.AnswerOf(c)
-		out.stored = c.Err == nil || e.Denial != nil && s.Sticky
+		out.stored = c.Err == nil || ledger.DenialOf(e) != nil && s.Sticky
 	}
 	return out
 }
@@ -213,12 +214,12 @@ func (q *question) why(got told, answered bool) error {
 
 // note keeps an answer and reports whether it is final.
 func (s *life) note(q *question, got told, answered bool, stamp int64) bool {
-	code := ledger.CodeOf(got.err)
-	if !answered || code == ledger.CodeOutcomeUnknown {
+	code := errcode.Of(got.err)
+	if !answered || code == errcode.OutcomeUnknown {
 		q.silent = true
 		return false
 	}
-	if code == ledger.CodeUnavailable || code == ledger.CodeQueueFull {
+	if code == errcode.Unavailable || code == errcode.QueueFull {
 		return false
 	}
 	got.asked, got.when = stamp, s.stamps.Add(1)
@@ -318,9 +319,9 @@ func persist[V any](s *life, first int, read func(*Ledger) (V, error)) (V, error
 			v, err := read(l)
 			return outcome{v, err}
 		})
-		code := ledger.CodeOf(got.err) // a report is slow when its connection hangs
+		code := errcode.Of(got.err) // a report is slow when its connection hangs
 		switch {
-		case answered && code != ledger.CodeUnavailable && code != ledger.CodeReportTooSlow:
+		case answered && code != errcode.Unavailable && code != errcode.ReportTooSlow:
 			return got.read, got.err
 		case time.Now().After(deadline):
 			var none V

@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/quotasvc/quotasvc/internal/kit/clock"
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
@@ -192,7 +193,7 @@ func TestClock_InstanceWrong_OtherUnaffected(t *testing.T) {
 				t.Errorf("roll: %v", err)
 			}
 			ahead := time.Now().Add(time.Hour)
-			if _, err := other.RunRoll(t.Context(), &ahead, func(Roll) {}); ledger.CodeOf(err) != ledger.CodeInvalidArgument {
+			if _, err := other.RunRoll(t.Context(), &ahead, func(Roll) {}); errcode.Of(err) != errcode.InvalidArgument {
 				t.Errorf("a roll as of a future that only one clock knows: %v", err)
 			}
 			bal := b.mustBalance("acme", "api_calls")
@@ -279,7 +280,7 @@ func TestClock_PostgresTrusted_RetriesAnsweredAfterStep(t *testing.T) {
 			t.Errorf("instance %d: retry: %+v, %v", i, d, err)
 		}
 		moved := &ledger.Debit{Tenant: "acme", Key: "ahead", Items: []ledger.Item{{Meter: "credits", Amount: 7}}}
-		if _, err := Do(t.Context(), l, moved); ledger.CodeOf(err) != ledger.CodeIdempotencyKeyReused {
+		if _, err := Do(t.Context(), l, moved); errcode.Of(err) != errcode.IdempotencyKeyReused {
 			t.Errorf("instance %d: the key on another balance: %v", i, err)
 		}
 	}

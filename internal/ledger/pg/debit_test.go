@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/ledger/audit"
 )
@@ -53,7 +54,7 @@ func TestDebit_Retry_GetsFirstResult_ChargesOnce(t *testing.T) {
 		t.Errorf("remaining is %d, want 2", left)
 	}
 	_, err = Do(t.Context(), b.Ledger, debitOf("acme", "k1", 5))
-	wantCode(t, err, ledger.CodeIdempotencyKeyReused)
+	wantCode(t, err, errcode.IdempotencyKeyReused)
 	b.mustVerify()
 }
 
@@ -66,10 +67,11 @@ func TestDebit_Denied_ChangesNothing_ExplainsItself(t *testing.T) {
 	}
 	before := b.mustBalance("acme", "api_calls")
 	_, err := Do(t.Context(), b.Ledger, debitOf("acme", "k2", 3))
-	e := wantCode(t, err, ledger.CodeQuotaExceeded)
-	wantEqual(t, "denial", *e.Denial, ledger.Denial{
+	e := wantCode(t, err, errcode.QuotaExceeded)
+	denial := *ledger.DenialOf(e)
+	wantEqual(t, "denial", denial, ledger.Denial{
 		Limiting: ledger.Limiting{Kind: "allowance", Meter: "api_calls", Level: "tenant"}, Required: 3, Available: 2, Remaining: 2, Limit: 10,
-		ResetAt: before.PeriodEnd, WouldSucceedAt: before.PeriodEnd,
+		ResetAt: before.PeriodEnd, WouldSucceedAt: before.PeriodEnd, AsOf: denial.AsOf,
 	})
 	if e.RetryAfter <= 0 {
 		t.Errorf("retry after %v", e.RetryAfter)
@@ -86,7 +88,7 @@ func TestDebit_MeterNotInPlan_RefusedUntilGranted(t *testing.T) {
 	b.simple("acme", 10)
 	debit := &ledger.Debit{Tenant: "acme", Key: "k1", Items: []ledger.Item{{Meter: "credits", Amount: 5}}}
 	_, err := Do(t.Context(), b.Ledger, debit)
-	wantCode(t, err, ledger.CodeMeterNotInPlan)
+	wantCode(t, err, errcode.MeterNotInPlan)
 	if _, err := Do(t.Context(), b.Ledger, topupOf("acme", "g1", "credits", 7)); err != nil {
 		t.Fatal(err)
 	}
@@ -95,9 +97,9 @@ func TestDebit_MeterNotInPlan_RefusedUntilGranted(t *testing.T) {
 	}
 	debit.Key = "k2"
 	_, err = Do(t.Context(), b.Ledger, debit)
-	e := wantCode(t, err, ledger.CodeCreditsExhausted)
-	if !e.Denial.ResetAt.IsZero() || e.Denial.Available != 2 {
-		t.Errorf("got %+v", e.Denial)
+	e := wantCode(t, err, errcode.CreditsExhausted)
+	if denial := ledger.DenialOf(e); !denial.ResetAt.IsZero() || denial.Available != 2 {
+		t.Errorf("got %+v", denial)
 	}
 	b.mustVerify()
 }
@@ -113,11 +115,11 @@ func TestDebit_SeveralItems_AllOrNone(t *testing.T) {
 		_, err := Do(t.Context(), b.Ledger, &ledger.Debit{Tenant: "acme", Key: key, Items: []ledger.Item{{Meter: "api_calls", Amount: calls}, {Meter: "credits", Amount: credits}}})
 		return err
 	}
-	wantCode(t, both("k1", 1, 6), ledger.CodeCreditsExhausted)
+	wantCode(t, both("k1", 1, 6), errcode.CreditsExhausted)
 	if err := both("k2", 1, 5); err != nil {
 		t.Fatal(err)
 	}
-	wantCode(t, both("k3", 1, 1), ledger.CodeCreditsExhausted)
+	wantCode(t, both("k3", 1, 1), errcode.CreditsExhausted)
 	if got := b.mustBalance("acme", "api_calls").Remaining; got != 9 {
 		t.Errorf("api_calls remaining is %d, want 9", got)
 	}
@@ -129,13 +131,13 @@ func TestDebit_UnknownTenantOrMeter_IsNamed(t *testing.T) {
 	b := newBundle(t)
 	b.simple("acme", 10)
 	_, err := Do(t.Context(), b.Ledger, debitOf("nobody", "k1", 1))
-	wantCode(t, err, ledger.CodeTenantNotFound)
+	wantCode(t, err, errcode.TenantNotFound)
 	_, err = Do(t.Context(), b.Ledger, &ledger.Debit{Tenant: "acme", Key: "k1", Items: []ledger.Item{{Meter: "nothing", Amount: 1}}})
-	wantCode(t, err, ledger.CodeNotFound)
+	wantCode(t, err, errcode.NotFound)
 	suspended := debitOf("acme", "k9", 1)
 	suspended.Suspended = true
 	_, err = Do(t.Context(), b.Ledger, suspended)
-	wantCode(t, err, ledger.CodeTenantSuspended)
+	wantCode(t, err, errcode.TenantSuspended)
 }
 
 func TestDebit_1000Units_200ClientsTwice_Grant1000(t *testing.T) {
@@ -164,7 +166,7 @@ func TestDebit_1000Units_200ClientsTwice_Grant1000(t *testing.T) {
 				switch {
 				case answers[0] == nil && answers[1] == nil:
 					granted.Add(1)
-				case ledger.CodeOf(answers[0]) == ledger.CodeQuotaExceeded && ledger.CodeOf(answers[1]) == ledger.CodeQuotaExceeded:
+				case errcode.Of(answers[0]) == errcode.QuotaExceeded && errcode.Of(answers[1]) == errcode.QuotaExceeded:
 					denied.Add(1)
 				default:
 					t.Errorf("twins disagree: %v and %v", answers[0], answers[1])
@@ -196,7 +198,7 @@ func TestDryRun_AnswersAsDebit_WritesNothing(t *testing.T) {
 	}
 	assert.Equal(t, dry.Items, made.Items, "dry run differs from the debit")
 	_, err = Do(t.Context(), b.Ledger, debitOf("acme", "k2", 7), DryRun(true))
-	wantCode(t, err, ledger.CodeQuotaExceeded)
+	wantCode(t, err, errcode.QuotaExceeded)
 }
 
 func TestDebit_StoredDenial_StaysAfterTopup(t *testing.T) {
@@ -206,7 +208,7 @@ func TestDebit_StoredDenial_StaysAfterTopup(t *testing.T) {
 	sticky := debitOf("acme", "k1", 11)
 	sticky.Items[0].StoreDenial = true
 	_, first := Do(t.Context(), b.Ledger, sticky)
-	wantCode(t, first, ledger.CodeQuotaExceeded)
+	wantCode(t, first, errcode.QuotaExceeded)
 	if _, err := Do(t.Context(), b.Ledger, debitOf("acme", "k2", 11)); err == nil {
 		t.Fatal("11 of 10 were granted")
 	}
@@ -214,8 +216,8 @@ func TestDebit_StoredDenial_StaysAfterTopup(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := Do(t.Context(), b.Ledger, sticky)
-	e := wantCode(t, err, ledger.CodeQuotaExceeded)
-	if !e.Replayed || e.Denial.Available != 10 {
+	e := wantCode(t, err, errcode.QuotaExceeded)
+	if denial := ledger.DenialOf(e); !denial.Replayed || denial.Available != 10 {
 		t.Errorf("got %+v", e)
 	}
 	if _, err := Do(t.Context(), b.Ledger, debitOf("acme", "k2", 11)); err != nil {
@@ -239,8 +241,8 @@ func TestDebit_Overage_StaysWithinMaxAmount(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if e := wantCode(t, drain("k3", 1), ledger.CodeInvalidArgument); e.Field != "items[0].amount" {
-		t.Errorf("got field %q", e.Field)
+	if e := wantCode(t, drain("k3", 1), errcode.InvalidArgument); e.Field() != "items[0].amount" {
+		t.Errorf("got field %q", e.Field())
 	}
 	b.wantSums("acme", "api_calls", ledger.Sums{Granted: 10, Used: 10, Overage: ledger.MaxAmount})
 	b.mustVerify()
@@ -258,8 +260,8 @@ func TestAdjust_ForgottenKey_IsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.exec("UPDATE entries SET operation_id = 'of a month long ago' WHERE operation_id = 'fix'")
-	if e := wantCode(t, adjust(7), ledger.CodeConflict); e.Field != "Idempotency-Key" {
-		t.Errorf("got field %q", e.Field)
+	if e := wantCode(t, adjust(7), errcode.Conflict); e.Field() != "Idempotency-Key" {
+		t.Errorf("got field %q", e.Field())
 	}
 	b.wantSums("acme", "api_calls", ledger.Sums{Granted: 10, Adjusted: 5})
 }

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/kit/lane"
 	"github.com/quotasvc/quotasvc/internal/kit/period"
 	"github.com/quotasvc/quotasvc/internal/ledger"
@@ -41,7 +42,7 @@ func DryRunAt(at time.Time) Option {
 const simulatedMax = 400 * 24 * time.Hour
 
 // Do carries out the operation op, once per tenant and key, and returns its answer. A retry gets the stored answer with
-// Replayed set. Errors are *ledger.Error; see ledger.Code for what each promises.
+// Replayed set. Errors are *errcode.Error; see errcode.Code for what each promises.
 func Do[R any](ctx context.Context, l *Ledger, op ledger.Request[R], options ...Option) (*R, error) {
 	if err := op.Validate(); err != nil {
 		return nil, err
@@ -75,7 +76,7 @@ func (l *Ledger) simulateAt(ctx context.Context, c *ledger.Call, at time.Time) e
 		}
 		if !at.IsZero() {
 			if ahead := at.Sub(b.Now); ahead <= 0 || ahead > simulatedMax {
-				return ledger.Next{}, ledger.Errorf(ledger.CodeInvalidArgument, "at",
+				return ledger.Next{}, errcode.Errorf(errcode.InvalidArgument, "at",
 					"must lie in the next 400 days; it is %s now", b.Now.Format(time.RFC3339))
 			}
 			b.Now = period.Micros(at)
@@ -258,7 +259,7 @@ func (l *Ledger) count(c *ledger.Call) {
 	outcome := "ok"
 	switch {
 	case c.Err != nil:
-		outcome = string(ledger.CodeOf(c.Err))
+		outcome = string(errcode.Of(c.Err))
 	case c.Replayed:
 		outcome = "replayed"
 	}
@@ -267,6 +268,6 @@ func (l *Ledger) count(c *ledger.Call) {
 
 // countError counts a call that was not answered, and returns err.
 func (l *Ledger) countError(kind ledger.Kind, err error) error {
-	l.metrics.decided.WithLabelValues(string(kind), string(ledger.CodeOf(err))).Inc()
+	l.metrics.decided.WithLabelValues(string(kind), string(errcode.Of(err))).Inc()
 	return err
 }

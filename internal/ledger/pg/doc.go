@@ -117,7 +117,7 @@
 //
 // # Failure
 //
-// Errors are *ledger.Error. CodeUnavailable and CodeQueueFull: this attempt did nothing. CodeOutcomeUnknown: it may
+// Errors are *errcode.Error. errcode.Unavailable and errcode.QueueFull: this attempt did nothing. errcode.OutcomeUnknown: it may
 // have been done; a retry with the same key finds out. Every statement has a time limit. While PostgreSQL is known to
 // be away (package breaker), nothing is tried.
 package pg

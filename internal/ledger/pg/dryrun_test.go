@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 )
 
 // What a dry run says of an instant is what comes: the same debit at that instant, when it has come, has the same
@@ -48,7 +48,7 @@ func TestDryRunAt_YearOfHourlyPeriods_IsQuick(t *testing.T) {
 		t.Errorf("%+v, %v", got, err)
 	}
 	_, err = Do(t.Context(), b.Ledger, debitOf("acme", "k2", 10), DryRunAt(began.Add(simulatedMax+time.Hour)))
-	wantCode(t, err, ledger.CodeInvalidArgument)
+	wantCode(t, err, errcode.InvalidArgument)
 	_, err = Do(t.Context(), b.Ledger, debitOf("acme", "k2", 10), DryRunAt(began.Add(-time.Second)))
-	wantCode(t, err, ledger.CodeInvalidArgument)
+	wantCode(t, err, errcode.InvalidArgument)
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
@@ -179,12 +180,12 @@ func TestBatch_DatabaseAwayAfterCommit_OutcomeUnknown(t *testing.T) {
 	p.refuse.Store(true)
 	started := time.Now()
 	_, err := Do(t.Context(), l, debitOf("acme", "k1", 2))
-	e := wantCode(t, err, ledger.CodeOutcomeUnknown)
+	e := wantCode(t, err, errcode.OutcomeUnknown)
 	if e.RetryAfter < time.Second {
 		t.Errorf("retry after %v", e.RetryAfter)
 	}
 	_, err = Do(t.Context(), l, debitOf("acme", "k2", 2))
-	wantCode(t, err, ledger.CodeUnavailable)
+	wantCode(t, err, errcode.Unavailable)
 	if took := time.Since(started); took > 20*refusalMax {
 		t.Errorf("the callers waited %v", took)
 	}
@@ -233,7 +234,7 @@ func TestBatch_KillsUnderLoad_LoseNoAnswer(t *testing.T) {
 						answered.Add(1)
 						break
 					}
-					if code := ledger.CodeOf(err); code != ledger.CodeUnavailable && code != ledger.CodeOutcomeUnknown && code != ledger.CodeQueueFull {
+					if code := errcode.Of(err); code != errcode.Unavailable && code != errcode.OutcomeUnknown && code != errcode.QueueFull {
 						t.Errorf("debit: %v", err)
 						return
 					}

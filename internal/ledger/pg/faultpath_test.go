@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
@@ -55,7 +56,7 @@ func TestBatch_RefusedOperation_KeepsNeighboursAnswers(t *testing.T) {
 				left := int64(1000)
 				for i, out := range b.DebitBatch(t.Context(), debits) {
 					if slices.Contains(bad, i) {
-						wantCode(t, out.Err, ledger.CodeInternal)
+						wantCode(t, out.Err, errcode.Internal)
 						continue
 					}
 					left -= int64(i) + 1
@@ -159,18 +160,18 @@ func TestBatch_ServerKilled_AcknowledgedAnswersStay(t *testing.T) {
 				tenant := []string{"acme", "tiny"}[client%2]
 				key := fmt.Sprintf("c%d-%d", client, i)
 				r, err := Do(context.Background(), ledgers[i%2], debitOf(tenant, key, 1+int64(i%3)))
-				if err == nil || ledger.CodeOf(err) == ledger.CodeQuotaExceeded {
+				if err == nil || errcode.Of(err) == errcode.QuotaExceeded {
 					answers.Add(1)
 				} else {
 					backOff()
 				}
 				mu.Lock()
-				switch ledger.CodeOf(err) {
+				switch errcode.Of(err) {
 				case "":
 					acknowledged[tenant+"/"+key] = r
-				case ledger.CodeQuotaExceeded, ledger.CodeUnavailable, ledger.CodeQueueFull:
+				case errcode.QuotaExceeded, errcode.Unavailable, errcode.QueueFull:
 					denied[tenant+"/"+key] = true
-				case ledger.CodeOutcomeUnknown: // may be stored or not
+				case errcode.OutcomeUnknown: // may be stored or not
 				default:
 					t.Errorf("debit: %v", err)
 				}

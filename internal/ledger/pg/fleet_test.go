@@ -12,8 +12,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
-	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
 // fleet is two instances of the ledger on one database, each behind a proxy. While it is disturbed, answers to COMMIT are lost,
@@ -67,7 +67,7 @@ func startFleet(t *testing.T, url string) *fleet {
 // open starts an instance. On a busy machine PostgreSQL may not answer in time.
 func (f *fleet) open() (m *member, err error) {
 	for begun := time.Now(); time.Since(begun) < testenv.Patience; {
-		if m, err = f.tryOpen(); ledger.CodeOf(err) != ledger.CodeUnavailable {
+		if m, err = f.tryOpen(); errcode.Of(err) != errcode.Unavailable {
 			break
 		}
 	}

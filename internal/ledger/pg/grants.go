@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/quotasvc/quotasvc/internal/kit/bound"
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
@@ -57,7 +58,7 @@ func (l *Ledger) Grants(ctx context.Context, q GrantQuery) (GrantPage, error) {
 		return GrantPage{}, err
 	}
 	if q.Cursor != "" && q.Meter != "" && cursor[0] != q.Meter {
-		return GrantPage{}, ledger.Errorf(ledger.CodeInvalidArgument, "cursor", "belongs to another list, not to this one of meter %q", q.Meter)
+		return GrantPage{}, errcode.Errorf(errcode.InvalidArgument, "cursor", "belongs to another list, not to this one of meter %q", q.Meter)
 	}
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()

@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
@@ -41,7 +42,7 @@ func (l *Ledger) Holds(ctx context.Context, q HoldQuery) (HoldPage, error) {
 	switch q.Status {
 	case "", ledger.HoldActive, ledger.HoldCaptured, ledger.HoldReleased, ledger.HoldExpired:
 	default:
-		return HoldPage{}, ledger.Errorf(ledger.CodeInvalidArgument, "status", "must be one of: active, captured, released, expired")
+		return HoldPage{}, errcode.Errorf(errcode.InvalidArgument, "status", "must be one of: active, captured, released, expired")
 	}
 	after, err := OpenCursor(q.Cursor, 1)
 	if err != nil {
@@ -74,7 +75,7 @@ func (l *Ledger) HoldByID(ctx context.Context, tenant, id string) (*HoldRecord, 
 		return nil, err
 	}
 	if len(items) == 0 {
-		return nil, l.OrArchived(ctx, tenant, ledger.Errorf(ledger.CodeHoldNotFound, "hold_id", "tenant %q has no hold %q", tenant, id))
+		return nil, l.OrArchived(ctx, tenant, errcode.Errorf(errcode.HoldNotFound, "hold_id", "tenant %q has no hold %q", tenant, id))
 	}
 	return &items[0], nil
 }

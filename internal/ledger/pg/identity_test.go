@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
@@ -67,17 +68,17 @@ func TestRefund_KeyUsedAgainLongAfter_RefundsOneOperation(t *testing.T) {
 	if err != nil || r.Items[0].Refunded != 10 || len(r.Items[0].Draws) != 1 || r.Items[0].Remaining != 900 {
 		t.Fatalf("refund of the newest operation: %+v, %v", r, err)
 	}
-	if _, err := b.refund(&ledger.Refund{Tenant: "acme", Key: "back-2", OperationID: "order-7"}); ledger.CodeOf(err) != ledger.CodeRefundExceedsDebit {
+	if _, err := b.refund(&ledger.Refund{Tenant: "acme", Key: "back-2", OperationID: "order-7"}); errcode.Of(err) != errcode.RefundExceedsDebit {
 		t.Errorf("a second refund of the newest operation: %v", err)
 	}
-	if _, err := b.refund(&ledger.Refund{Tenant: "acme", Key: "back-3", OperationID: "order-7", At: between, Amount: 101}); ledger.CodeOf(err) != ledger.CodeRefundExceedsDebit {
+	if _, err := b.refund(&ledger.Refund{Tenant: "acme", Key: "back-3", OperationID: "order-7", At: between, Amount: 101}); errcode.Of(err) != errcode.RefundExceedsDebit {
 		t.Errorf("101 of the older operation: %v", err)
 	}
 	r, err = b.refund(&ledger.Refund{Tenant: "acme", Key: "back-4", OperationID: "order-7", At: between})
 	if err != nil || r.Items[0].Refunded != 100 || r.Items[0].Remaining != 1000 || r.RefundOfAt.After(between) {
 		t.Errorf("refund of the older operation: %+v, %v", r, err)
 	}
-	if _, err := b.refund(&ledger.Refund{Tenant: "acme", Key: "back-5", OperationID: "order-7", At: between.AddDate(-1, 0, 0)}); ledger.CodeOf(err) != ledger.CodeOperationNotFound {
+	if _, err := b.refund(&ledger.Refund{Tenant: "acme", Key: "back-5", OperationID: "order-7", At: between.AddDate(-1, 0, 0)}); errcode.Of(err) != errcode.OperationNotFound {
 		t.Errorf("refund of an operation before there was one: %v", err)
 	}
 	b.mustVerify()
@@ -179,11 +180,11 @@ func TestRetry_EntryInComingMonth_IsAnswered(t *testing.T) {
 		if err != nil || !d.Replayed {
 			t.Errorf("instance %d: a retry: %+v, %v", i, d, err)
 		}
-		if _, err := Do(t.Context(), l, debitOf("acme", "c1", 6)); ledger.CodeOf(err) != ledger.CodeIdempotencyKeyReused {
+		if _, err := Do(t.Context(), l, debitOf("acme", "c1", 6)); errcode.Of(err) != errcode.IdempotencyKeyReused {
 			t.Errorf("instance %d: the key with another amount: %v", i, err)
 		}
 		other := &ledger.Debit{Tenant: "acme", Key: "c1", Items: []ledger.Item{{Meter: "credits", Amount: 5}}}
-		if _, err := Do(t.Context(), l, other); ledger.CodeOf(err) != ledger.CodeIdempotencyKeyReused {
+		if _, err := Do(t.Context(), l, other); errcode.Of(err) != errcode.IdempotencyKeyReused {
 			t.Errorf("instance %d: the key on another balance: %v", i, err)
 		}
 	}
@@ -217,7 +218,7 @@ func TestRefund_KeyOfRegrantUsedAgain_IsConflict(t *testing.T) {
 	b.age("acme", 165)
 	second := spend(2)
 	_, err := b.refund(&ledger.Refund{Tenant: "acme", Key: "refund-1", OperationID: second, Return: ledger.ReturnRegrant})
-	if ledger.CodeOf(err) != ledger.CodeConflict {
+	if errcode.Of(err) != errcode.Conflict {
 		t.Fatalf("the key of a regrant used again: %v", err)
 	}
 	r, err := b.refund(&ledger.Refund{Tenant: "acme", Key: "refund-2", OperationID: second, Return: ledger.ReturnRegrant})

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
@@ -91,7 +92,7 @@ func TestBatch_LockedBalance_DelaysNobodyElse(t *testing.T) {
 		t.Errorf("%d calls of the other tenants waited up to %v", len(served), took)
 	}
 	for _, a := range refused() {
-		e := wantCode(t, a.err, ledger.CodeUnavailable)
+		e := wantCode(t, a.err, errcode.Unavailable)
 		if !strings.Contains(e.Detail, "locked by another transaction") || e.RetryAfter < time.Second || a.took > 10*promised {
 			t.Errorf("the locked tenant got %q, retry after %v, after %v", e.Detail, e.RetryAfter, a.took)
 		}
@@ -130,7 +131,7 @@ func TestBatch_FrozenInstance_OtherTenantsGoOn(t *testing.T) {
 			}
 			continue
 		}
-		wantCode(t, out.Err, ledger.CodeUnavailable)
+		wantCode(t, out.Err, errcode.Unavailable)
 	}
 	if took := time.Since(began); took > 10*promised {
 		t.Errorf("the batch was answered after %v", took)
@@ -269,7 +270,7 @@ func TestStop_CallsWaitForLockedBalance_AreRefused(t *testing.T) {
 	if err := other.Stop(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if e := wantCode(t, <-told, ledger.CodeUnavailable); !strings.Contains(e.Detail, "stopping") {
+	if e := wantCode(t, <-told, errcode.Unavailable); !strings.Contains(e.Detail, "stopping") {
 		t.Errorf("refused with %q", e.Detail)
 	}
 }
@@ -296,7 +297,7 @@ func TestBatch_DatabaseHangs_RefusedWithinFiveSecondsThenAtOnce(t *testing.T) {
 	testenv.Eventually(t, func() bool { return b.Away() != nil }, "PostgreSQL known to be away")
 	for i := range 20 { // nothing is tried for these
 		_, err := Do(t.Context(), b.Ledger, debitOf("n1", fmt.Sprint("away-", i), 1))
-		if e := wantCode(t, err, ledger.CodeUnavailable); !strings.Contains(e.Detail, reasonAway.text()) {
+		if e := wantCode(t, err, errcode.Unavailable); !strings.Contains(e.Detail, reasonAway.text()) {
 			t.Errorf("PostgreSQL is known to be away, and a caller got %q", e.Detail)
 		}
 	}

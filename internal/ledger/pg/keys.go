@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
@@ -79,8 +80,8 @@ func (l *Ledger) Keys(ctx context.Context, tenant string, most int) ([]string, e
 		return nil, unavailable("read keys", err)
 	}
 	if len(keys) > most {
-		return nil, &ledger.Error{
-			Code: ledger.CodeQueueFull, Detail: "the tenant has too many operations to read their keys",
+		return nil, &errcode.Error{
+			Code: errcode.QueueFull, Detail: "the tenant has too many operations to read their keys",
 		}
 	}
 	return keys, nil

@@ -2,7 +2,6 @@ package pg
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"hash/maphash"
 	"slices"
@@ -314,9 +313,9 @@ func took[R any](c *ledger.Call, out *R, err error, when func(*R) (time.Time, bo
 		return at
 	}
 	c.Err = err
-	if e, ok := errors.AsType[*ledger.Error](err); ok {
-		c.Replayed = e.Replayed
-		return e.AsOf
+	if denial := ledger.DenialOf(err); denial != nil {
+		c.Replayed = denial.Replayed
+		return denial.AsOf
 	}
 	return time.Time{}
 }

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
@@ -236,7 +237,7 @@ func (w *lockWait) await(ctx context.Context, waiting *caller) {
 // refuse answers a call that is not running. The caller holds mu.
 func (w *lockWait) refuse(c *waitingCall, r reason, cause error) {
 	w.ledger.refuseAll([]*ledger.Call{c.call}, c.mayBeStored, r, cause)
-	if e, ok := errors.AsType[*ledger.Error](c.call.Err); ok && r == reasonLocked && !c.mayBeStored {
+	if e, ok := errors.AsType[*errcode.Error](c.call.Err); ok && r == reasonLocked && !c.mayBeStored {
 		e.Detail = fmt.Sprintf("the balance of meter %q is locked by another transaction; %s",
 			c.keys[0].Meter, ledger.NothingDone)
 	}
@@ -423,8 +424,8 @@ func (w *lockWait) forgetFree(freed keySet) {
 
 // undecided reports whether err is the refusal of an operation that was not decided.
 func undecided(err error) bool {
-	switch ledger.CodeOf(err) {
-	case ledger.CodeUnavailable, ledger.CodeQueueFull, ledger.CodeInternal:
+	switch errcode.Of(err) {
+	case errcode.Unavailable, errcode.QueueFull, errcode.Internal:
 		return true
 	default:
 		return false

@@ -3,6 +3,7 @@ package pg
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/ledger/journal"
 )
@@ -59,8 +60,8 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	}
 	// Alerts look for an increase. A series that first appears with the value 1 shows none, so these start at 0.
 	for _, kind := range ledger.Kinds() {
-		m.decided.WithLabelValues(string(kind), string(ledger.CodeQueueFull))
-		m.decided.WithLabelValues(string(kind), string(ledger.CodeOutcomeUnknown))
+		m.decided.WithLabelValues(string(kind), string(errcode.QueueFull))
+		m.decided.WithLabelValues(string(kind), string(errcode.OutcomeUnknown))
 	}
 	m.failedAttempts.WithLabelValues(string(verdictUnknown))
 	reg.MustRegister(m.failedAttempts, m.isolated, m.decided, m.monthsAhead, m.rolledUntil, m.setAside, m.refused, m.parked)

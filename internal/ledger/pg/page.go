@@ -5,16 +5,16 @@ import (
 	"strings"
 
 	"github.com/quotasvc/quotasvc/internal/kit/bound"
-	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 )
 
 // PageMax bounds one page of a list.
 const PageMax = 500
 
 // ValidLimit returns an error unless n is in 1..PageMax.
-func ValidLimit(n int) *ledger.Error {
+func ValidLimit(n int) *errcode.Error {
 	if n < 1 || n > PageMax {
-		return ledger.Errorf(ledger.CodeInvalidArgument, "limit", "must be an integer from 1 to %d", PageMax)
+		return errcode.Errorf(errcode.InvalidArgument, "limit", "must be an integer from 1 to %d", PageMax)
 	}
 	return nil
 }
@@ -32,7 +32,7 @@ func OpenCursor(cursor string, n int) ([]string, error) {
 	raw, err := base64.RawURLEncoding.DecodeString(cursor)
 	parts := strings.Split(string(raw), "\n")
 	if err != nil || len(parts) != n || len(raw) > 1024 || !bound.Storable(string(raw)) {
-		return nil, ledger.Errorf(ledger.CodeInvalidArgument, "cursor", "unknown cursor")
+		return nil, errcode.Errorf(errcode.InvalidArgument, "cursor", "unknown cursor")
 	}
 	return parts, nil
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
-	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
 // readJournal holds the locks of a long report on entries until the returned function is called. A debit that waits for a lock behind it is refused.
@@ -172,7 +172,7 @@ func TestPartitions_RoleWithoutDDL_StartsAndServes_NamesMissingMonth(t *testing.
 	ahead := time.Now().UTC().AddDate(0, 14, 0)
 	b.exec("UPDATE balances SET period_end = '9999-12-31T23:59:59Z', next_event_at = '9999-12-31T23:59:59Z', updated_at = $1", ahead)
 	_, err := Do(t.Context(), l, debitOf("acme", "k2", 4))
-	if ledger.CodeOf(err) != ledger.CodeUnavailable || !strings.Contains(err.Error(), ahead.Format("2006-01")) || !strings.Contains(err.Error(), "quotasvc migrate partitions") {
+	if errcode.Of(err) != errcode.Unavailable || !strings.Contains(err.Error(), ahead.Format("2006-01")) || !strings.Contains(err.Error(), "quotasvc migrate partitions") {
 		t.Errorf("got %v, want unavailable that names the month and the command", err)
 	}
 	b.asOwner(func(l *Ledger) error { return l.makePartitions(t.Context(), ahead) })

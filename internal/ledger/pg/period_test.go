@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/kit/period"
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/ledger"
@@ -125,9 +126,9 @@ func TestGrant_TakesEffectAndExpiresOnTime(t *testing.T) {
 	wantEqual(t, "remaining", r.Position.Remaining, 0)
 	debit := &ledger.Debit{Tenant: "acme", Key: "k1", Items: []ledger.Item{{Meter: "credits", Amount: 15}}}
 	_, err = Do(t.Context(), b.Ledger, debit)
-	e := wantCode(t, err, ledger.CodeCreditsExhausted)
-	if !e.Denial.WouldSucceedAt.Equal(period.Micros(coming.EffectiveAt)) {
-		t.Errorf("would succeed at %v, want %v", e.Denial.WouldSucceedAt, coming.EffectiveAt)
+	e := wantCode(t, err, errcode.CreditsExhausted)
+	if !ledger.DenialOf(e).WouldSucceedAt.Equal(period.Micros(coming.EffectiveAt)) {
+		t.Errorf("would succeed at %v, want %v", ledger.DenialOf(e).WouldSucceedAt, coming.EffectiveAt)
 	}
 	b.rewind("acme", time.Hour)
 	if _, err := Do(t.Context(), b.Ledger, debit); err != nil {
@@ -274,7 +275,7 @@ func TestRoll_CatchesUpIdleBalances_SecondRollDoesNothing(t *testing.T) {
 		t.Errorf("got %+v, %v", status, err)
 	}
 	_, err = b.RunRoll(t.Context(), new(time.Now().Add(time.Hour)), func(Roll) {})
-	wantCode(t, err, ledger.CodeInvalidArgument)
+	wantCode(t, err, errcode.InvalidArgument)
 	if r := b.mustVerify(); r.Periods != tenants*2 {
 		t.Errorf("%d rows of closed periods, want %d: one that was used, and one for the two idle ones", r.Periods, tenants*2)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/ledger/journal"
 )
@@ -84,23 +85,23 @@ func (r reason) text() string {
 }
 
 // code returns the code of an error for this reason.
-func (r reason) code() ledger.Code {
+func (r reason) code() errcode.Code {
 	switch r {
 	case reasonFull:
-		return ledger.CodeQueueFull
+		return errcode.QueueFull
 	case reasonUnknown:
-		return ledger.CodeOutcomeUnknown
+		return errcode.OutcomeUnknown
 	case reasonIntegrity:
-		return ledger.CodeInternal
+		return errcode.Internal
 	default:
-		return ledger.CodeUnavailable
+		return errcode.Unavailable
 	}
 }
 
 // refusal returns the error of an operation that was not decided. It promises nothing about earlier attempts with the same key: one of
 // them may have ended as outcome_unknown, and only the stored keys tell.
-func refusal(r reason, cause error) *ledger.Error {
-	e := &ledger.Error{Code: r.code(), Detail: r.text(), RetryAfter: time.Second, Cause: cause}
+func refusal(r reason, cause error) *errcode.Error {
+	e := &errcode.Error{Code: r.code(), Detail: r.text(), RetryAfter: time.Second, Cause: cause}
 	if r != reasonUnknown {
 		e.Detail += "; " + ledger.NothingDone
 	}
@@ -111,9 +112,9 @@ func refusal(r reason, cause error) *ledger.Error {
 }
 
 // unavailable wraps a failed read with what went wrong. A read changes nothing.
-func unavailable(what string, err error) *ledger.Error {
+func unavailable(what string, err error) *errcode.Error {
 	r := reasonOf(err)
-	e := &ledger.Error{Code: r.code(), Detail: r.text(), RetryAfter: time.Second, Cause: fmt.Errorf("%s: %w", what, err)}
+	e := &errcode.Error{Code: r.code(), Detail: r.text(), RetryAfter: time.Second, Cause: fmt.Errorf("%s: %w", what, err)}
 	if r == reasonIntegrity {
 		e.Detail, e.RetryAfter = "the ledger's database refused a statement", 0
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
@@ -19,20 +20,20 @@ func TestRefusal_Reasons_SayWhatWas(t *testing.T) {
 	state := func(code string) error { return fmt.Errorf("commit: %w", &pgconn.PgError{Code: code}) }
 	for name, tc := range map[string]struct {
 		cause error
-		code  ledger.Code
+		code  errcode.Code
 		says  string
 	}{
-		"connection lost":   {errors.New("unexpected EOF"), ledger.CodeUnavailable, "cannot reach"},
-		"no answer":         {context.DeadlineExceeded, ledger.CodeUnavailable, "did not answer in time"},
-		"statement timeout": {state("57014"), ledger.CodeUnavailable, "did not answer in time"},
-		"lock timeout":      {state("55P03"), ledger.CodeUnavailable, "locked by another transaction"},
-		"deadlock":          {state("40P01"), ledger.CodeUnavailable, "colliding"},
-		"standby":           {state("25006"), ledger.CodeUnavailable, "standby"},
-		"disk full":         {state("53100"), ledger.CodeUnavailable, "out of disk space"},
-		"no connection":     {state("53300"), ledger.CodeUnavailable, "no connection left"},
-		"starting up":       {state("57P03"), ledger.CodeUnavailable, "starting up"},
-		"broken rule":       {state("23514"), ledger.CodeInternal, "could not be stored"},
-		"overflow":          {state("22003"), ledger.CodeInternal, "could not be stored"},
+		"connection lost":   {errors.New("unexpected EOF"), errcode.Unavailable, "cannot reach"},
+		"no answer":         {context.DeadlineExceeded, errcode.Unavailable, "did not answer in time"},
+		"statement timeout": {state("57014"), errcode.Unavailable, "did not answer in time"},
+		"lock timeout":      {state("55P03"), errcode.Unavailable, "locked by another transaction"},
+		"deadlock":          {state("40P01"), errcode.Unavailable, "colliding"},
+		"standby":           {state("25006"), errcode.Unavailable, "standby"},
+		"disk full":         {state("53100"), errcode.Unavailable, "out of disk space"},
+		"no connection":     {state("53300"), errcode.Unavailable, "no connection left"},
+		"starting up":       {state("57P03"), errcode.Unavailable, "starting up"},
+		"broken rule":       {state("23514"), errcode.Internal, "could not be stored"},
+		"overflow":          {state("22003"), errcode.Internal, "could not be stored"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -40,7 +41,7 @@ func TestRefusal_Reasons_SayWhatWas(t *testing.T) {
 			if e.Code != tc.code || !strings.Contains(e.Detail, tc.says) || !strings.HasSuffix(e.Detail, ledger.NothingDone) {
 				t.Errorf("got %s: %s", e.Code, e.Detail)
 			}
-			if again := e.RetryAfter > 0; again != (tc.code == ledger.CodeUnavailable) {
+			if again := e.RetryAfter > 0; again != (tc.code == errcode.Unavailable) {
 				t.Errorf("retry after %v", e.RetryAfter)
 			}
 			if !errors.Is(e, tc.cause) {
@@ -69,7 +70,7 @@ func TestBatch_CommitHangs_OutcomeUnknownWithinFiveSeconds(t *testing.T) {
 	if took := time.Since(began); took > 10*promised {
 		t.Errorf("answered after %v", took)
 	}
-	wantCode(t, err, ledger.CodeOutcomeUnknown)
+	wantCode(t, err, errcode.OutcomeUnknown)
 	b.exec("DROP TRIGGER hang ON entries")
 	testenv.Eventually(t, func() bool {
 		_, err := Do(t.Context(), b.Ledger, debitOf("acme", "k", 1))
@@ -97,7 +98,7 @@ func TestBatch_CallersDeadlineIsNearer_AnsweredThen(t *testing.T) {
 	if took := time.Since(began); took > 15*time.Second { // its attempts would take longer without that deadline
 		t.Errorf("answered after %v", took)
 	}
-	wantCode(t, err, ledger.CodeOutcomeUnknown)
+	wantCode(t, err, errcode.OutcomeUnknown)
 	b.exec("DROP TRIGGER hang ON entries")
 	testenv.Eventually(t, func() bool {
 		_, err := Do(t.Context(), b.Ledger, debitOf("acme", "k", 1))
@@ -119,8 +120,8 @@ func TestBatch_UnknownThenDataError_StaysUnknown(t *testing.T) {
 	if b.runBatch(ctx, p); len(p.parked) > 0 {
 		t.Fatalf("%d calls are parked", len(p.parked))
 	}
-	wantCode(t, first.Err, ledger.CodeOutcomeUnknown)
+	wantCode(t, first.Err, errcode.OutcomeUnknown)
 	again := ledger.NewCall(debitOf("acme", "k", 1))
 	b.runBatch(ctx, newPlan([]*ledger.Call{again}))
-	wantCode(t, again.Err, ledger.CodeInternal)
+	wantCode(t, again.Err, errcode.Internal)
 }

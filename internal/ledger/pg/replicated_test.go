@@ -7,8 +7,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
-	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
 // A COMMIT that waits for a synchronous standby and is cancelled has happened, on the primary alone: PostgreSQL shows its rows, and a failover
@@ -24,7 +24,7 @@ func TestBatch_StandbyAway_CancelledCommitIsNotAcknowledged(t *testing.T) {
 	server.Standby.Pause()
 
 	// The second request writes nothing, so nothing of it is unknown. It says that an earlier one may have been carried out.
-	for _, want := range []ledger.Code{ledger.CodeOutcomeUnknown, ledger.CodeUnavailable} {
+	for _, want := range []errcode.Code{errcode.OutcomeUnknown, errcode.Unavailable} {
 		began := time.Now()
 		_, err := Do(t.Context(), b.Ledger, debitOf("acme", "k", 1))
 		wantCode(t, err, want)

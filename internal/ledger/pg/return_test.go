@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
@@ -40,7 +41,7 @@ func TestRefund_OfCapture_CountsInUnitsOfHeldMeter(t *testing.T) {
 		}
 		total += 2 + r.Items[0].Refunded
 		_, err = refund("more-"+of, of, 1)
-		wantCode(t, err, ledger.CodeRefundExceedsDebit)
+		wantCode(t, err, errcode.RefundExceedsDebit)
 	}
 	wantEqual(t, "refunded in all", total, 7)
 	b.wantSums("acme", "credits", ledger.Sums{Granted: 20, Refunded: 9, Used: 9})
@@ -105,7 +106,7 @@ func TestTurnover_SumsAtTheirBound_UseRefusedRefundsPass(t *testing.T) {
 	if err := debit("last"); err != nil {
 		t.Fatal(err)
 	}
-	if err := debit("more"); ledger.CodeOf(err) != ledger.CodeAmountOutOfRange {
+	if err := debit("more"); errcode.Of(err) != errcode.AmountOutOfRange {
 		t.Errorf("a debit beyond the bound: %v", err)
 	}
 	if _, err := b.refund(&ledger.Refund{Tenant: "acme", Key: "back", OperationID: "last"}); err != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/kit/period"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
@@ -76,7 +77,7 @@ func (l *Ledger) StartRoll(ctx context.Context, asOf *time.Time) (Roll, error) {
 	})
 	switch {
 	case errors.Is(err, errJobsFull):
-		return Roll{}, ledger.Errorf(ledger.CodeQueueFull, "", "%d rolls are running on this instance; wait for one to end", rollsMax)
+		return Roll{}, errcode.Errorf(errcode.QueueFull, "", "%d rolls are running on this instance; wait for one to end", rollsMax)
 	case errors.Is(err, errStopping):
 		return Roll{}, unavailable("start a roll", errStopping)
 	case err != nil:
@@ -175,7 +176,7 @@ func (l *Ledger) beginRoll(ctx context.Context, asOf *time.Time) (Roll, error) {
 		roll.AsOf = now
 		if asOf != nil {
 			if asOf.After(now) {
-				return ledger.Errorf(ledger.CodeInvalidArgument, "as_of", "must not lie in the future; it is %s now", now.Format(time.RFC3339))
+				return errcode.Errorf(errcode.InvalidArgument, "as_of", "must not lie in the future; it is %s now", now.Format(time.RFC3339))
 			}
 			if e := ledger.ValidateInstant("as_of", *asOf); e != nil {
 				return e
@@ -190,7 +191,7 @@ func (l *Ledger) beginRoll(ctx context.Context, asOf *time.Time) (Roll, error) {
 		}
 		return recordRoll(ctx, tx, &roll)
 	})
-	if e, ok := errors.AsType[*ledger.Error](err); ok {
+	if e, ok := errors.AsType[*errcode.Error](err); ok {
 		return Roll{}, e
 	}
 	if err != nil {
@@ -452,7 +453,7 @@ func (l *Ledger) RollStatus(ctx context.Context, id string) (Roll, error) {
 	err := l.readers.QueryRow(ctx, l.sql["RollByID"], id).Scan(&r.ID, &r.AsOf, &r.Status, &r.Total, &r.Processed, &r.SetAside, &r.Error,
 		&r.StartedAt, &finished, &abandoned)
 	if errors.Is(err, pgx.ErrNoRows) {
-		return Roll{}, ledger.Errorf(ledger.CodeNotFound, "roll_id", "roll %q does not exist", id)
+		return Roll{}, errcode.Errorf(errcode.NotFound, "roll_id", "roll %q does not exist", id)
 	}
 	if err != nil {
 		return Roll{}, unavailable("read roll", err)

@@ -11,8 +11,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/kit/period"
-	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
 // backlog signs tenants up for an hourly allowance that many hours ago, with balances that nobody has touched since.
@@ -63,7 +63,7 @@ func TestDebit_FirstInOpenedPeriod_MakesItDueAtItsEnd(t *testing.T) {
 	b.hourly("acme", 10)
 	// A denied debit opens the period and leaves it unused.
 	_, err := Do(t.Context(), b.Ledger, debitOf("acme", "denied", 11))
-	wantCode(t, err, ledger.CodeQuotaExceeded)
+	wantCode(t, err, errcode.QuotaExceeded)
 	due := func() (at time.Time, end time.Time) {
 		if err := b.db.QueryRow(t.Context(), "SELECT roll_at, period_end FROM balances").Scan(&at, &end); err != nil {
 			t.Fatal(err)

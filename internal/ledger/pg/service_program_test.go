@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"pgregory.net/rapid"
 
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/ledger/model"
 	"github.com/quotasvc/quotasvc/internal/ledger/verifier"
@@ -111,7 +112,7 @@ func (s *life) remember(n int, was moment) error {
 	b, err := persist(s, n, func(l *Ledger) (*ledger.Balance, error) {
 		return Past.Balance(l, s.named(was.k), s.stored(was.at))
 	})
-	if ledger.CodeOf(err) == ledger.CodeMeterNotInPlan && was.figures == figures([9]int64{}) {
+	if errcode.Of(err) == errcode.MeterNotInPlan && was.figures == figures([9]int64{}) {
 		return nil // the plan has no such meter, and nothing was ever granted
 	}
 	if err != nil {
@@ -180,10 +181,10 @@ func (s *life) compareStatements(k ledger.BalanceKey) error {
 		b, err := persist(s, len(got), func(l *Ledger) (*PastStatement, error) {
 			return Past.Statement(l, s.named(k), at)
 		})
-		if ledger.CodeOf(err) == ledger.CodeMeterNotInPlan && s.able[0].Empty(k) {
+		if errcode.Of(err) == errcode.MeterNotInPlan && s.able[0].Empty(k) {
 			return nil
 		}
-		if ledger.CodeOf(err) == ledger.CodeNotFound {
+		if errcode.Of(err) == errcode.NotFound {
 			break
 		}
 		if err != nil {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
@@ -100,9 +101,9 @@ func TestDebit_OverflowsIntoCredits_ThenOverageUpToCap(t *testing.T) {
 		t.Errorf("drawn %q", got)
 	}
 	_, err := Do(t.Context(), b.Ledger, debitOf("acme", "k3", 2))
-	e := wantCode(t, err, ledger.CodeQuotaExceeded)
-	if e.Denial.Available != 1 {
-		t.Errorf("available %d, want the one unit of overage that is left", e.Denial.Available)
+	e := wantCode(t, err, errcode.QuotaExceeded)
+	if ledger.DenialOf(e).Available != 1 {
+		t.Errorf("available %d, want the one unit of overage that is left", ledger.DenialOf(e).Available)
 	}
 	again := b.mustDebit(debitOf("acme", "k2", 9))
 	assert.Equal(t, first.Items, again.Items, "replay differs")
@@ -149,9 +150,9 @@ func TestDebit_SubjectCap_ChargedWithTenant_NamedInDenial(t *testing.T) {
 	first := b.mustDebit(as("ann", "k1", 7))
 	wantEqual(t, "debit of ann", chargeOf(first.Items[0]), charge{Charged: 7, Remaining: 93})
 	_, err := Do(t.Context(), b.Ledger, as("ann", "k2", 4))
-	e := wantCode(t, err, ledger.CodeQuotaExceeded)
-	wantEqual(t, "what limits", e.Denial.Limiting, ledger.Limiting{Kind: "allowance", Meter: "api_calls", Subject: "ann", Level: "subject"})
-	wantEqual(t, "available", e.Denial.Available, 3)
+	e := wantCode(t, err, errcode.QuotaExceeded)
+	wantEqual(t, "what limits", ledger.DenialOf(e).Limiting, ledger.Limiting{Kind: "allowance", Meter: "api_calls", Subject: "ann", Level: "subject"})
+	wantEqual(t, "available", ledger.DenialOf(e).Available, 3)
 	b.mustDebit(as("bob", "k3", 10))
 	b.mustDebit(debitOf("acme", "k4", 60)) // no subject, no cap
 	if again := b.mustDebit(as("ann", "k1", 7)); !again.Replayed || !slices.Equal(again.Items[0].Draws, first.Items[0].Draws) {
@@ -191,7 +192,7 @@ func TestHold_CapturedInParts_ReleasesRest(t *testing.T) {
 	wantEqual(t, "hold", holdingOf(held), holding{Status: ledger.HoldActive, Held: 6, Remaining: 4})
 	wantEqual(t, "life of the hold", held.ExpiresAt.Sub(held.AsOf), ledger.HoldTTLDefault)
 	_, err = Do(t.Context(), b.Ledger, debitOf("acme", "k2", 5))
-	wantCode(t, err, ledger.CodeQuotaExceeded)
+	wantCode(t, err, errcode.QuotaExceeded)
 	one, err := b.change(ledger.HoldChange{Key: "c1", Action: ledger.ActionCapture, Items: []ledger.Item{{Meter: "api_calls", Amount: 2}}})
 	if err != nil {
 		t.Fatal(err)
@@ -215,10 +216,10 @@ func TestHold_CapturedInParts_ReleasesRest(t *testing.T) {
 	assert.Equal(t, one, again, "replay differs")
 	for key, action := range map[string]ledger.HoldAction{"c3": ledger.ActionCapture, "c4": ledger.ActionRelease} {
 		_, err = b.change(ledger.HoldChange{Key: key, Action: action})
-		wantCode(t, err, ledger.CodeHoldNotActive)
+		wantCode(t, err, errcode.HoldNotActive)
 	}
 	_, err = Do(t.Context(), b.Ledger, holdOf("acme", "k9", "h1", 1))
-	wantCode(t, err, ledger.CodeConflict)
+	wantCode(t, err, errcode.Conflict)
 	b.wantSums("acme", "api_calls", ledger.Sums{Granted: 10, Used: 3})
 	b.mustVerify()
 }
@@ -232,7 +233,7 @@ func TestCapture_BeyondHold_DecidedAsDebit(t *testing.T) {
 	}
 	before := b.mustBalance("acme", "api_calls")
 	_, err := b.change(ledger.HoldChange{Key: "c1", Action: ledger.ActionCapture, Items: []ledger.Item{{Meter: "api_calls", Amount: 11}}})
-	wantCode(t, err, ledger.CodeQuotaExceeded)
+	wantCode(t, err, errcode.QuotaExceeded)
 	after := b.mustBalance("acme", "api_calls")
 	after.AsOf = before.AsOf
 	assert.Equal(t, before, after, "a denied capture changed the balance")
@@ -261,7 +262,7 @@ func TestHold_Expired_ReturnsUnits_ForfeitsEndedGrant(t *testing.T) {
 	b.rewindHolds(20 * time.Minute)
 	b.wantSums("acme", "api_calls", ledger.Sums{Granted: 10, Held: 3})
 	_, err := b.change(ledger.HoldChange{Key: "c1", Action: ledger.ActionCapture})
-	wantCode(t, err, ledger.CodeHoldNotActive)
+	wantCode(t, err, errcode.HoldNotActive)
 	b.rewindHolds(time.Hour)
 	b.wantSums("acme", "api_calls", ledger.Sums{Opening: 3, Granted: 10, Held: 3}) // the second hold outlives its period
 	if _, err := Do(t.Context(), b.Ledger, &ledger.HoldChange{Tenant: "acme", Key: "c2", HoldID: "h2", Action: ledger.ActionRelease}); err != nil {
@@ -354,12 +355,12 @@ func TestRefund_InParts_ReturnsToGrantsUpToDebit(t *testing.T) {
 	b.wantSums("acme", "api_calls", ledger.Sums{Granted: 10, Used: 10})
 	b.mustVerify()
 	_, err = refund("r2", 12)
-	wantCode(t, err, ledger.CodeRefundExceedsDebit)
+	wantCode(t, err, errcode.RefundExceedsDebit)
 	if _, err = refund("r3", 0); err != nil {
 		t.Fatal(err)
 	}
 	_, err = refund("r4", 0)
-	wantCode(t, err, ledger.CodeRefundExceedsDebit)
+	wantCode(t, err, errcode.RefundExceedsDebit)
 	again, err := refund("r1", 4)
 	if err != nil || !again.Replayed || again.Items[0].Refunded != 4 {
 		t.Errorf("got %+v, %v", again, err)
@@ -373,9 +374,9 @@ func TestRefund_InParts_ReturnsToGrantsUpToDebit(t *testing.T) {
 	}
 	wantSums(t, ann, ledger.Sums{Granted: 100, Refunded: 15, Used: 15})
 	_, err = Do(t.Context(), b.Ledger, &ledger.Refund{Tenant: "acme", Key: "r5", OperationID: "g1"})
-	wantCode(t, err, ledger.CodeInvalidArgument)
+	wantCode(t, err, errcode.InvalidArgument)
 	_, err = Do(t.Context(), b.Ledger, &ledger.Refund{Tenant: "acme", Key: "r6", OperationID: "nothing"})
-	wantCode(t, err, ledger.CodeOperationNotFound)
+	wantCode(t, err, errcode.OperationNotFound)
 	b.mustVerify()
 }
 
@@ -439,7 +440,7 @@ func TestVoid_TakesBackRest_AdjustGoesBothWays(t *testing.T) {
 	type change struct{ Amount, Before, Remaining int64 }
 	wantEqual(t, "void", change{v.Amount, v.Before, v.Remaining}, change{Amount: -30, Before: 30})
 	_, err = void("v2")
-	wantCode(t, err, ledger.CodeConflict)
+	wantCode(t, err, errcode.Conflict)
 	adjust := func(key string, amount int64, seq *int64) (*ledger.Change, error) {
 		return Do(t.Context(), b.Ledger, &ledger.Adjust{Tenant: "acme", Key: key, Meter: "api_calls", Amount: amount, Reason: "goodwill", IfSeq: seq})
 	}
@@ -448,9 +449,9 @@ func TestVoid_TakesBackRest_AdjustGoesBothWays(t *testing.T) {
 		t.Fatalf("got %+v, %v", up, err)
 	}
 	_, err = adjust("a2", -26, nil)
-	wantCode(t, err, ledger.CodeConflict)
+	wantCode(t, err, errcode.Conflict)
 	_, err = adjust("a3", -5, new(up.Seq-1))
-	wantCode(t, err, ledger.CodeConflict)
+	wantCode(t, err, errcode.Conflict)
 	down, err := adjust("a4", -5, &up.Seq)
 	if err != nil || down.Remaining != 20 {
 		t.Fatalf("got %+v, %v", down, err)
@@ -529,9 +530,9 @@ func TestDebit_OverflowPriceNearMaxAmount_DoesNotWrap(t *testing.T) {
 	b.signUp("acme", "pro")
 	b.mustGrant("acme", "g1", "credits", ledger.MaxAmount)
 	_, err := Do(t.Context(), b.Ledger, debitOf("acme", "k1", ledger.MaxAmount))
-	e := wantCode(t, err, ledger.CodeQuotaExceeded)
-	if e.Denial.Available != 2 {
-		t.Errorf("available %d, want 2", e.Denial.Available)
+	e := wantCode(t, err, errcode.QuotaExceeded)
+	if ledger.DenialOf(e).Available != 2 {
+		t.Errorf("available %d, want 2", ledger.DenialOf(e).Available)
 	}
 	b.mustDebit(debitOf("acme", "k2", 2))
 	b.mustVerify()
@@ -551,6 +552,6 @@ func TestPeriods_TrialExpires_OverrideReplacesAmount(t *testing.T) {
 	b.wantSums("acme", "api_calls", ledger.Sums{Granted: 100, Used: 30})
 	b.rewind("acme", 25*time.Hour)
 	_, err := Do(t.Context(), b.Ledger, debitOf("acme", "k2", 1))
-	wantCode(t, err, ledger.CodeCreditsExhausted)
+	wantCode(t, err, errcode.CreditsExhausted)
 	b.mustVerify()
 }

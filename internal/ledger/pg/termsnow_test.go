@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
@@ -57,7 +58,7 @@ func TestTermsNow_EverySubject_RightWhenTouched(t *testing.T) {
 		}
 		b.mustDebit(debit(subject, fmt.Sprint("after-", i), 30))
 		_, err := Do(t.Context(), b.Ledger, debit(subject, fmt.Sprint("much-", i), 7))
-		wantCode(t, err, ledger.CodeQuotaExceeded)
+		wantCode(t, err, errcode.QuotaExceeded)
 		if got := b.mustSubject("acme", "api_calls", subject); got.Plan != "large" || got.Used != 30 || got.Remaining != 6 {
 			t.Errorf("%s is %+v after its debit", subject, got)
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/outbox/auditlog"
@@ -74,7 +75,7 @@ func TestDo_Actor_InItsEntriesAlone(t *testing.T) {
 	denied := debitOf("acme", "d4", 1000)
 	denied.Items[0].StoreDenial = true
 	_, err := Do(b.as("key_1", false), b.Ledger, denied)
-	wantCode(t, err, ledger.CodeQuotaExceeded)
+	wantCode(t, err, errcode.QuotaExceeded)
 	for _, out := range b.DebitBatch(b.as("key_1", false), []*ledger.Debit{debitOf("acme", "d5", 1), debitOf("acme", "d6", 1)}) {
 		if out.Err != nil {
 			t.Fatal(out.Err)
@@ -111,7 +112,7 @@ func TestDo_Administrator_OneLineInTheAuditLog(t *testing.T) {
 	do(admin, b, void)
 	do(admin, b, void) // a replay
 	_, err := Do(admin, b.Ledger, &ledger.GrantChange{Action: ledger.VoidGrant, Tenant: "acme", Key: "v2", GrantID: "order-17", Reason: "again"})
-	wantCode(t, err, ledger.CodeConflict)
+	wantCode(t, err, errcode.Conflict)
 	if _, err := Do(admin, b.Ledger, topupOf("acme", "dry", "credits", 5), DryRun(true)); err != nil {
 		t.Fatal(err)
 	}
@@ -177,7 +178,7 @@ func TestDo_LineRefused_NoChangeAndNeighboursServed(t *testing.T) {
 				ctx = bad
 			}
 			_, err := Do(ctx, b.Ledger, topupOf("acme", fmt.Sprint("g", i), "api_calls", 1))
-			if refused := ledger.CodeOf(err) == ledger.CodeInternal; refused != (i == 3) || err != nil && !refused {
+			if refused := errcode.Of(err) == errcode.Internal; refused != (i == 3) || err != nil && !refused {
 				t.Errorf("g%d: %v", i, err)
 			}
 		})

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/quotasvc/quotasvc/internal/kit/bound"
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
@@ -16,9 +17,9 @@ func TestValidate_BadRequests_RefusedByField(t *testing.T) {
 	long := strings.Repeat("x", bound.MaxKey+1)
 	bad := func(name, field string, err error) {
 		t.Helper()
-		e := wantCode(t, err, ledger.CodeInvalidArgument)
-		if e.Field != field {
-			t.Errorf("%s: field %q, want %q", name, e.Field, field)
+		e := wantCode(t, err, errcode.InvalidArgument)
+		if e.Field() != field {
+			t.Errorf("%s: field %q, want %q", name, e.Field(), field)
 		}
 	}
 	debit := func(change func(*ledger.Debit)) error {
@@ -87,7 +88,7 @@ func TestBatch_RefusedMetadata_FailsAlone(t *testing.T) {
 	if out[0].Err != nil || out[2].Err != nil {
 		t.Errorf("neighbours failed: %v, %v", out[0].Err, out[2].Err)
 	}
-	wantCode(t, out[1].Err, ledger.CodeInternal)
+	wantCode(t, out[1].Err, errcode.Internal)
 	if got := b.mustBalance("acme", "api_calls"); got.Used != 2 {
 		t.Errorf("got %+v", got)
 	}

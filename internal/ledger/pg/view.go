@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
@@ -58,7 +59,7 @@ func (l *Ledger) viewOn(ctx context.Context, conn *pgx.Conn, p *plan, at time.Ti
 	out.Queue("COMMIT")
 	if err := send(ctx, conn, out); err != nil {
 		if isUnreadable(err) {
-			return nil, &ledger.Error{Code: ledger.CodeInternal, Detail: "the balance cannot be read", Cause: err}
+			return nil, &errcode.Error{Code: errcode.Internal, Detail: "the balance cannot be read", Cause: err}
 		}
 		return nil, unavailable("read balances", err)
 	}
@@ -100,10 +101,10 @@ func isUnreadable(err error) bool {
 	return classify(err, false) == verdictData
 }
 
-// uncomputable returns an *ledger.Error as it is, and any other cause as a balance that cannot be computed.
+// uncomputable returns an *errcode.Error as it is, and any other cause as a balance that cannot be computed.
 func uncomputable(cause error) error {
-	if e, ok := errors.AsType[*ledger.Error](cause); ok {
+	if e, ok := errors.AsType[*errcode.Error](cause); ok {
 		return e
 	}
-	return &ledger.Error{Code: ledger.CodeInternal, Detail: "the balance cannot be computed", Cause: cause}
+	return &errcode.Error{Code: errcode.Internal, Detail: "the balance cannot be computed", Cause: cause}
 }

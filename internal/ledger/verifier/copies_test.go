@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
@@ -58,8 +59,8 @@ func TestVerify_CacheAway_Named(t *testing.T) {
 			return nil, errors.New("i/o timeout")
 		},
 	})
-	e, ok := errors.AsType[*ledger.Error](err)
-	if !ok || e.Code != ledger.CodeUnavailable || !strings.Contains(e.Detail, "Redis does not answer") {
+	e, ok := errors.AsType[*errcode.Error](err)
+	if !ok || e.Code != errcode.Unavailable || !strings.Contains(e.Detail, "Redis does not answer") {
 		t.Errorf("%v", err)
 	}
 }

@@ -18,6 +18,6 @@
 //
 // # Clock, concurrency, failure
 //
-// Instants come from PostgreSQL. A Verifier is safe for concurrent use. Errors are *ledger.Error; differences are results, not errors. A
+// Instants come from PostgreSQL. A Verifier is safe for concurrent use. Errors are *errcode.Error; differences are results, not errors. A
 // verification whose process ends stays in the table and counts as abandoned after a minute without a heartbeat.
 package verifier

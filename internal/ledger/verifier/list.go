@@ -11,7 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/quotasvc/quotasvc/internal/kit/bound"
-	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 )
 
 // Summary is a verification without its differences. Its numbers are those so far, while it runs.
@@ -92,5 +92,5 @@ func afterCursor(cursor string) (at time.Time, id string, err error) {
 			return time.UnixMicro(micros), id, nil
 		}
 	}
-	return time.Time{}, "", ledger.Errorf(ledger.CodeInvalidArgument, "cursor", "is an unknown cursor; it must be the next_cursor of the page before")
+	return time.Time{}, "", errcode.Errorf(errcode.InvalidArgument, "cursor", "is an unknown cursor; it must be the next_cursor of the page before")
 }

@@ -9,7 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 )
 
 // A row for each night of n nights, and one of acme in every tenth; two begin at the same instant.
@@ -68,7 +68,7 @@ func TestVerifications_StrangeCursor_Refused(t *testing.T) {
 	t.Parallel()
 	v := newBundle(t).open(nil)
 	for _, cursor := range []string{"x", "MTIz", "LTEgeA", "MSA", "OTk5OTk5OTk5OTk5OTk5OTk5OSB4", "MSAAeA", strings.Repeat("QUFB", 100)} {
-		if _, _, err := v.Verifications(t.Context(), Query{Limit: 1, Cursor: cursor}); ledger.CodeOf(err) != ledger.CodeInvalidArgument {
+		if _, _, err := v.Verifications(t.Context(), Query{Limit: 1, Cursor: cursor}); errcode.Of(err) != errcode.InvalidArgument {
 			t.Errorf("%q: %v", cursor, err)
 		}
 	}

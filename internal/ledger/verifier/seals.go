@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/ledger/audit"
 	"github.com/quotasvc/quotasvc/internal/ledger/audit/seal"
 )
@@ -49,9 +49,9 @@ func (v *Verifier) SealOfDay(ctx context.Context, day time.Time) (*seal.Seal, er
 	case err != nil:
 		return nil, unavailable("look up a seal", err)
 	case !found:
-		return nil, ledger.Errorf(ledger.CodeNotFound, "day", "%s is not sealed: run quotasvc seal --day %s when it has ended", text, text)
+		return nil, errcode.Errorf(errcode.NotFound, "day", "%s is not sealed: run quotasvc seal --day %s when it has ended", text, text)
 	case !of.Equal(day):
-		return nil, ledger.Errorf(ledger.CodeNotFound, "day", "%s was not sealed on its own: it is covered by the seal of %s", text, of.Format(time.DateOnly))
+		return nil, errcode.Errorf(errcode.NotFound, "day", "%s was not sealed on its own: it is covered by the seal of %s", text, of.Format(time.DateOnly))
 	}
 	s, err := v.auditor.SealAt(ctx, position)
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"runtime/debug"
 	"sync"
 
-	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 )
 
 // slot holds the one verification that runs in the background of this instance.
@@ -38,9 +38,9 @@ func (s *slot) take(v *Verification) (running *Verification, err error) {
 		s.wg.Add(1)
 		return nil, nil
 	case s.running.Tenant != v.Tenant:
-		return nil, ledger.Errorf(ledger.CodeQueueFull, "", "verification %s is running on this instance, with other settings; wait for it to end", s.running.ID)
+		return nil, errcode.Errorf(errcode.QueueFull, "", "verification %s is running on this instance, with other settings; wait for it to end", s.running.ID)
 	case s.running.StartedAt.IsZero(): // its row is being written
-		return nil, ledger.Errorf(ledger.CodeQueueFull, "", "the same verification is being started on this instance; ask again for its id")
+		return nil, errcode.Errorf(errcode.QueueFull, "", "the same verification is being started on this instance; ask again for its id")
 	}
 	copied := *s.running
 	return &copied, nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"testing"
 
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/outbox/auditlog"
@@ -39,7 +40,7 @@ func TestStartVerification_OneRuns_SecondStartGetsIt(t *testing.T) {
 			t.Errorf("the second start got %+v, want %+v", again, first)
 		}
 	}
-	if _, err := v.StartVerification(t.Context(), "acme"); ledger.CodeOf(err) != ledger.CodeQueueFull {
+	if _, err := v.StartVerification(t.Context(), "acme"); errcode.Of(err) != errcode.QueueFull {
 		t.Errorf("another verification: %v", err)
 	}
 	var rows int
@@ -72,7 +73,7 @@ func TestStartVerification_VerifierStops_RunningOneEnds(t *testing.T) {
 	b.must(err)
 	<-begun
 	b.must(v.Stop(t.Context()))
-	if _, err := v.StartVerification(t.Context(), "acme"); ledger.CodeOf(err) != ledger.CodeUnavailable {
+	if _, err := v.StartVerification(t.Context(), "acme"); errcode.Of(err) != errcode.Unavailable {
 		t.Errorf("after the stop: %v", err)
 	}
 	if got, err := b.VerificationStatus(t.Context(), started.ID); err != nil || got.Status != VerificationFailed {

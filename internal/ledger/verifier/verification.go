@@ -11,7 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/ledger/audit"
 	"github.com/quotasvc/quotasvc/internal/outbox/auditlog"
 	"github.com/quotasvc/quotasvc/internal/outbox/events"
@@ -194,13 +194,13 @@ func (v *Verifier) VerificationStatus(ctx context.Context, id string) (Verificat
 	var abandoned bool
 	err := v.pool.QueryRow(ctx, v.sql["VerificationByID"], id).Scan(&of.Tenant, &of.Status, &report, &of.Error, &of.StartedAt, &finished, &abandoned)
 	if errors.Is(err, pgx.ErrNoRows) {
-		return Verification{}, ledger.Errorf(ledger.CodeNotFound, "verification_id", "verification %q does not exist", id)
+		return Verification{}, errcode.Errorf(errcode.NotFound, "verification_id", "verification %q does not exist", id)
 	}
 	if err != nil {
 		return Verification{}, unavailable("read verification", err)
 	}
 	if err := json.Unmarshal(report, &of.Report); err != nil {
-		return Verification{}, &ledger.Error{Code: ledger.CodeInternal, Detail: "the stored report cannot be read", Cause: err}
+		return Verification{}, &errcode.Error{Code: errcode.Internal, Detail: "the stored report cannot be read", Cause: err}
 	}
 	if abandoned {
 		of.Status = VerificationAbandoned

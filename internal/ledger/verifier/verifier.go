@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/ledger/audit"
 	"github.com/quotasvc/quotasvc/internal/store/namedsql"
@@ -121,9 +122,9 @@ func newPool(ctx context.Context, of *Config) (*pgxpool.Pool, error) {
 func milliseconds(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
 
 // unavailable wraps a failed read or write of the verifier's own rows.
-func unavailable(what string, err error) *ledger.Error {
-	return &ledger.Error{
-		Code: ledger.CodeUnavailable, Detail: "the verifier cannot reach its database", RetryAfter: time.Second,
+func unavailable(what string, err error) *errcode.Error {
+	return &errcode.Error{
+		Code: errcode.Unavailable, Detail: "the verifier cannot reach its database", RetryAfter: time.Second,
 		Cause: fmt.Errorf("%s: %w", what, err),
 	}
 }
@@ -143,7 +144,7 @@ func (v *Verifier) mustExist(ctx context.Context, tenant string) error {
 		return unavailable("look up tenant", err)
 	}
 	if !exists {
-		return ledger.Errorf(ledger.CodeTenantNotFound, "tenant", "tenant %q does not exist", tenant)
+		return errcode.Errorf(errcode.TenantNotFound, "tenant", "tenant %q does not exist", tenant)
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/ledger/audit"
@@ -54,7 +55,7 @@ func (b *bundle) history() {
 	mustDo(b, drain)
 	denied := debitOf("acme", "d7", 100_000)
 	denied.Items[0].Meter, denied.Items[0].StoreDenial = "credits", true
-	if _, err := pg.Do(b.t.Context(), b.ledger, denied); ledger.CodeOf(err) != ledger.CodeCreditsExhausted {
+	if _, err := pg.Do(b.t.Context(), b.ledger, denied); errcode.Of(err) != errcode.CreditsExhausted {
 		b.t.Fatal(err)
 	}
 	capture := &ledger.HoldChange{Tenant: "acme", Key: "h-capture", HoldID: "h1", Action: ledger.ActionCapture, Items: []ledger.Item{{Meter: "api_calls", Amount: 1}}}

@@ -16,10 +16,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
-	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/outbox/events"
 	"github.com/quotasvc/quotasvc/internal/store/namedsql"
+	"github.com/quotasvc/quotasvc/internal/store/pgstore"
 )
 
 func TestMain(m *testing.M) { testenv.Main(m) }
@@ -48,12 +48,12 @@ func newQuietBundle(t testing.TB, change ...func(*pace)) *bundle {
 	}
 	url := testenv.Postgres(t)
 	b := &bundle{t: t, pool: connect(t, testenv.AsService(url)), db: connect(t, url)}
-	store, err := catalog.NewStore(b.pool, catalog.StoreConfig{Target: namedsql.Target(testenv.OnCitus()), Timeout: testenv.Patience})
+	db, err := pgstore.New(b.pool, pgstore.Config{Target: namedsql.Target(testenv.OnCitus()), Timeout: testenv.Patience})
 	if err != nil {
 		t.Fatal(err)
 	}
 	b.Service, err = New(Config{
-		Pool: b.pool, Catalog: store, AllowPrivate: true, Log: slog.New(slog.NewTextHandler(testLog{t}, nil)), Metrics: prometheus.NewRegistry(), pace: p,
+		Pool: b.pool, DB: db, AllowPrivate: true, Log: slog.New(slog.NewTextHandler(testLog{t}, nil)), Metrics: prometheus.NewRegistry(), pace: p,
 	})
 	if err != nil {
 		t.Fatal(err)

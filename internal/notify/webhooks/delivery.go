@@ -11,10 +11,12 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/kit/body"
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
+	"github.com/quotasvc/quotasvc/internal/kit/listing"
 	"github.com/quotasvc/quotasvc/internal/outbox/auditlog"
 	"github.com/quotasvc/quotasvc/internal/outbox/events"
+	"github.com/quotasvc/quotasvc/internal/store/pgstore"
 )
 
 // The states of a delivery.
@@ -56,9 +58,9 @@ type DeliveryQuery struct {
 	Cursor string // empty for the first page, then the NextCursor of the page before
 }
 
-// Deliveries returns a page of deliveries, the newest event first. It fails with catalog.CodeNotFound, and with catalog.CodeInvalidArgument
+// Deliveries returns a page of deliveries, the newest event first. It fails with errcode.NotFound, and with errcode.InvalidArgument
 // for an unknown cursor.
-func (s *Store) Deliveries(ctx context.Context, id string, q DeliveryQuery, may May) (list catalog.List[Delivery], err error) {
+func (s *Store) Deliveries(ctx context.Context, id string, q DeliveryQuery, may May) (list listing.Page[Delivery], err error) {
 	if _, err := s.Get(ctx, id, may); err != nil {
 		return list, err
 	}
@@ -75,7 +77,7 @@ func (s *Store) Deliveries(ctx context.Context, id string, q DeliveryQuery, may 
 	if q.Status != "" {
 		status = &q.Status
 	}
-	err = s.catalog.View(ctx, "list deliveries", func(ctx context.Context, tx pgx.Tx) error {
+	err = s.db.View(ctx, "list deliveries", func(ctx context.Context, tx pgx.Tx) error {
 		rows, err := tx.Query(ctx, queries["SelectDeliveries"], id, status, before, q.Limit+1)
 		if err != nil {
 			return fmt.Errorf("list deliveries: %w", err)
@@ -118,16 +120,16 @@ type Replayed struct {
 }
 
 // Replay delivers the events of [from, to) again, at most replayMax of them; a zero to means until now. Pending
-// deliveries are left as they are. It fails with catalog.CodeNotFound, and with catalog.CodeConflict if the webhook is
+// deliveries are left as they are. It fails with errcode.NotFound, and with errcode.Conflict if the webhook is
 // paused.
 func (s *Store) Replay(ctx context.Context, id string, from, to time.Time, may May) (r Replayed, err error) {
-	err = s.catalog.Write(ctx, "replay", func(ctx context.Context, tx *catalog.Transaction) error {
+	err = s.db.Write(ctx, "replay", func(ctx context.Context, tx *pgstore.Transaction) error {
 		w, err := lock(ctx, tx, id, may)
 		if err != nil {
 			return err
 		}
 		if w.Status == Paused {
-			return &catalog.Error{Code: catalog.CodeConflict, Detail: "the webhook is paused: a paused webhook gets nothing; make it active first"}
+			return &errcode.Error{Code: errcode.Conflict, Detail: "the webhook is paused: a paused webhook gets nothing; make it active first"}
 		}
 		now, err := tx.Now(ctx)
 		if err != nil {
@@ -238,14 +240,14 @@ func insertDeliveries(ctx context.Context, tx pgx.Tx, statement string, all []qu
 const testID = "test_"
 
 // Test calls the webhook's receiver once, now, with an event of the type webhook.test, even if the webhook is paused.
-// It returns the outcome. It fails with catalog.CodeNotFound.
+// It returns the outcome. It fails with errcode.NotFound.
 func (s *Service) Test(ctx context.Context, id string, may May) (messageID string, out Outcome, err error) {
 	w, err := s.Get(ctx, id, may)
 	if err != nil {
 		return "", Outcome{}, err
 	}
 	var keys [][]byte
-	err = s.catalog.View(ctx, "read secrets", func(ctx context.Context, tx pgx.Tx) error {
+	err = s.db.View(ctx, "read secrets", func(ctx context.Context, tx pgx.Tx) error {
 		keys, err = secrets(ctx, tx, id)
 		return err
 	})

@@ -16,9 +16,9 @@ import (
 	"github.com/riverqueue/river"
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
 
-	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/kit/backoff"
 	"github.com/quotasvc/quotasvc/internal/outbox/events"
+	"github.com/quotasvc/quotasvc/internal/store/pgstore"
 )
 
 const (
@@ -58,7 +58,7 @@ const (
 // Config configures a Service.
 type Config struct {
 	Pool         *pgxpool.Pool         // of the database's writer; it is not closed. Required
-	Catalog      *catalog.Store        // required
+	DB           *pgstore.Store        // required
 	AllowPrivate bool                  // whether receivers may have private addresses
 	Log          *slog.Logger          // required
 	Metrics      prometheus.Registerer // required
@@ -110,7 +110,7 @@ func New(cfg Config) (*Service, error) {
 		return nil, fmt.Errorf("webhooks: job queue: %w", err)
 	}
 	s.client = client
-	s.Store = Store{catalog: cfg.Catalog, guard: guard, jobs: jobs{client}}
+	s.Store = Store{db: cfg.DB, guard: guard, jobs: jobs{client}}
 	return s, nil
 }
 

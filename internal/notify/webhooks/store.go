@@ -9,10 +9,12 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/kit/body"
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
+	"github.com/quotasvc/quotasvc/internal/kit/listing"
 	"github.com/quotasvc/quotasvc/internal/outbox/auditlog"
 	"github.com/quotasvc/quotasvc/internal/store/namedsql"
+	"github.com/quotasvc/quotasvc/internal/store/pgstore"
 )
 
 //go:embed sql/*.sql
@@ -32,16 +34,16 @@ func load() map[string]string {
 
 // Store has the webhooks in PostgreSQL. It has no goroutines.
 type Store struct {
-	catalog *catalog.Store
-	guard   *Guard
-	jobs    jobs
+	db    *pgstore.Store
+	guard *Guard
+	jobs  jobs
 }
 
 // May returns an error if the caller may not use a webhook: a key may be bound to a tenant.
 type May func(*Webhook) error
 
 // Create creates a webhook and returns its secret, which is returned only this once. It fails with
-// catalog.CodeInvalidArgument, and with catalog.CodeConflict for more than WebhooksMax.
+// errcode.InvalidArgument, and with errcode.Conflict for more than WebhooksMax.
 func (s *Store) Create(ctx context.Context, c Change) (w Webhook, secret string, err error) {
 	if faults := c.check(s.guard); faults != nil {
 		return Webhook{}, "", refuse(faults...)
@@ -51,13 +53,13 @@ func (s *Store) Create(ctx context.Context, c Change) (w Webhook, secret string,
 	if c.Status != nil {
 		w.Status = *c.Status
 	}
-	err = s.catalog.Write(ctx, "create webhook", func(ctx context.Context, tx *catalog.Transaction) error {
+	err = s.db.Write(ctx, "create webhook", func(ctx context.Context, tx *pgstore.Transaction) error {
 		var count int
 		if err := tx.QueryRow(ctx, queries["CountWebhooks"]).Scan(&count); err != nil {
 			return fmt.Errorf("count webhooks: %w", err)
 		}
 		if count >= WebhooksMax {
-			return &catalog.Error{Code: catalog.CodeConflict, Detail: fmt.Sprintf("there are %d webhooks, at most %d are allowed; delete some", count, WebhooksMax)}
+			return &errcode.Error{Code: errcode.Conflict, Detail: fmt.Sprintf("there are %d webhooks, at most %d are allowed; delete some", count, WebhooksMax)}
 		}
 		now, err := tx.Now(ctx)
 		if err != nil {
@@ -76,12 +78,12 @@ func (s *Store) Create(ctx context.Context, c Change) (w Webhook, secret string,
 }
 
 // Update changes a webhook. If it is paused it receives no more events, and its pending deliveries are skipped. It
-// fails with catalog.CodeNotFound.
+// fails with errcode.NotFound.
 func (s *Store) Update(ctx context.Context, id string, c Change, may May) (w Webhook, err error) {
 	if faults := c.check(s.guard); faults != nil {
 		return Webhook{}, refuse(faults...)
 	}
-	err = s.catalog.Write(ctx, "change webhook", func(ctx context.Context, tx *catalog.Transaction) error {
+	err = s.db.Write(ctx, "change webhook", func(ctx context.Context, tx *pgstore.Transaction) error {
 		before, err := lock(ctx, tx, id, may)
 		if err != nil {
 			return err
@@ -103,7 +105,7 @@ func (s *Store) Update(ctx context.Context, id string, c Change, may May) (w Web
 }
 
 // apply returns w with the changes of c.
-func (c *Change) apply(ctx context.Context, tx *catalog.Transaction, w Webhook) (Webhook, error) {
+func (c *Change) apply(ctx context.Context, tx *pgstore.Transaction, w Webhook) (Webhook, error) {
 	now, err := tx.Now(ctx)
 	w.UpdatedAt = now.UTC()
 	if c.URL != nil {
@@ -118,9 +120,9 @@ func (c *Change) apply(ctx context.Context, tx *catalog.Transaction, w Webhook) 
 	return w, err
 }
 
-// Delete deletes a webhook. Its pending deliveries are skipped. It fails with catalog.CodeNotFound.
+// Delete deletes a webhook. Its pending deliveries are skipped. It fails with errcode.NotFound.
 func (s *Store) Delete(ctx context.Context, id string, may May) error {
-	return s.catalog.Write(ctx, "delete webhook", func(ctx context.Context, tx *catalog.Transaction) error {
+	return s.db.Write(ctx, "delete webhook", func(ctx context.Context, tx *pgstore.Transaction) error {
 		before, err := lock(ctx, tx, id, may)
 		if err != nil {
 			return err
@@ -138,10 +140,10 @@ func (s *Store) Delete(ctx context.Context, id string, may May) error {
 }
 
 // Rotate gives a webhook a new secret. For overlap, deliveries are also signed with the present secrets. It fails with
-// catalog.CodeNotFound.
+// errcode.NotFound.
 func (s *Store) Rotate(ctx context.Context, id string, overlap time.Duration, may May) (w Webhook, secret string, err error) {
 	key := newSecret()
-	err = s.catalog.Write(ctx, "rotate the secret of a webhook", func(ctx context.Context, tx *catalog.Transaction) error {
+	err = s.db.Write(ctx, "rotate the secret of a webhook", func(ctx context.Context, tx *pgstore.Transaction) error {
 		if w, err = lock(ctx, tx, id, may); err != nil {
 			return err
 		}
@@ -156,9 +158,9 @@ func (s *Store) Rotate(ctx context.Context, id string, overlap time.Duration, ma
 	return w, shown(key), err
 }
 
-// Get returns a webhook. It fails with catalog.CodeNotFound.
+// Get returns a webhook. It fails with errcode.NotFound.
 func (s *Store) Get(ctx context.Context, id string, may May) (w Webhook, err error) {
-	err = s.catalog.View(ctx, "read webhook", func(ctx context.Context, tx pgx.Tx) error {
+	err = s.db.View(ctx, "read webhook", func(ctx context.Context, tx pgx.Tx) error {
 		found, err := collect(ctx, tx, queries["SelectWebhooks"], id, nil, "", 1)
 		if err != nil {
 			return err
@@ -173,7 +175,7 @@ func (s *Store) Get(ctx context.Context, id string, may May) (w Webhook, err err
 }
 
 // List returns a page of webhooks.
-func (s *Store) List(ctx context.Context, p catalog.Page) (list catalog.List[Webhook], err error) {
+func (s *Store) List(ctx context.Context, p listing.Query) (list listing.Page[Webhook], err error) {
 	after, err := p.After()
 	if err != nil {
 		return list, err
@@ -182,9 +184,9 @@ func (s *Store) List(ctx context.Context, p catalog.Page) (list catalog.List[Web
 	if p.Tenant != "" {
 		tenant = &p.Tenant
 	}
-	err = s.catalog.View(ctx, "list webhooks", func(ctx context.Context, tx pgx.Tx) error {
+	err = s.db.View(ctx, "list webhooks", func(ctx context.Context, tx pgx.Tx) error {
 		items, err := collect(ctx, tx, queries["SelectWebhooks"], nil, tenant, after, p.Limit+1)
-		list = catalog.Listed(items, p, func(w *Webhook) string { return w.ID })
+		list = listing.Cut(items, p, func(w *Webhook) string { return w.ID })
 		return err
 	})
 	return list, err
@@ -254,9 +256,9 @@ func record(ctx context.Context, tx pgx.Tx, action string, before, after *Webhoo
 }
 
 func refuse(faults ...body.Fault) error {
-	return &catalog.Error{Code: catalog.CodeInvalidArgument, Fields: faults}
+	return &errcode.Error{Code: errcode.InvalidArgument, Fields: faults}
 }
 
 func notFound(id string) error {
-	return &catalog.Error{Code: catalog.CodeNotFound, Detail: fmt.Sprintf("the webhook %.128q does not exist", id)}
+	return &errcode.Error{Code: errcode.NotFound, Detail: fmt.Sprintf("the webhook %.128q does not exist", id)}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/ledger/history"
 )
 
@@ -48,7 +48,7 @@ type List struct {
 	CountsFrom time.Time
 }
 
-// Read answers q, as a report of r. Errors are *ledger.Error: CodeTenantNotFound, CodeInvalidArgument for a To that is not later than From, or those of reports.
+// Read answers q, as a report of r. Errors are *errcode.Error: CodeTenantNotFound, CodeInvalidArgument for a To that is not later than From, or those of reports.
 func Read(ctx context.Context, r *history.Reader, now time.Time, q Query) (List, error) {
 	if q.To.IsZero() {
 		q.To = now.Add(time.Minute).Truncate(time.Minute) // the present minute, too
@@ -57,7 +57,7 @@ func Read(ctx context.Context, r *history.Reader, now time.Time, q Query) (List,
 		q.From = q.To.Add(-DefaultSpan)
 	}
 	if !q.From.Before(q.To) {
-		return List{}, ledger.Errorf(ledger.CodeInvalidArgument, "to", "must be later than from")
+		return List{}, errcode.Errorf(errcode.InvalidArgument, "to", "must be later than from")
 	}
 	return history.Report(ctx, r, q.Tenant, func(ctx context.Context, pool *pgxpool.Pool) (List, error) {
 		out := List{From: q.From.UTC(), To: q.To.UTC()}

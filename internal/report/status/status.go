@@ -10,7 +10,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/ledger/history"
 	"github.com/quotasvc/quotasvc/internal/store/namedsql"
 )
@@ -124,7 +124,7 @@ func (b *Board) Read(ctx context.Context) Status {
 
 // detail returns the part of an error that callers may see.
 func detail(err error) string {
-	if e, ok := errors.AsType[*ledger.Error](err); ok {
+	if e, ok := errors.AsType[*errcode.Error](err); ok {
 		return e.Detail
 	}
 	return "the request has ended"

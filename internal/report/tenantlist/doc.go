@@ -26,6 +26,6 @@
 //
 // # Failure
 //
-// Errors are *ledger.Error of reports, or *catalog.Error. Terms that apply at once are in a balance when it is used or rolled next: until then a tenant that
+// Errors are *errcode.Error of reports, or *errcode.Error. Terms that apply at once are in a balance when it is used or rolled next: until then a tenant that
 // such a change has brought near is not found. One that it has taken away from the end is not listed.
 package tenantlist

@@ -11,6 +11,7 @@ import (
 
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/kit/bound"
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
@@ -36,7 +37,7 @@ type Query struct {
 	ByRemaining bool   // sort by remaining units, least first, instead of by tenant
 
 	Tenant string // only this one
-	Limit  int    // 1..catalog.MaxPage
+	Limit  int    // 1..listing.Max
 	Cursor string // empty for the first page, then the NextCursor of the page before, with the same query
 }
 
@@ -129,7 +130,7 @@ func (q *Query) begin() (p position, err error) {
 	if p.remaining = -1; q.Cursor == "" {
 		return p, nil
 	}
-	wrong := ledger.Errorf(ledger.CodeInvalidArgument, "cursor", "is an unknown cursor; it must be the next_cursor of the page before")
+	wrong := errcode.Errorf(errcode.InvalidArgument, "cursor", "is an unknown cursor; it must be the next_cursor of the page before")
 	raw, err := base64.RawURLEncoding.DecodeString(q.Cursor)
 	if err != nil {
 		return p, wrong
@@ -158,14 +159,14 @@ func (q *Query) begin() (p position, err error) {
 // validate returns the first invalid value of q.
 func (q *Query) validate() error {
 	if q.Near != nil && (*q.Near < 0 || *q.Near > 100) {
-		return ledger.Errorf(ledger.CodeInvalidArgument, "near", "%s", bound.MustBeInteger(0, 100))
+		return errcode.Errorf(errcode.InvalidArgument, "near", "%s", bound.MustBeInteger(0, 100))
 	}
 	if len(q.Metadata) > MetadataMax {
-		return ledger.Errorf(ledger.CodeInvalidArgument, "metadata", "at most %d members can be named", MetadataMax)
+		return errcode.Errorf(errcode.InvalidArgument, "metadata", "at most %d members can be named", MetadataMax)
 	}
 	for name, value := range q.Metadata {
 		if len(name) < 1 || len(name) > MetadataNameMax || len(value) > MetadataValueMax || !bound.Text(name+value, 1, MetadataNameMax+MetadataValueMax) {
-			return ledger.Errorf(ledger.CodeInvalidArgument, "metadata."+fmt.Sprintf("%.64s", name), "must be a name of 1 to %d bytes and a value of at most %d, of text", MetadataNameMax, MetadataValueMax)
+			return errcode.Errorf(errcode.InvalidArgument, "metadata."+fmt.Sprintf("%.64s", name), "must be a name of 1 to %d bytes and a value of at most %d, of text", MetadataNameMax, MetadataValueMax)
 		}
 	}
 	return nil

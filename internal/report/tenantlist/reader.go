@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/quotasvc/quotasvc/internal/catalog"
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/ledger/history"
 	"github.com/quotasvc/quotasvc/internal/ledger/pg"
@@ -114,7 +115,7 @@ func (r *Reader) List(ctx context.Context, q Query) (Page, error) {
 		}
 		return r.matching(ctx, pool, &q, from)
 	})
-	if q.ByRemaining && ledger.CodeOf(err) == ledger.CodeReportTooSlow {
+	if q.ByRemaining && errcode.Of(err) == errcode.ReportTooSlow {
 		err = r.tooMany(ctx, err)
 	}
 	if err != nil {
@@ -362,12 +363,12 @@ func (r *Reader) walk(ctx context.Context, tx pgx.Tx, q *Query, from position, f
 // says what a caller can do.
 func (r *Reader) tooMany(ctx context.Context, err error) error {
 	var n int64
-	ask := r.store.View(ctx, "count balances", func(ctx context.Context, tx pgx.Tx) error {
+	ask := r.store.DB().View(ctx, "count balances", func(ctx context.Context, tx pgx.Tx) error {
 		return tx.QueryRow(ctx, r.sql["BalancesAbout"]).Scan(&n)
 	})
 	if ask != nil || n <= r.sortedMax {
 		return err
 	}
-	return ledger.Errorf(ledger.CodeInvalidArgument, "sort", "must be tenant here: for remaining all balances are read, and these are about %d, more than the %d for which "+
+	return errcode.Errorf(errcode.InvalidArgument, "sort", "must be tenant here: for remaining all balances are read, and these are about %d, more than the %d for which "+
 		"the time of a report suffices; near, plan or metadata narrow a list by tenant", n, r.sortedMax)
 }

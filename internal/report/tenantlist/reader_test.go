@@ -15,11 +15,13 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/quotasvc/quotasvc/internal/catalog"
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/ledger/history"
 	"github.com/quotasvc/quotasvc/internal/ledger/pg"
 	"github.com/quotasvc/quotasvc/internal/store/namedsql"
+	"github.com/quotasvc/quotasvc/internal/store/pgstore"
 )
 
 // bench is a reader with what it reads.
@@ -46,7 +48,11 @@ func newBench(t *testing.T) *bench {
 	h, err := history.Open(t.Context(), l, history.Config{DatabaseURL: testenv.AsService(url), Metrics: prometheus.NewRegistry()})
 	b.check(err)
 	t.Cleanup(func() { _ = h.Stop(context.Background()) })
-	b.store, err = catalog.NewStore(b.pool, catalog.StoreConfig{Target: namedsql.Target(testenv.OnCitus()), Clock: clock, Timeout: testenv.Patience})
+	db, err := pgstore.New(b.pool, pgstore.Config{
+		Target: namedsql.Target(testenv.OnCitus()), Clock: clock, Timeout: testenv.Patience,
+	})
+	b.check(err)
+	b.store, err = catalog.NewStore(db, catalog.StoreConfig{})
 	b.check(err)
 	b.Reader, err = New(h, l, b.store)
 	b.check(err)
@@ -219,13 +225,13 @@ func TestList_ByRemaining_TooManyBalances_NamesTheBound(t *testing.T) {
 	defer tx.Rollback(context.Background()) //nolint:errcheck // the database goes with the test
 	_, err = tx.Exec(t.Context(), "LOCK TABLE balances IN ACCESS EXCLUSIVE MODE")
 	b.check(err)
-	for bound, code := range map[int64]ledger.Code{-1: ledger.CodeInvalidArgument, 1000: ledger.CodeReportTooSlow} {
+	for bound, code := range map[int64]errcode.Code{-1: errcode.InvalidArgument, 1000: errcode.ReportTooSlow} {
 		b.sortedMax = bound
 		_, err := b.List(t.Context(), Query{ByRemaining: true, Limit: 10})
-		if ledger.CodeOf(err) != code {
+		if errcode.Of(err) != code {
 			t.Errorf("bound %d: %v", bound, err)
 		}
-		if code == ledger.CodeInvalidArgument && (err == nil || !strings.Contains(err.Error(), "more than the -1")) {
+		if code == errcode.InvalidArgument && (err == nil || !strings.Contains(err.Error(), "more than the -1")) {
 			t.Errorf("%v", err)
 		}
 	}

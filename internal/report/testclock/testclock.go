@@ -7,11 +7,11 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/kit/body"
 	"github.com/quotasvc/quotasvc/internal/kit/clock"
 	"github.com/quotasvc/quotasvc/internal/ledger/pg"
 	"github.com/quotasvc/quotasvc/internal/outbox/auditlog"
+	"github.com/quotasvc/quotasvc/internal/store/pgstore"
 )
 
 const (
@@ -80,15 +80,15 @@ func with(ctx context.Context, databaseURL string, do func(*pgx.Conn) error) err
 
 // Clock moves the time of one instance.
 type Clock struct {
-	store  *catalog.Store
+	db     *pgstore.Store
 	ledger *pg.Ledger
 	agreed *clock.Clock
 	turn   chan struct{} // a slot for the request that moves the time
 }
 
-// New returns the test clock of an instance, on a database with the table of Install. agreed is the clock of store and ledger.
-func New(store *catalog.Store, ledger *pg.Ledger, agreed *clock.Clock) *Clock {
-	return &Clock{store: store, ledger: ledger, agreed: agreed, turn: make(chan struct{}, 1)}
+// New returns the test clock of an instance, on a database with the table of Install. agreed is the clock of db and ledger.
+func New(db *pgstore.Store, ledger *pg.Ledger, agreed *clock.Clock) *Clock {
+	return &Clock{db: db, ledger: ledger, agreed: agreed, turn: make(chan struct{}, 1)}
 }
 
 // State is the ledger's time, and how far it is ahead.
@@ -109,7 +109,7 @@ type step struct {
 
 // Advance moves the time forward. A call with the key of the previous step changes nothing; a call without a key always
 // moves the time. It fails with *body.Error for a step out of bounds, and otherwise with the errors of
-// catalog.Store.Write.
+// pgstore.Store.Write.
 func (c *Clock) Advance(ctx context.Context, by time.Duration, key string) (State, error) {
 	select {
 	case c.turn <- struct{}{}:
@@ -130,7 +130,7 @@ func (c *Clock) Advance(ctx context.Context, by time.Duration, key string) (Stat
 	}
 	var ahead time.Duration
 	replayed := false
-	err := c.store.Write(ctx, "move the test clock", func(ctx context.Context, tx *catalog.Transaction) error {
+	err := c.db.Write(ctx, "move the test clock", func(ctx context.Context, tx *pgstore.Transaction) error {
 		var us int64
 		var last string
 		if err := tx.QueryRow(ctx, lockRow).Scan(&us, &last); err != nil {

@@ -1,0 +1,18 @@
+// Package errcode has the one error type of the service: a code for programs, a sentence for people, and a cause for
+// the log.
+//
+// # Terms
+//
+//   - code: one way to fail, in the word of the REST contract. httpapi maps it to a status. A package that has a code
+//     of its own declares it as a Code.
+//   - fault: a member of the request that is wrong, with a sentence about it (body.Fault).
+//
+// # Invariants
+//
+//  1. Callers decide by the code (Of), never by the text.
+//  2. Fields and Detail may be shown to the caller. The cause may not: it is for the log.
+//
+// # Clock, concurrency and failure
+//
+// There is no clock. An Error does not change after it was returned, so any goroutine may read it.
+package errcode

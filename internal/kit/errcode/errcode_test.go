@@ -1,0 +1,52 @@
+package errcode
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/quotasvc/quotasvc/internal/kit/body"
+)
+
+func TestOf_FirstErrorOfTheChain(t *testing.T) {
+	t.Parallel()
+	inner := Errorf(TenantNotFound, "tenant", "tenant %q does not exist", "acme")
+	for _, c := range []struct {
+		err  error
+		want Code
+	}{
+		{nil, ""},
+		{context.Canceled, Internal},
+		{inner, TenantNotFound},
+		{fmt.Errorf("read: %w", inner), TenantNotFound},
+		{&Error{Code: Unavailable, Cause: inner}, Unavailable},
+		{errors.Join(&Error{Code: QueueFull}, inner), QueueFull},
+	} {
+		if got := Of(c.err); got != c.want {
+			t.Errorf("%v: code %q, want %q", c.err, got, c.want)
+		}
+	}
+}
+
+func TestError_Text_DetailElseFields_ThenCause(t *testing.T) {
+	t.Parallel()
+	fields := []body.Fault{{Field: "a", Message: "is required"}, {Field: "b", Message: "must be absent"}}
+	for want, e := range map[string]*Error{
+		"internal":               {Code: Internal},
+		"not_found: no meter":    Errorf(NotFound, "meter", "no %s", "meter"),
+		"queue_full: wait":       Errorf(QueueFull, "", "wait"),
+		"unavailable: away: EOF": {Code: Unavailable, Detail: "away", Cause: errors.New("EOF")},
+		"precondition_failed: a is required; b must be absent": {Code: Conflict, Fields: fields},
+	} {
+		if got := e.Error(); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+	if e := Errorf(NotFound, "meter", "no meter"); e.Field() != "meter" || e.Fields[0].Message != "no meter" {
+		t.Errorf("the field at fault is %+v", e.Fields)
+	}
+	if e := Errorf(QueueFull, "", "wait"); e.Field() != "" || e.Fields != nil {
+		t.Errorf("no field is at fault, got %+v", e.Fields)
+	}
+}

@@ -1,0 +1,56 @@
+package listing
+
+import (
+	"encoding/base64"
+
+	"github.com/quotasvc/quotasvc/internal/kit/body"
+	"github.com/quotasvc/quotasvc/internal/kit/bound"
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
+)
+
+// Max bounds the objects of a page, as in the REST contract.
+const Max = 500
+
+// MustBeCursor is the sentence about a cursor that no page had.
+const MustBeCursor = "is an unknown cursor; it must be the next_cursor of the page before"
+
+// Query selects a part of a listing.
+type Query struct {
+	Limit  int    // 1..Max
+	Cursor string // empty for the first page, then the NextCursor of the page before
+	Prefix string // only tenants whose ids begin with it; other listings ignore it
+	Tenant string // only what is about this tenant: itself, or blocks of it and of its subjects; empty: all
+}
+
+// Page is a page of a listing, in order of ids.
+type Page[T any] struct {
+	Items      []T
+	NextCursor string // empty on the last page
+}
+
+// After returns the id after which the page begins. It fails with errcode.InvalidArgument for a limit out of bounds,
+// and for a cursor that no page had.
+func (q Query) After() (string, error) {
+	var faults body.Faults
+	if q.Limit < 1 || q.Limit > Max {
+		faults.Add("limit", bound.MustBeInteger(1, Max))
+	}
+	id, err := base64.RawURLEncoding.DecodeString(q.Cursor)
+	if err != nil || len(id) > 0 && !bound.ID(string(id)) {
+		faults.Add("cursor", MustBeCursor)
+	}
+	if faults != nil {
+		return "", &errcode.Error{Code: errcode.InvalidArgument, Fields: faults}
+	}
+	return string(id), nil
+}
+
+// Cut returns a page of items. The caller has read one item more than the page holds, if there is one.
+func Cut[T any](items []T, q Query, id func(*T) string) Page[T] {
+	if len(items) <= q.Limit {
+		return Page[T]{Items: items}
+	}
+	items = items[:q.Limit]
+	last := id(&items[q.Limit-1])
+	return Page[T]{Items: items, NextCursor: base64.RawURLEncoding.EncodeToString([]byte(last))}
+}

@@ -1,0 +1,289 @@
+package pgstore
+
+import (
+	"context"
+	"embed"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/quotasvc/quotasvc/internal/kit/backoff"
+	"github.com/quotasvc/quotasvc/internal/kit/clock"
+	"github.com/quotasvc/quotasvc/internal/store/listener"
+	"github.com/quotasvc/quotasvc/internal/store/namedsql"
+)
+
+const (
+	// defaultTimeout: no caller waits longer than five seconds for a refusal; half a second is for what happens around
+	// the transaction.
+	defaultTimeout = 4500 * time.Millisecond
+
+	// slowAfter is how long a transaction may take until PostgreSQL is probed: they take some milliseconds.
+	slowAfter = time.Second
+
+	// attempts bounds the runs of a transaction that conflicts with another one or whose connection was dead. Of two
+	// conflicting writers one succeeds, and few connections are dead once PostgreSQL is back, so a fourth failure has
+	// another cause.
+	attempts = 4
+
+	// retryPause bounds the random pause between attempts: about the duration of the other transaction.
+	retryPause = 20 * time.Millisecond
+
+	// MaxAnnouncements bounds the changes that one transaction announces by name. More are announced as Everything.
+	MaxAnnouncements = 500
+)
+
+const (
+	// KindKey is the kind of the announcements of package access.
+	KindKey = "key"
+
+	// KindTenant is the kind of the announcements about a tenant: of itself, and of its overrides.
+	KindTenant = "tenant"
+
+	// Everything is the announcement of changes that are not named one by one.
+	Everything = "all"
+)
+
+// Config configures a Store. The zero value is valid.
+type Config struct {
+	// Target says whether the tables are distributed over a Citus cluster.
+	Target namedsql.Target
+
+	// Away, if not nil, returns why PostgreSQL cannot be reached, and nil if it may be. Nothing is tried while it
+	// returns an error.
+	Away func() error
+
+	// Suspect, if not nil, is called when PostgreSQL does not answer. It does not wait.
+	Suspect func()
+
+	// Clock says what time it is when PostgreSQL's clock and the instance's disagree. nil: one with the defaults.
+	Clock *clock.Clock
+
+	// Timeout bounds a transaction that reads, or writes one object; 0 is 4.5 s.
+	Timeout time.Duration
+}
+
+// Store asks PostgreSQL. It has no goroutines. It does not close the pool.
+type Store struct {
+	pool    *pgxpool.Pool
+	queries map[string]string
+	cfg     Config
+
+	// Writers wait for these slots before they take a connection, so that half of the pool stays free for readers, on
+	// which requests wait.
+	alone   chan struct{} // slot of the writer with Options.Alone
+	writers chan struct{} // slots of all writers
+
+	committed func(announcements []string)
+}
+
+// New returns a store. It does not use the pool, which should have 2 connections or more.
+func New(pool *pgxpool.Pool, cfg Config) (*Store, error) {
+	if cfg.Clock == nil {
+		cfg.Clock = clock.New(clock.Config{})
+	}
+	if cfg.Timeout <= 0 {
+		cfg.Timeout = defaultTimeout
+	}
+	if cfg.Away == nil {
+		cfg.Away = func() error { return nil }
+	}
+	if cfg.Suspect == nil {
+		cfg.Suspect = func() {}
+	}
+	queries, err := namedsql.Load(sqlFiles)
+	if err != nil {
+		return nil, err
+	}
+	return &Store{
+		pool: pool, queries: queries, cfg: cfg, committed: func([]string) {},
+		alone: make(chan struct{}, 1), writers: make(chan struct{}, max(1, pool.Config().MaxConns/2)),
+	}, nil
+}
+
+// Target returns the kind of database that the store is for.
+func (s *Store) Target() namedsql.Target { return s.cfg.Target }
+
+// Pool returns the connections of the store, for statements outside of Write and View.
+func (s *Store) Pool() *pgxpool.Pool { return s.pool }
+
+// Clock returns the clock that changes are stamped with.
+func (s *Store) Clock() *clock.Clock { return s.cfg.Clock }
+
+// Now returns the time of that clock, as far as it is known without a question to PostgreSQL.
+func (s *Store) Now() time.Time { return s.cfg.Clock.Now() }
+
+// Away returns why PostgreSQL cannot be reached, and nil if it may be.
+func (s *Store) Away() error { return s.cfg.Away() }
+
+// Suspect says that PostgreSQL did not answer. It does not wait.
+func (s *Store) Suspect() { s.cfg.Suspect() }
+
+// OnCommit sets the function that is called with the announcements of each write of this store after its commit. Call
+// it before the first write.
+func (s *Store) OnCommit(committed func(announcements []string)) { s.committed = committed }
+
+// Listener returns a listener for the announcements of all instances. It sets the pool and the statement of cfg.
+func (s *Store) Listener(cfg listener.Config) *listener.Listener {
+	cfg.Pool = s.pool
+	cfg.Statement = s.queries["Listen"]
+	return listener.New(cfg)
+}
+
+// Transaction is a running write.
+type Transaction struct {
+	pgx.Tx
+	store         *Store
+	announcements []string
+	committing    bool // only the commit remains: a failure may be a success
+}
+
+// Announce notes that an object was changed, for the commit.
+func (tx *Transaction) Announce(kind, id string) {
+	tx.announcements = append(tx.announcements, kind+":"+id)
+}
+
+// AnnounceEverything notes that more was changed than can be named.
+func (tx *Transaction) AnnounceEverything() { tx.announcements = append(tx.announcements, Everything) }
+
+// Announcements returns what was noted so far.
+func (tx *Transaction) Announcements() []string { return tx.announcements }
+
+// Now returns the instant with which a change is stamped: PostgreSQL's clock, or the instance's if the two disagree and
+// that is the earlier. Call it after the locks.
+func (tx *Transaction) Now(ctx context.Context) (time.Time, error) {
+	began := tx.store.cfg.Clock.Begin()
+	var now time.Time
+	if err := tx.QueryRow(ctx, tx.store.queries["Clock"]).Scan(&now); err != nil {
+		return time.Time{}, fmt.Errorf("read the clock: %w", err)
+	}
+	return tx.store.cfg.Clock.Agree(began, now), nil
+}
+
+// Options changes how a write runs.
+type Options struct {
+	Timeout time.Duration // 0: Config.Timeout
+	Alone   bool          // no other write of this store with Alone runs meanwhile
+}
+
+// Write runs do in one transaction and commits. It may run do more than once. Errors of the driver become
+// *errcode.Error; so do other errors of do that are none. After ErrRollback nothing is committed, and Write succeeds.
+func (s *Store) Write(ctx context.Context, op string, do func(context.Context, *Transaction) error) error {
+	return s.WriteWith(ctx, op, Options{}, do)
+}
+
+// WriteWith is Write with options.
+func (s *Store) WriteWith(
+	ctx context.Context, op string, o Options, do func(context.Context, *Transaction) error,
+) error {
+	if cause := s.cfg.Away(); cause != nil {
+		return away(op, cause)
+	}
+	if o.Timeout <= 0 {
+		o.Timeout = s.cfg.Timeout
+	}
+	defer time.AfterFunc(slowAfter, s.cfg.Suspect).Stop()
+	ctx, cancel := context.WithTimeout(ctx, o.Timeout)
+	defer cancel()
+	slots := []chan struct{}{s.writers}
+	if o.Alone {
+		slots = []chan struct{}{s.alone, s.writers}
+	}
+	for _, slot := range slots {
+		select {
+		case slot <- struct{}{}:
+			defer func() { <-slot }()
+		case <-ctx.Done():
+			return Translate(op, ctx.Err())
+		}
+	}
+	var tx *Transaction
+	err := retry(ctx, func(ctx context.Context) (again bool, err error) {
+		tx, err = s.writeOnce(ctx, do)
+		return isRetryable(err) || isConnectionLost(err) && !tx.committing, err
+	})
+	if errors.Is(err, ErrRollback) {
+		return nil
+	}
+	if err != nil {
+		return Translate(op, err)
+	}
+	if len(tx.announcements) > 0 {
+		s.committed(tx.announcements)
+	}
+	return nil
+}
+
+func (s *Store) writeOnce(ctx context.Context, do func(context.Context, *Transaction) error) (*Transaction, error) {
+	tx := &Transaction{store: s}
+	err := pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(raw pgx.Tx) error {
+		tx.Tx = raw
+		if s.cfg.Target == namedsql.Citus { // one connection per node: tables with foreign keys need it
+			if _, err := raw.Exec(ctx, "SET LOCAL citus.multi_shard_modify_mode = 'sequential'"); err != nil {
+				return fmt.Errorf("prepare: %w", err)
+			}
+		}
+		if err := do(ctx, tx); err != nil {
+			return err
+		}
+		if len(tx.announcements) > MaxAnnouncements {
+			tx.announcements = []string{Everything}
+		}
+		if len(tx.announcements) > 0 {
+			if _, err := tx.Exec(ctx, s.queries["Announce"], tx.announcements); err != nil {
+				return fmt.Errorf("announce: %w", err)
+			}
+		}
+		tx.committing = true
+		return nil
+	})
+	return tx, err
+}
+
+// View runs do in one read-only transaction with one view of the database. It runs do again if the connection was dead.
+// Errors are as those of Write.
+func (s *Store) View(ctx context.Context, op string, do func(context.Context, pgx.Tx) error) error {
+	options := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
+	return s.reach(ctx, op, func(ctx context.Context) error {
+		return pgx.BeginTxFunc(ctx, s.pool, options, func(tx pgx.Tx) error { return do(ctx, tx) })
+	})
+}
+
+// Send reads with a batch of statements that prepare makes, in one round trip. It prepares and sends again if the
+// connection was dead. Errors are as those of Write.
+func (s *Store) Send(ctx context.Context, op string, prepare func() *pgx.Batch) error {
+	return s.reach(ctx, op, func(ctx context.Context) error {
+		return s.pool.AcquireFunc(ctx, func(conn *pgxpool.Conn) error { return conn.SendBatch(ctx, prepare()).Close() })
+	})
+}
+
+// reach runs do, which reads from PostgreSQL, within Config.Timeout. It runs do again if the connection was dead.
+func (s *Store) reach(ctx context.Context, op string, do func(context.Context) error) error {
+	if cause := s.cfg.Away(); cause != nil {
+		return away(op, cause)
+	}
+	defer time.AfterFunc(slowAfter, s.cfg.Suspect).Stop()
+	ctx, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
+	defer cancel()
+	return Translate(op, retry(ctx, func(ctx context.Context) (bool, error) {
+		err := do(ctx)
+		return isConnectionLost(err), err
+	}))
+}
+
+// retry calls do until it succeeds or returns false, at most attempts times, and not after ctx ends.
+func retry(ctx context.Context, do func(context.Context) (again bool, err error)) error {
+	for attempt := 1; ; attempt++ {
+		again, err := do(ctx)
+		if !again || attempt == attempts || !backoff.Sleep(ctx, rand.N(retryPause)) {
+			return err
+		}
+	}
+}
+
+//go:embed sql/*.sql
+var sqlFiles embed.FS
