@@ -101,6 +101,9 @@ type change struct {
 	reason        string
 }
 
+// now returns the instant of pgstore.Store.NowIn.
+func (tx *txn) now(ctx context.Context) (time.Time, error) { return tx.store.db.NowIn(ctx, tx) }
+
 func (tx *txn) query(ctx context.Context, name string, args ...any) (pgx.Rows, error) {
 	return tx.Query(ctx, tx.store.queries[name], args...)
 }

@@ -134,7 +134,7 @@ func (tx *txn) oneBlock(ctx context.Context, key *block.Block) (block.Block, err
 }
 
 func (tx *txn) blocks(ctx context.Context, statement string, args ...any) ([]block.Block, error) {
-	now, err := tx.writing.Now(ctx)
+	now, err := tx.now(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -160,7 +160,7 @@ func (tx *txn) putBlock(ctx context.Context, before *block.Block, b block.Block)
 	if before != nil && b.Same(*before) {
 		return *before, nil
 	}
-	now, err := tx.writing.Now(ctx)
+	now, err := tx.now(ctx)
 	if err != nil {
 		return block.Block{}, err
 	}

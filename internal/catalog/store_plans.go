@@ -175,7 +175,7 @@ func (tx *txn) putPlan(ctx context.Context, before *Plan, p Plan) (Plan, error) 
 	if err != nil {
 		return Plan{}, wrap("encode features", err)
 	}
-	now, err := tx.writing.Now(ctx)
+	now, err := tx.now(ctx)
 	if err != nil {
 		return Plan{}, err
 	}

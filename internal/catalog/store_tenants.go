@@ -387,7 +387,7 @@ func (tx *txn) insertTenant(ctx context.Context, t Tenant) (Tenant, error) {
 	if !t.Anchor.IsZero() {
 		anchor = &t.Anchor
 	}
-	now, err := tx.writing.Now(ctx)
+	now, err := tx.now(ctx)
 	if err != nil {
 		return Tenant{}, err
 	}

@@ -101,7 +101,7 @@ func (tx *txn) termsWait(ctx context.Context, tenant string) (wait bool, err err
 // every batch the ledger reads whether its tenants got terms that apply at once. A decision that runs at the same time
 // may miss them; they then end the open period after the entries of that decision.
 func (tx *txn) insertTerms(ctx context.Context, t *Tenant, when timing) error {
-	now, err := tx.writing.Now(ctx)
+	now, err := tx.now(ctx)
 	if err != nil {
 		return err
 	}

@@ -153,15 +153,18 @@ func (tx *Transaction) AnnounceEverything() { tx.announcements = append(tx.annou
 // Announcements returns what was noted so far.
 func (tx *Transaction) Announcements() []string { return tx.announcements }
 
-// Now returns the instant with which a change is stamped: PostgreSQL's clock, or the instance's if the two disagree and
-// that is the earlier. Call it after the locks.
-func (tx *Transaction) Now(ctx context.Context) (time.Time, error) {
-	began := tx.store.cfg.Clock.Begin()
+// Now returns the instant with which a change is stamped: see Store.NowIn. Call it after the locks.
+func (tx *Transaction) Now(ctx context.Context) (time.Time, error) { return tx.store.NowIn(ctx, tx.Tx) }
+
+// NowIn returns the time in a transaction: PostgreSQL's clock, or the instance's if the two disagree and that is the
+// earlier.
+func (s *Store) NowIn(ctx context.Context, tx pgx.Tx) (time.Time, error) {
+	began := s.cfg.Clock.Begin()
 	var now time.Time
-	if err := tx.QueryRow(ctx, tx.store.queries["Clock"]).Scan(&now); err != nil {
+	if err := tx.QueryRow(ctx, s.queries["Clock"]).Scan(&now); err != nil {
 		return time.Time{}, fmt.Errorf("read the clock: %w", err)
 	}
-	return tx.store.cfg.Clock.Agree(began, now), nil
+	return s.cfg.Clock.Agree(began, now), nil
 }
 
 // Options changes how a write runs.

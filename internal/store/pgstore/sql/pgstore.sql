@@ -6,5 +6,5 @@ SELECT pg_notify('quotasvc_catalog', n.change) FROM unnest($1::text[]) AS n (cha
 LISTEN quotasvc_catalog;
 
 -- name: Clock
--- PostgreSQL's clock. Transaction.Now compares it with the instance's.
+-- PostgreSQL's clock. Store.NowIn compares it with the instance's.
 SELECT clock_timestamp();
