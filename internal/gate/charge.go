@@ -105,7 +105,7 @@ func (g *Gate) charge(ctx context.Context, req *ChargeRequest, facts *tenantFact
 
 	// The decision, and what the caller gets of it.
 	call := limitsCall{req: &req.Request, facts: facts, rules: rules, times: max(req.Cost, 1), how: how}
-	res, err := g.decideRules(ctx, &call)
+	res, err := g.decideRules(ctx, &call, nil)
 	if req.AfterTheFact {
 		res.afterTheFact(how)
 	}

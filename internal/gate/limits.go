@@ -47,7 +47,7 @@ func (g *Gate) limits(
 	ctx context.Context, req *Request, facts *tenantFacts, how charging, reads *redisstore.Reads,
 ) (limitsResult, error) {
 	rules := facts.rules.apply(make([]*planRule, 0, fewRules), req, facts.plan)
-	return g.decideRules(ctx, &limitsCall{req: req, facts: facts, rules: rules, times: 1, how: how, reads: reads})
+	return g.decideRules(ctx, &limitsCall{req: req, facts: facts, rules: rules, times: 1, how: how}, reads)
 }
 
 // limitsCall are the rules to decide for a request, and what the decision takes.
@@ -57,7 +57,6 @@ type limitsCall struct {
 	rules []*planRule
 	times int64 // the request costs this many times its cost
 	how   charging
-	reads *redisstore.Reads // are sent in the same round trip; nil: none
 }
 
 // charges reports whether the decision takes tokens if the request passes.
@@ -66,8 +65,9 @@ func (c *limitsCall) charges() bool {
 		c.how == chargeAttempts && slices.ContainsFunc(c.rules, func(p *planRule) bool { return p.attempts })
 }
 
-// decideRules decides the rules of c.
-func (g *Gate) decideRules(ctx context.Context, c *limitsCall) (limitsResult, error) {
+// decideRules decides the rules of c, and sends reads (nil: none) in the same round trip. reads are no field of c: then
+// all of c would be allocated on the heap.
+func (g *Gate) decideRules(ctx context.Context, c *limitsCall, reads *redisstore.Reads) (limitsResult, error) {
 	switch {
 	case len(c.rules) == 0:
 		return limitsResult{}, nil
@@ -75,6 +75,7 @@ func (g *Gate) decideRules(ctx context.Context, c *limitsCall) (limitsResult, er
 		return limitsResult{}, &TooManyLimits{Rules: namesOf(c.rules)}
 	}
 	ask := g.limiterRequest(ctx, c)
+	ask.With = reads
 	decide := g.limiter.Peek
 	switch {
 	case c.how == chargeLate:
@@ -113,7 +114,7 @@ func (g *Gate) peekHeld(ctx context.Context, req *Request, facts *tenantFacts) (
 func (g *Gate) limiterRequest(ctx context.Context, c *limitsCall) ratelimit.Request {
 	g.override(ctx, c.rules, c.facts, c.req.Subject)
 	ask := ratelimit.Request{
-		Tenant: c.req.Tenant, Charges: make([]ratelimit.Charge, len(c.rules)), With: c.reads,
+		Tenant: c.req.Tenant, Charges: make([]ratelimit.Charge, len(c.rules)),
 		Fresh: c.req.MaxStale != nil && *c.req.MaxStale <= 0,
 	}
 	for i, p := range c.rules {
