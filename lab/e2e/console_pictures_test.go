@@ -206,6 +206,7 @@ func TestConsole_Pictures(t *testing.T) {
 	if dir == "" {
 		t.Skip("pictures are made by make console-pictures")
 	}
+	oneChromium.join(t)
 	a := newAlbum(t, dir)
 	a.take("console-login", "/console/login", 900, 520)
 	a.signIn(testKey)
