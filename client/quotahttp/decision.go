@@ -14,10 +14,10 @@ import (
 	"github.com/quotasvc/quotasvc/client"
 )
 
-// late is when an attempt that nobody waits for any more has ended at the service for sure: it answers within 5 s.
+// late is the time after which an abandoned attempt has certainly ended at the service, which answers within 5 s.
 const late = 6 * time.Second
 
-// Decision is whether a request may be served.
+// Decision says whether a request may be served.
 type Decision struct {
 	Passed bool
 	Status int         // of the refusal
@@ -34,7 +34,7 @@ func (d *Decision) Settle(status int) {
 	}
 }
 
-// denials are the refusals that are about the client. All others are about this backend.
+// denials are the refusals whose cause is the client. All others are caused by this backend.
 var denials = []client.ProblemCode{
 	client.ProblemCodeQuotaExceeded, client.ProblemCodeCreditsExhausted, client.ProblemCodeRateLimited, client.ProblemCodeTenantSuspended,
 	client.ProblemCodeMeterNotInPlan, "feature_not_in_plan", client.ProblemCodeCostExceedsCapacity,
@@ -72,7 +72,7 @@ func Decide[R any](ctx context.Context, c *client.Client, o *Rules[R], req R, se
 		return nil, err
 	}
 	d := &Decision{Passed: true, Header: passOn(meta.Header)}
-	// An earlier request with the same key may have been served. It has paid, and keeps what it paid for.
+	// An earlier request with the same key may have been served. Its charge must not be refunded.
 	if served := given != "" && meta.Replayed && meta.Attempts == 1; !meta.FailedOpen && !served {
 		d.settle = func(status int) {
 			if o.Refund(status) {
@@ -83,7 +83,7 @@ func Decide[R any](ctx context.Context, c *client.Client, o *Rules[R], req R, se
 	return d, nil
 }
 
-// refuse returns the refusal for the client, or an error that is none of its business.
+// refuse returns the refusal for the client, or an error that the client must not see.
 func refuse(e *client.Error) (*Decision, error) {
 	if errors.Is(e, client.ErrUndecided) {
 		return undecided(e), nil
@@ -100,7 +100,7 @@ func refuse(e *client.Error) (*Decision, error) {
 	case slices.Contains(denials, p.Code):
 		return refused(e.Status, passOn(e.Header), p)
 	case p.Blocked != nil:
-		// Who is blocked and why stays between the operator and the service.
+		// The client must not learn who is blocked and why.
 		return refused(http.StatusForbidden, nil, &client.Problem{
 			Type: p.Type, Title: p.Title, Status: http.StatusForbidden, Detail: "blocked", Code: p.Code, RequestID: p.RequestID,
 		})
@@ -127,7 +127,7 @@ func refused(status int, header http.Header, p *client.Problem) (*Decision, erro
 	return &Decision{Status: status, Header: header, Body: body}, nil
 }
 
-// passOn returns the headers that are for the client, as their specifications write them.
+// passOn returns the headers for the client, spelled as in their specifications.
 func passOn(header http.Header) http.Header {
 	out := http.Header{}
 	for name, values := range header {

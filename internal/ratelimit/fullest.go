@@ -16,11 +16,11 @@ import (
 
 // Search is a search for the fullest buckets of a rule.
 type Search struct {
-	// Layouts are those of the rule's keys.
+	// Layouts are the layouts of the rule's keys.
 	Layouts []rule.Layout
-	// Most is the number of buckets that are wanted, at least 1. They stay sorted in a list, so it is small.
+	// Most is the number of buckets to return, at least 1. They stay sorted in a list, so it must be small.
 	Most int
-	// Ahead gets the tenants of each page of buckets, before Rule is asked about them. nil: nobody wants to know.
+	// Ahead is called with the tenants of each page of buckets, before Rule is called for them. nil: not called.
 	Ahead func(ctx context.Context, tenants []string)
 	// Rule returns the rule in force for a bucket, and the calendar of its windows, nil for the rule's own. The bucket does not count if it
 	// returns nil, or a rule of another kind.
@@ -30,19 +30,19 @@ type Search struct {
 // BucketName is a bucket among those of one rule: its tenant, empty for a shared rule, and its dimension.
 type BucketName struct{ Tenant, Dimension string }
 
-// BucketUse is the use of a bucket now.
+// BucketUse is the present use of a bucket.
 type BucketUse struct {
 	BucketName
 
-	Used  int64 // tokens that are missing to a full bucket, rounded up, or leases that are held
+	Used  int64 // tokens that a full bucket has more, rounded up, or held leases
 	Limit int64 // capacity of the rule in force
 }
 
-// Fullest returns the fullest buckets, as all of them stand in Redis, or in this process in local mode: first those of which the largest part
-// is used; then those of which more is used; then by name. Buckets of which nothing is used are left out. Buckets that change meanwhile
-// count as they were when the search met them. complete is false if ctx ended first, or if keys were moving in a cluster: there may be fuller ones.
-// It does not delay decisions much, and takes 1.1 to 1.5 s for 100,000 buckets among 1,100,000 keys: callers see to it that few run at a time.
-// Errors: ErrUnavailable (Redis is away), ErrStopped.
+// Fullest returns the fullest buckets in Redis, or in this process in local mode: first those with the largest used
+// part; then those with the largest use; then by name. Unused buckets are left out. A bucket that changes during the
+// search counts with the use that the search found. complete is false if ctx ended first, or if keys were moving in a
+// cluster: there may be fuller ones. It does not delay decisions much, and takes 1.1 to 1.5 s for 100,000 buckets among
+// 1,100,000 keys: callers must limit how many run at a time. Errors: ErrUnavailable (Redis is away), ErrStopped.
 func (l *Limiter) Fullest(ctx context.Context, s Search) (top []BucketUse, complete bool, err error) {
 	if l.stopped.Load() {
 		return nil, false, ErrStopped
@@ -76,16 +76,16 @@ func (l *Limiter) Fullest(ctx context.Context, s Search) (top []BucketUse, compl
 	return found.top, complete, nil
 }
 
-// fullest is the fullest buckets so far, in order.
+// fullest has the fullest buckets so far, in order.
 type fullest struct {
 	search *Search
 	top    []BucketUse
 }
 
-// use returns the tokens used of a bucket by a rule, and false if that is not its bucket.
+// use returns the tokens of a bucket that are used by a rule, and false if the bucket does not belong to the rule.
 type use func(*rule.Rule, *time.Location) (tokens int64, ok bool)
 
-// take takes a page of buckets.
+// take examines a page of buckets.
 func (f *fullest) take(ctx context.Context, layout rule.Layout, p redisstore.Page) {
 	names := make([]BucketName, len(p.Keys))
 	for i, key := range p.Keys {
@@ -114,7 +114,7 @@ func (f *fullest) ahead(ctx context.Context, names []BucketName) {
 	f.search.Ahead(ctx, slices.Compact(tenants))
 }
 
-// consider takes a bucket if it is among the fullest. used is asked only about buckets that count.
+// consider adds a bucket if it is among the fullest. It calls used only for buckets that count.
 func (f *fullest) consider(layout rule.Layout, name BucketName, used use) {
 	r, zone := f.search.Rule(layout, name)
 	if r == nil || r.Kind != layout.Kind {
@@ -132,7 +132,7 @@ func (f *fullest) consider(layout rule.Layout, name BucketName, used use) {
 		return
 	}
 	if slices.ContainsFunc(f.top, func(known BucketUse) bool { return known.BucketName == name }) {
-		return // the walk has met it before
+		return // the walk has met the bucket before
 	}
 	at, _ := slices.BinarySearchFunc(f.top, b, compareUse)
 	f.top = slices.Insert(f.top, at, b)
@@ -147,7 +147,7 @@ func compareUse(a, b BucketUse) int {
 		strings.Compare(a.Tenant, b.Tenant), strings.Compare(a.Dimension, b.Dimension))
 }
 
-// takeLocal takes the buckets of a layout in local mode.
+// takeLocal examines the buckets of a layout in local mode.
 func (f *fullest) takeLocal(ctx context.Context, l *Limiter, layout rule.Layout) {
 	now := l.micros()
 	uses := map[BucketName]use{}
@@ -182,7 +182,7 @@ func (s *stripe) copied() map[string]localLevel {
 	return maps.Clone(s.all)
 }
 
-// heldBy returns the number of leases that are held in each bucket.
+// heldBy returns the number of held leases in each bucket.
 func (t *leaseTable) heldBy(now int64) map[string]int64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()

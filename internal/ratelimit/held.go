@@ -2,7 +2,7 @@ package ratelimit
 
 import "github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 
-// PeekHeld decides like Peek if that needs no answer of Redis. ok is false if it does, or if the request is not valid.
+// PeekHeld decides like Peek if no answer of Redis is needed. Otherwise, or if the request is not valid, ok is false.
 func (l *Limiter) PeekHeld(req Request) (d Decision, ok bool) {
 	q, err := req.check(rule.Peek)
 	if err != nil || l.stopped.Load() {
@@ -23,8 +23,9 @@ func (l *Limiter) PeekHeld(req Request) (d Decision, ok bool) {
 	return d, ok
 }
 
-// peekHeld decides a peek from the levels that this process keeps, if all of them are held: Redis has announced no change of their
-// buckets. Another process may have charged them in the last redisstore.HeldFor. ok is false if Redis must be asked, as for a rule with a ban.
+// peekHeld decides a peek from the levels that this process keeps, if all of them are held: Redis has announced no
+// change of their buckets. Another process may have charged them in the last redisstore.HeldFor. ok is false if the
+// request must be sent to Redis, as for a rule with a ban.
 func (l *Limiter) peekHeld(q *query) (d Decision, ok bool) {
 	if q.op != rule.Peek || q.fresh || l.cfg.forgetful || len(q.charges) > MaxCharges {
 		return Decision{}, false

@@ -15,18 +15,18 @@ import (
 // ErrNoLease means that the lease does not exist: it has ended, was released, or was never granted.
 var ErrNoLease = errors.New("ratelimit: no such lease")
 
-// leaseRetryMax bounds RetryAfter. The latest end of a lease is known, but work mostly ends earlier, and waiting callers are not
-// notified then.
+// leaseRetryMax bounds RetryAfter. The latest end of a lease is known, but work mostly ends earlier, and waiting
+// callers are not notified of that.
 const leaseRetryMax = 5 * time.Second
 
-// LeaseRequest asks for one of a concurrency rule's leases.
+// LeaseRequest is a request for one of a concurrency rule's leases.
 type LeaseRequest struct {
 	Tenant string
 	// Rule is a compiled rule of KindConcurrency.
 	Rule *rule.Rule
-	// Dimension is that of a Charge.
+	// Dimension is the same as that of a Charge.
 	Dimension string
-	// Subject and Address are kept in the lease's id: who holds it. Address is 4 or 16 bytes. Both may be empty.
+	// Subject and Address identify the holder in the lease's id. Address is 4 or 16 bytes. Both may be empty.
 	Subject, Address string
 	// TTL is the lifetime of the lease unless it is renewed, rule.MinLeaseTTL to rule.MaxLeaseTTL; 0 is the rule's LeaseTTL.
 	TTL time.Duration

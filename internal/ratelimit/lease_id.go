@@ -68,7 +68,7 @@ func NewLeaseIDs(key []byte, unsignedUntil time.Time) *LeaseIDs {
 	return &LeaseIDs{sign: sumOf(key, []byte("sign")), block: block, unsignedUntil: unsignedUntil}
 }
 
-// KeyFor returns the key of a kind of ids, which is told by no id of another kind.
+// KeyFor returns the key of a kind of ids. It cannot be derived from ids of another kind.
 func KeyFor(key []byte, kind string) []byte { return sumOf(key, []byte(kind)) }
 
 // sumOf returns the HMAC-SHA256 of a text.
@@ -145,7 +145,7 @@ func appendParts(b []byte, parts ...string) []byte {
 	return b
 }
 
-// readLeaseID reads flags, the first n of tenant, rule, dimension and subject, and the nonce. It returns what follows.
+// readLeaseID reads flags, the first n of tenant, rule, dimension and subject, and the nonce. It returns the rest of b.
 func readLeaseID(b []byte, n int) (id LeaseID, rest []byte, err error) {
 	if len(b) == 0 {
 		return LeaseID{}, nil, errLeaseID

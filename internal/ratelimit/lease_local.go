@@ -29,8 +29,9 @@ type leaseBucket struct {
 	soonest int64 // no lease ends before this time
 	epoch   int64 // of the data in Redis that answered last; 0: none did
 
-	// The last reply of Redis: how many leases were held in all, how many of them were in this table, and when the last of them ends:
-	// so long the reply is used. The difference are leases of other replicas, whose ends are unknown here.
+	// The last reply of Redis: how many leases were held in all, how many of them were in this table, and when the last
+	// of them ends, which is how long the reply is used. The difference are leases of other replicas, whose ends are
+	// unknown here.
 	reported, reportedOwn int64
 	reportedUntil         int64
 }
@@ -103,7 +104,7 @@ func (t *leaseTable) observe(c *leaseCall, r leaseReply, now int64) {
 		if _, known := b.leases[name]; known || t.held < t.max {
 			t.put(b, c, name, heldLease{ends: now + r.ends, epoch: b.epoch})
 		}
-	case r.code == leaseNotHeld, c.op == leaseAdopt: // the latter: there was no room for it
+	case r.code == leaseNotHeld, c.op == leaseAdopt: // with leaseAdopt there was no room for it
 		t.drop(b, name)
 	}
 	b.reported, b.reportedOwn, b.reportedUntil = r.held, int64(len(b.leases)), now+r.last
@@ -144,7 +145,7 @@ func (t *leaseTable) lost(key string, epoch, now int64) (all []knownLease) {
 	return all
 }
 
-// restored notes that the data of this epoch has these leases of a bucket.
+// restored records that the data of this epoch has these leases of a bucket.
 func (t *leaseTable) restored(key string, names []string, epoch int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -192,7 +193,7 @@ func (b *leaseBucket) frees(now, n int64) int64 {
 	}
 	switch {
 	case n < int64(len(ends)):
-	case b.reportedUntil > now: // it is the others that hold them
+	case b.reportedUntil > now: // other replicas hold them
 		return b.reportedUntil - now
 	default: // this process has no share
 		return leaseRetryMax.Microseconds()
@@ -201,7 +202,7 @@ func (b *leaseBucket) frees(now, n int64) int64 {
 	return ends[n] - now
 }
 
-// current returns the bucket of a key without leases that have ended. It needs the lock.
+// current returns the bucket of a key without leases that have ended. The caller holds the lock.
 func (t *leaseTable) current(key string, now int64) *leaseBucket {
 	b := t.buckets[key]
 	if b == nil {
@@ -227,7 +228,8 @@ func (t *leaseTable) current(key string, now int64) *leaseBucket {
 	return b
 }
 
-// sweep tidies n buckets, so that old ones are dropped as fast as new ones come. A range over a map starts anywhere.
+// sweep calls tidy for n buckets, so that old ones are dropped as fast as new ones come. A range over a map starts at a
+// random one.
 func (t *leaseTable) sweep(now int64, n int) {
 	for key := range t.buckets {
 		if n--; n < 0 {
@@ -237,7 +239,7 @@ func (t *leaseTable) sweep(now int64, n int) {
 	}
 }
 
-// crowded reports whether the process holds the maximum of leases.
+// crowded reports whether the process holds the largest allowed number of leases.
 func (t *leaseTable) crowded(now int64) bool {
 	if t.held >= t.max && now-t.swept >= fullSweepEvery {
 		t.swept = now

@@ -142,7 +142,7 @@ func (d Decision) Charged(req Request) Request {
 	return taken
 }
 
-// Only returns req with only those charges whose rules is accepts, to refund them alone.
+// Only returns req with only those charges for whose rule is returns true, to refund them alone.
 func (req Request) Only(is func(*rule.Rule) bool) Request {
 	part := Request{Tenant: req.Tenant, With: req.With}
 	for i, c := range req.Charges {

@@ -22,14 +22,14 @@ const (
 	// beatsMissed is how many beats a replica may miss before Redis forgets it.
 	beatsMissed = 3
 
-	// beatTimeout bounds a beat: a connection and an answer. It is the longest a goodbye holds up a stop.
+	// beatTimeout bounds a beat: a connection and an answer. It is also the longest delay of a stop by the last beat.
 	beatTimeout = 500 * time.Millisecond
 
-	// replicasKey is the set of replicas. No bucket has this name: theirs go on with a brace.
+	// replicasKey is the set of replicas. It differs from all keys of buckets: these continue with a brace.
 	replicasKey = "rl:replicas"
 )
 
-// operation is what a heartbeat says about its replica. The values are the script's.
+// operation is the kind of a heartbeat. The values are the script's.
 type operation int64
 
 const (
@@ -39,11 +39,13 @@ const (
 
 // Config is a heartbeat's configuration. The zero value is valid.
 type Config struct {
-	// Minimum is the least number of replicas to divide by, 1..Max; 0 is 1. Until Redis has answered once, it is the number.
+	// Minimum is the least number of replicas to divide by, 1..Max; 0 is 1. Until Redis has answered once, this number
+	// is used.
 	Minimum int
 	// Every is the time between two beats; 0 is DefaultBeat.
 	Every time.Duration
-	// Log gets one line per change of the number of replicas, and when heartbeats begin or cease to fail; nil discards them.
+	// Log gets one line per change of the number of replicas, and when heartbeats start or stop failing; nil discards
+	// them.
 	Log *slog.Logger
 	// Metrics may be nil.
 	Metrics *Metrics
@@ -161,7 +163,7 @@ func (h *Heartbeat) beat(ctx context.Context) error {
 	return nil
 }
 
-// fail needs mu.
+// fail records a failed heartbeat. The caller holds mu.
 func (h *Heartbeat) fail(err error) {
 	h.members.missed()
 	h.cfg.Metrics.beatFailures.Inc()

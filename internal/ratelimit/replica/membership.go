@@ -45,7 +45,7 @@ func (m *membership) beat(s heartbeats) (changed bool) {
 	return changed
 }
 
-// missed notes a heartbeat that Redis did not answer: absences before and after it are not consecutive.
+// missed records a heartbeat that Redis did not answer: absences before and after it are not consecutive.
 func (m *membership) missed() {
 	for id := range m.others {
 		m.others[id] = 0

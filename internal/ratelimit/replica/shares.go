@@ -6,8 +6,9 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 )
 
-// Max is the largest number of replicas that share one bucket. It keeps the arithmetic of a share exact: units per token stay below
-// 2^45 * 256 = 2^53. Of more replicas, 256 hold a share of a bucket; for another bucket they are others.
+// Max is the largest number of replicas that share one bucket. It keeps the arithmetic of a share exact: units per
+// token stay below 2^45 * 256 = 2^53. If there are more replicas, 256 of them hold a share of a bucket, and others hold
+// one of another bucket.
 const Max = 256
 
 // Set is the replicas that share the rules while Redis is away. It does not change; nil is one process alone.
@@ -34,7 +35,7 @@ func (r *Set) Count() int {
 	return r.count
 }
 
-// Live returns the number of replicas known to live, this one included.
+// Live returns the number of live replicas that are known, this one included.
 func (r *Set) Live() int {
 	if r == nil {
 		return 1
@@ -42,8 +43,8 @@ func (r *Set) Live() int {
 	return 1 + len(r.others)
 }
 
-// Share returns how a bucket of a capacity is divided: the number of replicas that hold a share, and the least tokens of a share.
-// All replicas hold one, unless there are more replicas than tokens.
+// Share returns how a bucket of a capacity is divided: the number of replicas that hold a share, and the tokens of the
+// smallest share. All replicas hold one, unless there are more replicas than tokens.
 func (r *Set) Share(capacity int64) (holders, tokens int64) {
 	n := int64(min(r.Count(), Max))
 	if r == nil || r.known {
@@ -76,7 +77,8 @@ func (r *Set) Portion(capacity int64, key string) rule.Portion {
 	return p
 }
 
-// place returns this process's place in the order of a bucket, from 0. Replicas that only the minimum adds come last.
+// place returns this process's position in the order of a bucket, from 0. Replicas that are only assumed because of the
+// minimum come last.
 func (r *Set) place(key string) int64 {
 	const offset, prime = 14695981039346656037, 1099511628211 // FNV-1a
 	hash := uint64(offset)
