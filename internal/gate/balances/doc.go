@@ -43,10 +43,11 @@
 //
 // # Announcements
 //
-// A check that asks Redis for a balance announces it (lua/interest.lua), at most every askAgain. Instances that commit learn of
-// announcements every learnEvery, or with the first commit after. What they did not publish they keep for passedFor, and publish it when they learn that somebody has asked
-// meanwhile. An instance that has not learned for blindAfter publishes everything. With more than Config.LocalMax balances an instance asks for
-// all of them. So the first check of a balance reads PostgreSQL, and the next ones use copies.
+// A check that reads a balance from Redis announces that (lua/interest.lua), at most every askAgain. Instances that commit read
+// the announcements every learnEvery, or with the first commit after. They keep copies that they did not publish for passedFor, and
+// publish them if an announcement arrives in that time. An instance that could not read announcements for blindAfter publishes every
+// copy. An instance with more than Config.LocalMax balances announces all of them. So the first check of a balance reads PostgreSQL,
+// and the next ones use copies.
 //
 // # Held copies
 //

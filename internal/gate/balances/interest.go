@@ -249,7 +249,8 @@ func (in *interest) learn(ids []uint64, cursor int64, complete bool, now time.Ti
 	return late
 }
 
-// blind returns the copies that were not published, once this process has not learned for blindAfter: somebody may have asked for them.
+// blind returns the copies that were not published, once this process could not read announcements for blindAfter: other
+// instances may need them.
 func (in *interest) blind(now time.Time) []*ledger.BalanceCopy {
 	in.mu.Lock()
 	defer in.mu.Unlock()
