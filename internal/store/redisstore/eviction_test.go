@@ -143,8 +143,8 @@ func TestEviction_InfoForbidden_IsUnknown(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if n := testutil.ToFloat64(w.store.metrics.policyUnknown); n != 1 || log.count("does not tell its maxmemory-policy") != 1 {
-		t.Errorf("the metric is %v, and %d lines say so", n, log.count("does not tell its maxmemory-policy"))
+	if n := testutil.ToFloat64(w.store.metrics.policyUnknown); n != 1 || log.count("does not report its maxmemory-policy") != 1 {
+		t.Errorf("the metric is %v, and %d lines say so", n, log.count("does not report its maxmemory-policy"))
 	}
 }
 
