@@ -134,7 +134,8 @@ func isAway(err error) bool {
 		return e.Code == errcode.Unavailable
 	}
 	_, connecting := errors.AsType[*pgconn.ConnectError](err)
-	return connecting || pgconn.SafeToRetry(err) || pgconn.Timeout(err) || errors.Is(err, context.DeadlineExceeded)
+	return connecting || pgconn.SafeToRetry(err) || pgconn.Timeout(err) ||
+		errors.Is(err, context.DeadlineExceeded) || errors.Is(err, pgconn.ErrConnClosed)
 }
 
 // needsOperator reports whether an error in connecting stays until an operator acts.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"encoding/json/jsontext"
 	"errors"
 	"fmt"
 	"slices"
@@ -415,9 +414,8 @@ func orNone(s feature.Set) feature.Set {
 
 // compact removes the blanks that jsonb adds.
 func compact(raw json.RawMessage) (json.RawMessage, error) {
-	v := jsontext.Value(raw)
-	if err := v.Compact(); err != nil {
+	if err := raw.Compact(); err != nil {
 		return nil, fmt.Errorf("stored metadata: %w", err)
 	}
-	return json.RawMessage(v), nil
+	return raw, nil
 }

@@ -108,11 +108,11 @@ func (g *Gate) check(ctx context.Context, req *Request, heldOnly bool) (out Chec
 
 // conclude sets the verdict of a check, in the order of Consume: the limits' refusal, the tenant's suspension, the
 // first item that is refused.
-func (out *Check) conclude(refusal error, suspended bool, now time.Time) {
-	out.Item = -1
+func (c *Check) conclude(refusal error, suspended bool, now time.Time) {
+	c.Item = -1
 	first := -1
-	for i := range out.Items {
-		if out.Items[i].Code != "" {
+	for i := range c.Items {
+		if c.Items[i].Code != "" {
 			first = i
 			break
 		}
@@ -120,24 +120,24 @@ func (out *Check) conclude(refusal error, suspended bool, now time.Time) {
 	limited, isLimited := errors.AsType[*RateLimited](refusal)
 	switch {
 	case isLimited:
-		out.Code = CodeRateLimited
-		out.RetryAfter = limited.RetryAfter
+		c.Code = CodeRateLimited
+		c.RetryAfter = limited.RetryAfter
 	case refusal != nil:
-		out.Code = CodeOf(refusal)
+		c.Code = CodeOf(refusal)
 	case suspended:
-		out.Code = errcode.TenantSuspended
+		c.Code = errcode.TenantSuspended
 	case first >= 0:
-		item := &out.Items[first]
-		out.Code = item.Code
-		out.Item = first
+		item := &c.Items[first]
+		c.Code = item.Code
+		c.Item = first
 		if item.Limiting != (ledger.Limiting{}) {
-			out.Limiting = &item.Limiting
+			c.Limiting = &item.Limiting
 		}
 		if item.Code == errcode.QuotaExceeded {
-			out.RetryAfter = max(item.ResetAt.Sub(now), time.Second)
+			c.RetryAfter = max(item.ResetAt.Sub(now), time.Second)
 		}
 	default:
-		out.Allowed = true
+		c.Allowed = true
 	}
 }
 

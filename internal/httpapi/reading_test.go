@@ -1,7 +1,6 @@
 package httpapi
 
 import (
-	"encoding/json/jsontext"
 	"fmt"
 	"net/url"
 	"strings"
@@ -58,7 +57,7 @@ func TestListEntries_GetOperationByKey(t *testing.T) {
 	if e.OperationID != "k1" || e.Amount != 2 || e.RemainingAfter != 8 || e.OperationSubject != "u1" || e.Subject != "" || !e.EffectiveAt.IsZero() {
 		t.Errorf("%+v", e)
 	}
-	metadata := jsontext.Value(e.Metadata)
+	metadata := e.Metadata
 	if err := metadata.Compact(); err != nil || string(metadata) != `{"a":"é","b":[1,{"c":null}]}` {
 		t.Errorf("metadata %s: %v", metadata, err)
 	}

@@ -110,7 +110,14 @@ func newServiceOn(t testing.TB, databaseURL string, change ...func(*Config)) *se
 func newHandlerService(t testing.TB, change ...func(*Config)) *service {
 	t.Helper()
 	s := &service{t: t}
-	s.serve(nil, nil, nil, change)
+	pool, err := pgxpool.New(t.Context(), "postgres://nobody@127.0.0.1:1/none") // it connects when it is used
+	s.check(err)
+	s.onStop("pool", func(context.Context) error { pool.Close(); return nil })
+	db, err := pgstore.New(pool, pgstore.Config{})
+	s.check(err)
+	store, err := catalog.NewStore(db, catalog.StoreConfig{})
+	s.check(err)
+	s.serve(nil, nil, catalog.New(store, catalog.Config{}), change)
 	return s
 }
 
@@ -127,9 +134,6 @@ func (s *service) serve(g *gate.Gate, l *pg.Ledger, c *catalog.Catalog, change [
 	}
 	for _, f := range change {
 		f(&cfg)
-	}
-	if c == nil {
-		c = catalog.New(new(catalog.Store), catalog.Config{})
 	}
 	var h *history.Reader
 	var err error

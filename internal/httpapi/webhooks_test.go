@@ -162,7 +162,7 @@ func TestWebhooks_ToldOfADebit_ListedAsDelivered(t *testing.T) {
 		s.call("GET", "/v1/webhooks/"+made.WebhookID+"/deliveries?status=delivered", "").want(200).into(&list)
 		return len(list.Items) == 1
 	})
-	if d := list.Items[0]; d.EventID != id || d.StatusCode != 200 || d.LatencyMs == nil || d.Attempts != 1 || *d.Tenant != "acme" {
+	if d := list.Items[0]; d.EventID != id || d.StatusCode != http.StatusOK || d.LatencyMs == nil || d.Attempts != 1 || *d.Tenant != "acme" {
 		t.Errorf("%+v", d)
 	}
 	var replay client.WebhookReplay

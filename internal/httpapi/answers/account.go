@@ -3,7 +3,6 @@ package answers
 import (
 	"bytes"
 	"encoding/csv"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -115,8 +114,8 @@ func scopes(s access.Scope) []client.KeyScope {
 func AuditLine(r *auditlog.Recorded) client.AuditLine {
 	return client.AuditLine{
 		AuditID: strconv.FormatInt(r.ID, 10), At: r.At, Actor: client.AuditActor{KeyID: r.Actor.KeyID, Name: r.Actor.Name}, Action: r.Action,
-		Object: client.AuditObject{Kind: r.Object.Kind, ID: r.Object.ID, Tenant: r.Object.Tenant}, Before: json.RawMessage(r.Before),
-		After: json.RawMessage(r.After), Reason: r.Reason, RequestID: r.Actor.RequestID, IP: r.Actor.IP,
+		Object: client.AuditObject{Kind: r.Object.Kind, ID: r.Object.ID, Tenant: r.Object.Tenant}, Before: r.Before,
+		After: r.After, Reason: r.Reason, RequestID: r.Actor.RequestID, IP: r.Actor.IP,
 	}
 }
 

@@ -1,8 +1,6 @@
 package answers
 
 import (
-	"encoding/json"
-
 	"github.com/quotasvc/quotasvc/client"
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/catalog/block"
@@ -77,7 +75,7 @@ func Terms(t *catalog.Terms) client.Terms {
 func Tenant(t *catalog.Tenant) client.Tenant {
 	return client.Tenant{
 		Tenant: t.ID, Plan: t.Plan, Anchor: t.Anchor, Timezone: t.Timezone, Status: client.TenantStatus(t.Status),
-		Metadata: json.RawMessage(t.Metadata), Overrides: t.Overrides, Features: Features(t.Features), Version: t.Version, CreatedAt: t.CreatedAt,
+		Metadata: t.Metadata, Overrides: t.Overrides, Features: Features(t.Features), Version: t.Version, CreatedAt: t.CreatedAt,
 		UpdatedAt: t.UpdatedAt,
 	}
 }

@@ -1,7 +1,6 @@
 package answers
 
 import (
-	"encoding/json"
 	"time"
 
 	"github.com/quotasvc/quotasvc/client"
@@ -42,7 +41,7 @@ func Delivery(d *webhooks.Delivery) client.Delivery {
 // Event returns an event.
 func Event(e *events.Listed) client.Event {
 	return client.Event{
-		EventID: e.ID(), Type: client.EventType(e.Type), At: e.At, Tenant: textOrNull(e.Tenant), Meter: e.Meter, Subject: e.Subject, Data: json.RawMessage(e.Data),
+		EventID: e.ID(), Type: client.EventType(e.Type), At: e.At, Tenant: textOrNull(e.Tenant), Meter: e.Meter, Subject: e.Subject, Data: e.Data,
 	}
 }
 

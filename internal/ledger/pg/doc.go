@@ -81,7 +81,7 @@
 //	halved            the batch has one call                                refused: internal
 //	parked            it is the first call of each of its balances          skipLocked
 //	parked            the first calls of its balances were decided          usual
-//	parked            no first call was decided, and this round waits    waitLong
+//	parked            no first call was decided, and this round waits       waitLong
 //	                  for a balance of the call
 //	parked            parkedMax is over, its caller has gone, the queue is  refused: unavailable; queue_full if
 //	                  full, or the ledger stops                             the queue is full
@@ -117,7 +117,7 @@
 //
 // # Failure
 //
-// Errors are *errcode.Error. errcode.Unavailable and errcode.QueueFull: this attempt did nothing. errcode.OutcomeUnknown: it may
-// have been done; a retry with the same key finds out. Every statement has a time limit. While PostgreSQL is known to
-// be away (package breaker), nothing is tried.
+// Errors are *errcode.Error. errcode.Unavailable and errcode.QueueFull: this attempt did nothing.
+// errcode.OutcomeUnknown: it may have been done; a retry with the same key finds out. Every statement has a time
+// limit. While PostgreSQL is known to be away (package breaker), nothing is tried.
 package pg

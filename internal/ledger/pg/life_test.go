@@ -145,14 +145,22 @@ func (s *life) rewind(by time.Duration) error {
 		}
 		b.Queue("UPDATE plans SET created_at = created_at - $2::interval WHERE plan = ANY($1)", []string{s.planName("small"), s.planName("large")}, by)
 	})
+	before := s.fingerprints()
 	s.ahead += by
 	s.logf("%s pass", by)
-	// A repeated grant with instants would send instants of the old time.
-	s.Sent = slices.DeleteFunc(s.Sent, func(r model.Request) bool {
-		g, ok := r.Call().Op.(*ledger.Grant)
-		return ok && !(g.EffectiveAt.IsZero() && g.ExpiresAt.IsZero())
-	})
+	after := s.fingerprints()
+	// A request with instants is another one now: its stored fingerprint is that of the old time.
+	s.Sent = slices.DeleteFunc(s.Sent, func(r model.Request) bool { return before[r.ID] != after[r.ID] })
 	return err
+}
+
+// fingerprints returns those of the requests that can be sent again, by their ids.
+func (s *life) fingerprints() map[string][16]byte {
+	out := map[string][16]byte{}
+	for i := range s.Sent {
+		out[s.Sent[i].ID] = ledger.NewCall(s.prepared(&s.Sent[i]).Op).Fingerprint
+	}
+	return out
 }
 
 func (s *life) planName(plan string) string { return s.tenant + "-" + plan }

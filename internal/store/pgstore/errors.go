@@ -98,5 +98,5 @@ func isConnectionLost(err error) bool {
 	var netErr net.Error
 	var connectErr *pgconn.ConnectError
 	return errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed) ||
-		errors.As(err, &netErr) || errors.As(err, &connectErr) || pgconn.SafeToRetry(err)
+		errors.Is(err, pgconn.ErrConnClosed) || errors.As(err, &netErr) || errors.As(err, &connectErr) || pgconn.SafeToRetry(err)
 }

@@ -19,7 +19,7 @@ func TestTranslate_DriverErrors(t *testing.T) {
 		context.DeadlineExceeded, context.Canceled, io.ErrUnexpectedEOF, &pgconn.ConnectError{},
 		&pgconn.PgError{Code: "57P01"}, &pgconn.PgError{Code: "53300"}, &pgconn.PgError{Code: "08006"},
 		&pgconn.PgError{Code: "25006"}, &pgconn.PgError{Code: "40P01"}, &pgconn.PgError{Code: "55P03"},
-		&pgconn.PgError{Code: "57014"},
+		&pgconn.PgError{Code: "57014"}, pgconn.ErrConnClosed,
 	} {
 		err := Translate("test", fmt.Errorf("wrapped: %w", away))
 		require.Equal(t, errcode.Unavailable, errcode.Of(err), "%v", away)
