@@ -97,6 +97,10 @@ func isConnectionLost(err error) bool {
 	}
 	var netErr net.Error
 	var connectErr *pgconn.ConnectError
-	return errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed) ||
-		errors.Is(err, pgconn.ErrConnClosed) || errors.As(err, &netErr) || errors.As(err, &connectErr) || pgconn.SafeToRetry(err)
+	for _, gone := range []error{io.ErrUnexpectedEOF, io.EOF, net.ErrClosed, pgconn.ErrConnClosed} {
+		if errors.Is(err, gone) {
+			return true
+		}
+	}
+	return errors.As(err, &netErr) || errors.As(err, &connectErr) || pgconn.SafeToRetry(err)
 }
