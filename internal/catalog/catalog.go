@@ -13,7 +13,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/quotasvc/quotasvc/internal/catalog/block"
-	"github.com/quotasvc/quotasvc/internal/catalog/reload"
 	"github.com/quotasvc/quotasvc/internal/kit/lane"
 	"github.com/quotasvc/quotasvc/internal/store/listener"
 	"github.com/quotasvc/quotasvc/internal/store/pgstore"
@@ -65,7 +64,7 @@ type Catalog struct {
 	tenants  *tenantCache
 	listener *listener.Listener
 
-	snapshots, blockLists *reload.Loop
+	snapshots, blockLists *reloadLoop
 
 	publishing sync.Mutex // held while a snapshot is read, compiled and published
 	compile    func(s, before *Snapshot) any
@@ -100,10 +99,10 @@ func New(store *Store, cfg Config) *Catalog {
 	c := &Catalog{Store: store, cfg: cfg, log: cfg.Log}
 	c.blocks.Store(&block.Index{})
 	c.metrics = newMetrics(cfg.Metrics, c)
-	loop := reload.Config{What: "meters, plans and limits", Read: c.readSnapshotNow, Every: cfg.ReloadEvery, Now: cfg.Now, Ended: c.metrics.reloaded, Log: cfg.Log}
-	c.snapshots = reload.New(loop)
+	loop := reloadConfig{What: "meters, plans and limits", Read: c.readSnapshotNow, Every: cfg.ReloadEvery, Now: cfg.Now, Ended: c.metrics.reloaded, Log: cfg.Log}
+	c.snapshots = newReloadLoop(loop)
 	loop.What, loop.Read = "blocks", c.readBlocksNow
-	c.blockLists = reload.New(loop)
+	c.blockLists = newReloadLoop(loop)
 	c.listener = store.db.Listener(listener.Config{
 		Heartbeat: cfg.Heartbeat, Log: cfg.Log,
 		Notified: func(payload string) { c.onNotify([]string{payload}) }, Lost: c.metrics.lost.Inc, Back: c.missed,

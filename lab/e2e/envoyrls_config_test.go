@@ -91,7 +91,7 @@ func TestEnvoyRateLimit_Example_FitsEnvoyAndService(t *testing.T) {
 
 	r := newRateLimited(t, insecure.NewCredentials())
 	r.setUp(t, 1000)
-	r.put(t, "per-address", object{"per": []string{"ip"}, "rate": "7/3600s", "kind": "fixed_window"})
+	r.put(t, "per-address", object{"per": []string{"ip"}, "rate": "7/day", "kind": "fixed_window"})
 	key := r.newSecret(t, object{"name": "gateway", "scopes": []string{"use"}})
 	routes := manager.GetRouteConfig().GetVirtualHosts()[0].GetRoutes()
 	left := map[string]uint32{"/export": 2, "/": 1} // five hits, then one

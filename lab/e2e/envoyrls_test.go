@@ -137,17 +137,17 @@ func TestEnvoyRateLimit_Descriptors_ChargeTheirRules(t *testing.T) {
 	t.Parallel()
 	r := newRateLimited(t, insecure.NewCredentials())
 	r.setUp(t, 1000)
-	r.put(t, "per-user", object{"per": []string{"tenant", "subject"}, "kind": "fixed_window", "rate": "3/3600s"})
-	r.put(t, "search", object{"per": []string{"tenant"}, "match": object{"route": "/search", "method": "GET"}, "kind": "fixed_window", "rate": "10/3600s"})
+	r.put(t, "per-user", object{"per": []string{"tenant", "subject"}, "kind": "fixed_window", "rate": "3/day"})
+	r.put(t, "search", object{"per": []string{"tenant"}, "match": object{"route": "/search", "method": "GET"}, "kind": "fixed_window", "rate": "10/day"})
 
 	ann, bob := envoyDescriptor("tenant=acme", "user=ann"), envoyDescriptor("tenant=acme", "subject=bob")
 	for left := range 3 {
 		out := r.want(t, "OK: OK", 0, ann)
 		if s := out.GetStatuses()[0]; s.GetLimitRemaining() != uint32(2-left) || s.GetCurrentLimit().GetName() != "per-user" || s.GetCurrentLimit().GetRequestsPerUnit() != 3 ||
-			s.GetCurrentLimit().GetUnit() != rls.RateLimitResponse_RateLimit_HOUR || s.GetDurationUntilReset().AsDuration() <= 0 {
+			s.GetCurrentLimit().GetUnit() != rls.RateLimitResponse_RateLimit_DAY || s.GetDurationUntilReset().AsDuration() <= 0 {
 			t.Errorf("%v", s)
 		}
-		if got := headersOf(out); !strings.HasPrefix(got, fmt.Sprintf("ratelimit: \"per-user\";r=%d;t=", 2-left)) || !strings.Contains(got, "ratelimit-policy: \"per-user\";q=3;w=3600") {
+		if got := headersOf(out); !strings.HasPrefix(got, fmt.Sprintf("ratelimit: \"per-user\";r=%d;t=", 2-left)) || !strings.Contains(got, "ratelimit-policy: \"per-user\";q=3;w=86400") {
 			t.Error(got)
 		}
 	}

@@ -158,7 +158,7 @@ func TestSDK_Refusals_ByCodeAndClass(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := c.PutLimit(ctx, "slow", client.LimitRequest{
-		Per: []client.LimitPer{client.LimitPerTenant}, Kind: client.LimitKindFixedWindow, Rate: "1/h", Match: client.LimitMatch{Route: "/slow"},
+		Per: []client.LimitPer{client.LimitPerTenant}, Kind: client.LimitKindTokenBucket, Rate: "1/h", Match: client.LimitMatch{Route: "/slow"},
 	}); err != nil {
 		t.Fatal(err)
 	}

@@ -99,9 +99,9 @@ func (v *visit) whatText(l *limitRow) string {
 func (v *visit) rateText(l *limitRow) string {
 	rate, err := rule.ParseRate(l.rate)
 	if err != nil { // a limit of concurrent work has no rate
-		return v.say("limits.together", "n", v.lang.Number(l.burst))
+		return v.say("limits.together", "n", v.lang.number(l.burst))
 	}
-	return v.say("limits.rates", "n", v.lang.Number(rate.Count), "time", v.timeText(rate))
+	return v.say("limits.rates", "n", v.lang.number(rate.Count), "time", v.timeText(rate))
 }
 
 // timeText writes the period of a rate.
@@ -114,7 +114,7 @@ func (v *visit) timeText(rate rule.Rate) string {
 		length time.Duration
 	}{{"time.week", 7 * 24 * time.Hour}, {"time.day", 24 * time.Hour}, {"time.hour", time.Hour}, {"time.minute", time.Minute}, {"time.second", time.Second}} {
 		if rate.Period >= u.length && rate.Period%u.length == 0 {
-			return v.lang.Count(u.key, int64(rate.Period/u.length))
+			return v.lang.count(u.key, int64(rate.Period/u.length))
 		}
 	}
 	return strconv.FormatInt(rate.Period.Milliseconds(), 10) + " ms"
@@ -125,5 +125,5 @@ func (v *visit) nowText(l *limitRow) string {
 	if l.state == nil {
 		return v.say("limits.own")
 	}
-	return v.say("limits.of", "left", v.lang.Number(max(0, l.state.Remaining)), "all", v.lang.Number(l.state.Limit))
+	return v.say("limits.of", "left", v.lang.number(max(0, l.state.Remaining)), "all", v.lang.number(l.state.Limit))
 }

@@ -19,7 +19,6 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/asset"
 	"github.com/quotasvc/quotasvc/internal/pages/inprocess"
 	"github.com/quotasvc/quotasvc/internal/pages/portal/look"
-	"github.com/quotasvc/quotasvc/internal/pages/portal/words"
 )
 
 const (
@@ -57,7 +56,7 @@ type Config struct {
 type Portal struct {
 	cfg     Config
 	assets  *asset.Set
-	book    *words.Book
+	locales *locales
 	handler http.Handler
 	now     func() time.Time
 }
@@ -68,7 +67,7 @@ func New(cfg Config) (*Portal, error) {
 	if err != nil {
 		return nil, err
 	}
-	book, err := words.Open()
+	languages, err := openLocales()
 	if err != nil {
 		return nil, err
 	}
@@ -80,7 +79,7 @@ func New(cfg Config) (*Portal, error) {
 		}
 		assets.Add("logo"+ext, cfg.Look.LogoType, cfg.Look.Logo)
 	}
-	p := &Portal{cfg: cfg, assets: assets, book: book, now: time.Now}
+	p := &Portal{cfg: cfg, assets: assets, locales: languages, now: time.Now}
 	mux := http.NewServeMux()
 	const at = "GET " + link.Prefix + "{link}/"
 	mux.HandleFunc(at+"open/{secret}", p.serve(enter))
@@ -117,7 +116,7 @@ type visit struct {
 	w      http.ResponseWriter
 	r      *http.Request
 	link   *link.Link // nil: none
-	lang   *words.Language
+	lang   *locale
 	status int
 }
 
@@ -130,7 +129,7 @@ var (
 func (p *Portal) serve(show func(*visit) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		started := p.now()
-		v := &visit{portal: p, w: w, r: r, lang: p.book.For(r.Header.Get("Accept-Language")), status: http.StatusOK}
+		v := &visit{portal: p, w: w, r: r, lang: p.locales.in(r.Header.Get("Accept-Language")), status: http.StatusOK}
 		p.answer(v, show)
 		attrs := []slog.Attr{ // the path may have a secret; the route has none
 			slog.String("route", r.Pattern), slog.Int("status", v.status), slog.Int64("duration_us", p.now().Sub(started).Microseconds()), slog.String("remote_addr", r.RemoteAddr),
@@ -183,7 +182,7 @@ func (v *visit) render(status int, content templ.Component) error {
 	}
 	h := v.w.Header()
 	h.Set("Content-Type", "text/html; charset=utf-8")
-	h.Set("Content-Language", v.lang.Tag)
+	h.Set("Content-Language", v.lang.tag)
 	h.Set("Vary", "Accept-Language, Cookie")
 	v.status = status
 	v.w.WriteHeader(status)
@@ -192,7 +191,7 @@ func (v *visit) render(status int, content templ.Component) error {
 }
 
 // say returns a message in the visitor's language.
-func (v *visit) say(key string, places ...string) string { return v.lang.Say(key, places...) }
+func (v *visit) say(key string, places ...string) string { return v.lang.say(key, places...) }
 
 // asset returns the path of an asset.
 func (v *visit) asset(name string) string { return v.portal.assets.Path(name) }

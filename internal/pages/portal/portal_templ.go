@@ -37,7 +37,7 @@ func frame(v *visit, title string) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var2 string
-		templ_7745c5c3_Var2, templ_7745c5c3_Err = templruntime.NewAttributeExpression(v.lang.Tag).Resolve(ctx)
+		templ_7745c5c3_Var2, templ_7745c5c3_Err = templruntime.NewAttributeExpression(v.lang.tag).Resolve(ctx)
 		if templ_7745c5c3_Err != nil {
 			return templ.Error{Err: templ_7745c5c3_Err, FileName: `portal.templ`, Line: 12, Col: 24}
 		}
@@ -235,7 +235,7 @@ func enterPage(v *visit) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var14 string
-		templ_7745c5c3_Var14, templ_7745c5c3_Err = templruntime.NewAttributeExpression(v.lang.Tag).Resolve(ctx)
+		templ_7745c5c3_Var14, templ_7745c5c3_Err = templruntime.NewAttributeExpression(v.lang.tag).Resolve(ctx)
 		if templ_7745c5c3_Err != nil {
 			return templ.Error{Err: templ_7745c5c3_Err, FileName: `portal.templ`, Line: 46, Col: 24}
 		}
@@ -619,7 +619,7 @@ func meters(v *visit, o *overview) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var35 string
-			templ_7745c5c3_Var35, templ_7745c5c3_Err = templ.JoinStringErrs(v.say("as.of", "at", v.lang.Moment(o.to)))
+			templ_7745c5c3_Var35, templ_7745c5c3_Err = templ.JoinStringErrs(v.say("as.of", "at", v.lang.moment(o.to)))
 			if templ_7745c5c3_Err != nil {
 				return templ.Error{Err: templ_7745c5c3_Err, FileName: `portal.templ`, Line: 97, Col: 60}
 			}
@@ -846,7 +846,7 @@ func meter(v *visit, o *overview, b *client.Balance) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var49 string
-		templ_7745c5c3_Var49, templ_7745c5c3_Err = templ.JoinStringErrs(v.lang.Number(b.Used))
+		templ_7745c5c3_Var49, templ_7745c5c3_Err = templ.JoinStringErrs(v.lang.number(b.Used))
 		if templ_7745c5c3_Err != nil {
 			return templ.Error{Err: templ_7745c5c3_Err, FileName: `portal.templ`, Line: 115, Col: 74}
 		}
@@ -877,7 +877,7 @@ func meter(v *visit, o *overview, b *client.Balance) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var51 string
-			templ_7745c5c3_Var51, templ_7745c5c3_Err = templ.JoinStringErrs(v.lang.Number(b.Held))
+			templ_7745c5c3_Var51, templ_7745c5c3_Err = templ.JoinStringErrs(v.lang.number(b.Held))
 			if templ_7745c5c3_Err != nil {
 				return templ.Error{Err: templ_7745c5c3_Err, FileName: `portal.templ`, Line: 117, Col: 75}
 			}
@@ -921,7 +921,7 @@ func meter(v *visit, o *overview, b *client.Balance) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var54 string
-		templ_7745c5c3_Var54, templ_7745c5c3_Err = templ.JoinStringErrs(v.lang.Number(b.Remaining))
+		templ_7745c5c3_Var54, templ_7745c5c3_Err = templ.JoinStringErrs(v.lang.number(b.Remaining))
 		if templ_7745c5c3_Err != nil {
 			return templ.Error{Err: templ_7745c5c3_Err, FileName: `portal.templ`, Line: 119, Col: 101}
 		}
@@ -952,7 +952,7 @@ func meter(v *visit, o *overview, b *client.Balance) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var56 string
-			templ_7745c5c3_Var56, templ_7745c5c3_Err = templ.JoinStringErrs(v.lang.Number(b.Overage))
+			templ_7745c5c3_Var56, templ_7745c5c3_Err = templ.JoinStringErrs(v.lang.number(b.Overage))
 			if templ_7745c5c3_Err != nil {
 				return templ.Error{Err: templ_7745c5c3_Err, FileName: `portal.templ`, Line: 121, Col: 78}
 			}
@@ -988,7 +988,7 @@ func meter(v *visit, o *overview, b *client.Balance) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var58 string
-			templ_7745c5c3_Var58, templ_7745c5c3_Err = templ.JoinStringErrs(v.say("grants", "left", v.lang.Number(b.Remaining), "unit", o.unit(b.Meter)))
+			templ_7745c5c3_Var58, templ_7745c5c3_Err = templ.JoinStringErrs(v.say("grants", "left", v.lang.number(b.Remaining), "unit", o.unit(b.Meter)))
 			if templ_7745c5c3_Err != nil {
 				return templ.Error{Err: templ_7745c5c3_Err, FileName: `portal.templ`, Line: 127, Col: 91}
 			}
@@ -1058,7 +1058,7 @@ func meter(v *visit, o *overview, b *client.Balance) templ.Component {
 					return templ_7745c5c3_Err
 				}
 				var templ_7745c5c3_Var63 string
-				templ_7745c5c3_Var63, templ_7745c5c3_Err = templ.JoinStringErrs(v.lang.Number(s.left))
+				templ_7745c5c3_Var63, templ_7745c5c3_Err = templ.JoinStringErrs(v.lang.number(s.left))
 				if templ_7745c5c3_Err != nil {
 					return templ.Error{Err: templ_7745c5c3_Err, FileName: `portal.templ`, Line: 132, Col: 93}
 				}
@@ -1181,7 +1181,7 @@ func use(v *visit, o *overview) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var70 string
-			templ_7745c5c3_Var70, templ_7745c5c3_Err = templ.JoinStringErrs(v.say("use.note", "unit", o.unit(o.meter), "n", v.lang.Number(int64(len(o.days())))))
+			templ_7745c5c3_Var70, templ_7745c5c3_Err = templ.JoinStringErrs(v.say("use.note", "unit", o.unit(o.meter), "n", v.lang.number(int64(len(o.days())))))
 			if templ_7745c5c3_Err != nil {
 				return templ.Error{Err: templ_7745c5c3_Err, FileName: `portal.templ`, Line: 148, Col: 104}
 			}
@@ -1285,7 +1285,7 @@ func use(v *visit, o *overview) templ.Component {
 					return templ_7745c5c3_Err
 				}
 				var templ_7745c5c3_Var77 string
-				templ_7745c5c3_Var77, templ_7745c5c3_Err = templ.JoinStringErrs(v.lang.Day(d.at))
+				templ_7745c5c3_Var77, templ_7745c5c3_Err = templ.JoinStringErrs(v.lang.day(d.at))
 				if templ_7745c5c3_Err != nil {
 					return templ.Error{Err: templ_7745c5c3_Err, FileName: `portal.templ`, Line: 157, Col: 92}
 				}
@@ -1298,7 +1298,7 @@ func use(v *visit, o *overview) templ.Component {
 					return templ_7745c5c3_Err
 				}
 				var templ_7745c5c3_Var78 string
-				templ_7745c5c3_Var78, templ_7745c5c3_Err = templ.JoinStringErrs(v.lang.Number(d.used))
+				templ_7745c5c3_Var78, templ_7745c5c3_Err = templ.JoinStringErrs(v.lang.number(d.used))
 				if templ_7745c5c3_Err != nil {
 					return templ.Error{Err: templ_7745c5c3_Err, FileName: `portal.templ`, Line: 157, Col: 143}
 				}
@@ -1311,7 +1311,7 @@ func use(v *visit, o *overview) templ.Component {
 					return templ_7745c5c3_Err
 				}
 				var templ_7745c5c3_Var79 string
-				templ_7745c5c3_Var79, templ_7745c5c3_Err = templ.JoinStringErrs(v.lang.Number(d.over))
+				templ_7745c5c3_Var79, templ_7745c5c3_Err = templ.JoinStringErrs(v.lang.number(d.over))
 				if templ_7745c5c3_Err != nil {
 					return templ.Error{Err: templ_7745c5c3_Err, FileName: `portal.templ`, Line: 157, Col: 187}
 				}
@@ -1360,7 +1360,7 @@ func chart(v *visit, o *overview) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var81 string
-		templ_7745c5c3_Var81, templ_7745c5c3_Err = templ.JoinStringErrs(v.lang.Number(most))
+		templ_7745c5c3_Var81, templ_7745c5c3_Err = templ.JoinStringErrs(v.lang.number(most))
 		if templ_7745c5c3_Err != nil {
 			return templ.Error{Err: templ_7745c5c3_Err, FileName: `portal.templ`, Line: 170, Col: 61}
 		}
@@ -1497,7 +1497,7 @@ func chart(v *visit, o *overview) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var90 string
-		templ_7745c5c3_Var90, templ_7745c5c3_Err = templ.JoinStringErrs(v.lang.Day(o.from))
+		templ_7745c5c3_Var90, templ_7745c5c3_Err = templ.JoinStringErrs(v.lang.day(o.from))
 		if templ_7745c5c3_Err != nil {
 			return templ.Error{Err: templ_7745c5c3_Err, FileName: `portal.templ`, Line: 177, Col: 72}
 		}
@@ -1510,7 +1510,7 @@ func chart(v *visit, o *overview) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var91 string
-		templ_7745c5c3_Var91, templ_7745c5c3_Err = templ.JoinStringErrs(v.lang.Day(o.to))
+		templ_7745c5c3_Var91, templ_7745c5c3_Err = templ.JoinStringErrs(v.lang.day(o.to))
 		if templ_7745c5c3_Err != nil {
 			return templ.Error{Err: templ_7745c5c3_Err, FileName: `portal.templ`, Line: 177, Col: 105}
 		}
@@ -2015,7 +2015,7 @@ func statementRow(v *visit, l *statementList, s *client.StatementSummary) templ.
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var122 string
-		templ_7745c5c3_Var122, templ_7745c5c3_Err = templ.JoinStringErrs(v.lang.Number(s.Opening))
+		templ_7745c5c3_Var122, templ_7745c5c3_Err = templ.JoinStringErrs(v.lang.number(s.Opening))
 		if templ_7745c5c3_Err != nil {
 			return templ.Error{Err: templ_7745c5c3_Err, FileName: `portal.templ`, Line: 231, Col: 42}
 		}
@@ -2028,7 +2028,7 @@ func statementRow(v *visit, l *statementList, s *client.StatementSummary) templ.
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var123 string
-		templ_7745c5c3_Var123, templ_7745c5c3_Err = templ.JoinStringErrs(v.lang.Number(s.Granted))
+		templ_7745c5c3_Var123, templ_7745c5c3_Err = templ.JoinStringErrs(v.lang.number(s.Granted))
 		if templ_7745c5c3_Err != nil {
 			return templ.Error{Err: templ_7745c5c3_Err, FileName: `portal.templ`, Line: 232, Col: 42}
 		}
@@ -2041,7 +2041,7 @@ func statementRow(v *visit, l *statementList, s *client.StatementSummary) templ.
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var124 string
-		templ_7745c5c3_Var124, templ_7745c5c3_Err = templ.JoinStringErrs(v.lang.Number(s.Used))
+		templ_7745c5c3_Var124, templ_7745c5c3_Err = templ.JoinStringErrs(v.lang.number(s.Used))
 		if templ_7745c5c3_Err != nil {
 			return templ.Error{Err: templ_7745c5c3_Err, FileName: `portal.templ`, Line: 233, Col: 39}
 		}
@@ -2054,7 +2054,7 @@ func statementRow(v *visit, l *statementList, s *client.StatementSummary) templ.
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var125 string
-		templ_7745c5c3_Var125, templ_7745c5c3_Err = templ.JoinStringErrs(v.lang.Number(s.Closing))
+		templ_7745c5c3_Var125, templ_7745c5c3_Err = templ.JoinStringErrs(v.lang.number(s.Closing))
 		if templ_7745c5c3_Err != nil {
 			return templ.Error{Err: templ_7745c5c3_Err, FileName: `portal.templ`, Line: 234, Col: 42}
 		}
@@ -2298,7 +2298,7 @@ func statementPage(v *visit, s *statementView) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var143 string
-			templ_7745c5c3_Var143, templ_7745c5c3_Err = templ.JoinStringErrs(v.lang.Number(s.s.Opening))
+			templ_7745c5c3_Var143, templ_7745c5c3_Err = templ.JoinStringErrs(v.lang.number(s.s.Opening))
 			if templ_7745c5c3_Err != nil {
 				return templ.Error{Err: templ_7745c5c3_Err, FileName: `portal.templ`, Line: 255, Col: 116}
 			}
@@ -2360,7 +2360,7 @@ func statementPage(v *visit, s *statementView) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var147 string
-			templ_7745c5c3_Var147, templ_7745c5c3_Err = templ.JoinStringErrs(v.lang.Number(s.s.Closing))
+			templ_7745c5c3_Var147, templ_7745c5c3_Err = templ.JoinStringErrs(v.lang.number(s.s.Closing))
 			if templ_7745c5c3_Err != nil {
 				return templ.Error{Err: templ_7745c5c3_Err, FileName: `portal.templ`, Line: 259, Col: 116}
 			}
@@ -2378,7 +2378,7 @@ func statementPage(v *visit, s *statementView) templ.Component {
 					return templ_7745c5c3_Err
 				}
 				var templ_7745c5c3_Var148 string
-				templ_7745c5c3_Var148, templ_7745c5c3_Err = templ.JoinStringErrs(v.say("statement.over", "n", v.lang.Number(s.s.Overage), "unit", s.unit(s.meter)))
+				templ_7745c5c3_Var148, templ_7745c5c3_Err = templ.JoinStringErrs(v.say("statement.over", "n", v.lang.number(s.s.Overage), "unit", s.unit(s.meter)))
 				if templ_7745c5c3_Err != nil {
 					return templ.Error{Err: templ_7745c5c3_Err, FileName: `portal.templ`, Line: 263, Col: 90}
 				}
@@ -2396,7 +2396,7 @@ func statementPage(v *visit, s *statementView) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var149 string
-			templ_7745c5c3_Var149, templ_7745c5c3_Err = templ.JoinStringErrs(v.say("as.of", "at", v.lang.Moment(s.s.AsOf.In(s.zone))))
+			templ_7745c5c3_Var149, templ_7745c5c3_Err = templ.JoinStringErrs(v.say("as.of", "at", v.lang.moment(s.s.AsOf.In(s.zone))))
 			if templ_7745c5c3_Err != nil {
 				return templ.Error{Err: templ_7745c5c3_Err, FileName: `portal.templ`, Line: 265, Col: 76}
 			}

@@ -69,9 +69,9 @@ func (s *statementView) sums() []sum {
 // signed writes the amount of a step with its sign.
 func (v *visit) signed(n int64) string {
 	if n > 0 {
-		return "+" + v.lang.Number(n)
+		return "+" + v.lang.number(n)
 	}
-	return v.lang.Number(n)
+	return v.lang.number(n)
 }
 
 // periodText writes a period.
@@ -80,8 +80,8 @@ func (v *visit) periodText(o *overview, start, end *time.Time) string {
 	case start == nil:
 		return ""
 	case end == nil:
-		return v.say("statement.open", "from", v.lang.Moment(start.In(o.zone)))
+		return v.say("statement.open", "from", v.lang.moment(start.In(o.zone)))
 	default:
-		return v.say("statement.from", "from", v.lang.Moment(start.In(o.zone)), "to", v.lang.Moment(end.In(o.zone)))
+		return v.say("statement.from", "from", v.lang.moment(start.In(o.zone)), "to", v.lang.moment(end.In(o.zone)))
 	}
 }

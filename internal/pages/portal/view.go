@@ -170,7 +170,7 @@ func (v *visit) barText(o *overview, b *client.Balance) string {
 	if b.Overage > 0 {
 		key = "bar.over"
 	}
-	n := v.lang.Number
+	n := v.lang.number
 	return v.say(key, "meter", b.Meter, "unit", o.unit(b.Meter), "used", n(b.Used), "held", n(b.Held), "left", n(b.Remaining), "over", n(b.Overage))
 }
 
@@ -180,11 +180,11 @@ func (v *visit) resetText(o *overview, b *client.Balance) string {
 		return v.say("reset.none")
 	}
 	wait := b.Period.End.Sub(b.AsOf)
-	until := v.lang.Count("reset.days", int64(math.Round(wait.Hours()/24)))
+	until := v.lang.count("reset.days", int64(math.Round(wait.Hours()/24)))
 	if wait < 24*time.Hour {
-		until = v.lang.Count("reset.hours", max(1, int64(wait.Hours())))
+		until = v.lang.count("reset.hours", max(1, int64(wait.Hours())))
 	}
-	return v.say("reset", "at", v.lang.Moment(b.Period.End.In(o.zone))) + " (" + until + ")"
+	return v.say("reset", "at", v.lang.moment(b.Period.End.In(o.zone))) + " (" + until + ")"
 }
 
 // source is a source of the units that are left.
@@ -270,7 +270,7 @@ func (o *overview) columns(v *visit) (list []column, most int64) {
 	number := func(f float64) string { return strconv.FormatFloat(math.Round(f*100)/100, 'f', -1, 64) }
 	slot := chartWidth / float64(len(days))
 	for i, d := range days {
-		title := v.lang.Day(d.at) + ": " + v.lang.Number(d.used+d.over) + " " + o.unit(o.meter)
+		title := v.lang.day(d.at) + ": " + v.lang.number(d.used+d.over) + " " + o.unit(o.meter)
 		top := chartHeight
 		for _, s := range []struct {
 			class  string
@@ -289,7 +289,7 @@ func (o *overview) columns(v *visit) (list []column, most int64) {
 
 // mostText describes the chart for people who cannot see it.
 func (v *visit) mostText(o *overview, most int64) string {
-	return v.say("use.chart", "meter", o.meter, "n", strconv.Itoa(len(o.days())), "most", v.lang.Number(most), "unit", o.unit(o.meter))
+	return v.say("use.chart", "meter", o.meter, "n", strconv.Itoa(len(o.days())), "most", v.lang.number(most), "unit", o.unit(o.meter))
 }
 
 // endText says until when something can be used.
@@ -297,7 +297,7 @@ func (v *visit) endText(o *overview, at *time.Time) string {
 	if at == nil {
 		return v.say("grant.never")
 	}
-	return v.lang.Moment(at.In(o.zone))
+	return v.lang.moment(at.In(o.zone))
 }
 
 // heading is the name of the page's owner, or the tenant's.

@@ -1,4 +1,4 @@
-package reload
+package catalog
 
 import (
 	"context"
@@ -13,11 +13,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// running returns a loop under Run.
-func running(t *testing.T, read func() error) (l *Loop, reads *atomic.Int64) {
+// runningLoop returns a loop under Run.
+func runningLoop(t *testing.T, read func() error) (l *reloadLoop, reads *atomic.Int64) {
 	t.Helper()
 	reads = &atomic.Int64{}
-	l = New(Config{
+	l = newReloadLoop(reloadConfig{
 		What: "x", Every: time.Hour, Now: time.Now, Ended: func(error) {}, Log: slog.New(slog.DiscardHandler),
 		Read: func(context.Context) error {
 			err := read()
@@ -32,10 +32,10 @@ func running(t *testing.T, read func() error) (l *Loop, reads *atomic.Int64) {
 	return l, reads
 }
 
-func TestCatchUp_NothingAnnounced_ReadsNothing(t *testing.T) {
+func TestReload_CatchUp_NothingAnnounced_ReadsNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l, reads := running(t, func() error { time.Sleep(time.Second); return nil })
+		l, reads := runningLoop(t, func() error { time.Sleep(time.Second); return nil })
 		waited, err := l.CatchUp(t.Context())
 		require.NoError(t, err)
 		require.False(t, waited)
@@ -51,10 +51,10 @@ func TestCatchUp_NothingAnnounced_ReadsNothing(t *testing.T) {
 }
 
 // In the pause after a read CatchUp does not wait for the next one of Run.
-func TestCatchUp_InAPause_ReadsAtOnce(t *testing.T) {
+func TestReload_CatchUp_InAPause_ReadsAtOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l, reads := running(t, func() error { time.Sleep(100 * time.Millisecond); return nil })
+		l, reads := runningLoop(t, func() error { time.Sleep(100 * time.Millisecond); return nil })
 		l.Trigger()
 		time.Sleep(101 * time.Millisecond)
 		l.Trigger()
@@ -68,10 +68,10 @@ func TestCatchUp_InAPause_ReadsAtOnce(t *testing.T) {
 }
 
 // A read that began before the trigger may lack the change: CatchUp waits for another one, and all that wait share it.
-func TestCatchUp_WhileAReadRuns_WaitsForTheNextOne(t *testing.T) {
+func TestReload_CatchUp_WhileAReadRuns_WaitsForTheNextOne(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l, reads := running(t, func() error { time.Sleep(100 * time.Millisecond); return nil })
+		l, reads := runningLoop(t, func() error { time.Sleep(100 * time.Millisecond); return nil })
 		l.Trigger()
 		time.Sleep(time.Millisecond)
 		l.Trigger()
@@ -88,12 +88,12 @@ func TestCatchUp_WhileAReadRuns_WaitsForTheNextOne(t *testing.T) {
 	})
 }
 
-func TestCatchUp_FailsWithTheRead_AndWithItsContext(t *testing.T) {
+func TestReload_CatchUp_FailsWithTheRead_AndWithItsContext(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		away := errors.New("away")
 		var back atomic.Bool
-		l, _ := running(t, func() error {
+		l, _ := runningLoop(t, func() error {
 			time.Sleep(time.Second)
 			if back.Load() {
 				return nil
@@ -118,10 +118,10 @@ func TestCatchUp_FailsWithTheRead_AndWithItsContext(t *testing.T) {
 	})
 }
 
-func TestRun_Flood_ReadsAFifthOfTheTime(t *testing.T) {
+func TestReload_Flood_ReadsAFifthOfTheTime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l, reads := running(t, func() error { time.Sleep(10 * time.Millisecond); return nil })
+		l, reads := runningLoop(t, func() error { time.Sleep(10 * time.Millisecond); return nil })
 		for range 5000 {
 			l.Trigger()
 			time.Sleep(time.Millisecond)

@@ -1,4 +1,4 @@
-package words
+package portal
 
 import (
 	"os"
@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-func open(t *testing.T) *Book {
+func open(t *testing.T) *locales {
 	t.Helper()
-	b, err := Open()
+	b, err := openLocales()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,17 +35,17 @@ func TestLanguages_HaveTheSameMessages(t *testing.T) {
 	for _, l := range b.languages[1:] {
 		for key := range l.messages {
 			if _, ok := english[key]; !ok {
-				t.Errorf("%s has %s, which English has not", l.Tag, key)
+				t.Errorf("%s has %s, which English has not", l.tag, key)
 			}
 		}
 		for key, text := range english {
 			if theirs := l.messages[key]; theirs == "" || !slices.Equal(placesOf(text), placesOf(theirs)) {
-				t.Errorf("%s says %s as %q, which has not the places of %q", l.Tag, key, theirs, text)
+				t.Errorf("%s says %s as %q, which has not the places of %q", l.tag, key, theirs, text)
 			}
 		}
 	}
 	var pages strings.Builder
-	for _, pattern := range []string{"../*.go", "../*.templ", "*.go"} {
+	for _, pattern := range []string{"*.go", "*.templ"} {
 		names, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)
@@ -75,9 +75,10 @@ func TestFor_TheLanguageOfTheBrowser(t *testing.T) {
 	t.Parallel()
 	b := open(t)
 	for header, want := range map[string]string{
-		"": "en", "de": "de", "de-AT,de;q=0.9,en;q=0.5": "de", "fr,de;q=0.5": "de", "fr": "en", "en-GB,de": "en", "*": "en", ";;;": "en", strings.Repeat("de,", 1000): "en",
+		"": "en", "de": "de", "de-AT,de;q=0.9,en;q=0.5": "de", "fr,de;q=0.5": "de", "fr": "en", "en-GB,de": "en",
+		"*": "en", ";;;": "en", strings.Repeat("de,", 1000): "en",
 	} {
-		if got := b.For(header).Tag; got != want {
+		if got := b.in(header).tag; got != want {
 			t.Errorf("%.40q gets %s, want %s", header, got, want)
 		}
 	}
@@ -91,8 +92,8 @@ func TestLanguages_NumbersAndDays(t *testing.T) {
 		"en": {"1,234,567", "\u221212", "1 March 2026", "1 March 2026, 13:05"},
 		"de": {"1.234.567", "\u221212", "1. März 2026", "1. März 2026, 13:05"},
 	} {
-		l := b.For(header)
-		got := []string{l.Number(1234567), l.Number(-12), l.Moment(at), l.Moment(at.Add(13*time.Hour + 5*time.Minute))}
+		l := b.in(header)
+		got := []string{l.number(1234567), l.number(-12), l.moment(at), l.moment(at.Add(13*time.Hour + 5*time.Minute))}
 		if !slices.Equal(got, want) {
 			t.Errorf("%s: %q, want %q", header, got, want)
 		}

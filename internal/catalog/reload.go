@@ -1,0 +1,133 @@
+package catalog
+
+import (
+	"context"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/quotasvc/quotasvc/internal/kit/backoff"
+)
+
+const (
+	// reloadShare and reloadPauseMax bound the time that reads take: see reloadLoop.
+	reloadShare    = 5
+	reloadPauseMax = 500 * time.Millisecond
+
+	// reloadRetryFirst and reloadRetryLast bound the pauses after failed reads: PostgreSQL restarts within seconds.
+	reloadRetryFirst, reloadRetryLast = 50 * time.Millisecond, 2 * time.Second
+)
+
+// reloadConfig configures a reloadLoop. All fields are required.
+type reloadConfig struct {
+	What  string // is read, for the log
+	Read  func(context.Context) error
+	Every time.Duration // the period of reads without a trigger
+	Now   func() time.Time
+	Ended func(err error) // is called after each read of Run
+	Log   *slog.Logger
+}
+
+// reloadLoop keeps one copy in memory current. It reads when a change was announced (Trigger), and periodically.
+//
+//  1. After Trigger a read begins. Triggers before it begins share it.
+//  2. The reads of Run take at most a fifth of the time: a flood of changes must not become a flood of reads. A pause
+//     lasts at most half a second, so no change waits longer than that and a read.
+//  3. When CatchUp returns nil, a read has ended that began after all triggers before CatchUp. It reads at most once
+//     for each trigger, and nothing without one.
+//  4. Two reads never run at the same time.
+//
+// All methods may be called from any goroutine; Run in one, which ends with its context. After a failed read the copy
+// stays as it was, and Run tries again with growing pauses.
+type reloadLoop struct {
+	cfg     reloadConfig
+	kick    chan struct{} // capacity 1: a read is due
+	reading chan struct{} // held while a read runs
+
+	triggers atomic.Uint64 // how many there were
+	seen     atomic.Uint64 // how many there were when the newest read that succeeded began
+}
+
+// newReloadLoop returns a loop that does nothing until Run.
+func newReloadLoop(cfg reloadConfig) *reloadLoop {
+	return &reloadLoop{cfg: cfg, kick: make(chan struct{}, 1), reading: make(chan struct{}, 1)}
+}
+
+// Trigger makes a read due.
+func (l *reloadLoop) Trigger() {
+	l.triggers.Add(1)
+	select {
+	case l.kick <- struct{}{}:
+	default: // one is due already and has not begun to read
+	}
+}
+
+// CatchUp waits until everything that was announced before is read. It reads itself, without the pauses of Run. It
+// returns false at once if everything announced was read, and otherwise the error of the read, or of ctx.
+func (l *reloadLoop) CatchUp(ctx context.Context) (waited bool, err error) {
+	triggers := l.triggers.Load()
+	if l.seen.Load() >= triggers {
+		return false, nil
+	}
+	return true, l.read(ctx, triggers)
+}
+
+// read reads unless another read has seen so many triggers before its turn came. 0: it reads.
+func (l *reloadLoop) read(ctx context.Context, triggers uint64) error {
+	select {
+	case l.reading <- struct{}{}:
+		defer func() { <-l.reading }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	if triggers > 0 && l.seen.Load() >= triggers {
+		return nil
+	}
+	begun := l.triggers.Load()
+	err := l.cfg.Read(ctx)
+	if err == nil {
+		l.seen.Store(begun)
+	}
+	return err
+}
+
+// Run reads when a read is due, and periodically, until ctx ends.
+func (l *reloadLoop) Run(ctx context.Context) {
+	ticker := time.NewTicker(l.cfg.Every)
+	defer ticker.Stop()
+	failing := false
+	for retry := backoff.New(reloadRetryFirst, reloadRetryLast); ; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-l.kick:
+		case <-ticker.C:
+		}
+		began := l.cfg.Now()
+		err := l.read(ctx, 0)
+		if ctx.Err() != nil {
+			return
+		}
+		l.cfg.Ended(err)
+		if err != nil {
+			if !failing {
+				l.cfg.Log.Warn("catalogue cannot be reloaded; the previous copy stays in use",
+					"what", l.cfg.What, "error", err)
+			}
+			failing = true
+			if !retry.Wait(ctx) {
+				return
+			}
+			l.Trigger()
+			continue
+		}
+		if failing {
+			l.cfg.Log.Info("catalogue reloaded again", "what", l.cfg.What)
+		}
+		failing = false
+		retry.Reset()
+		if !backoff.Sleep(ctx, min((reloadShare-1)*l.cfg.Now().Sub(began), reloadPauseMax)) {
+			return
+		}
+	}
+}
