@@ -85,7 +85,7 @@ func readFile(name string) ([]byte, error) {
 		defer f.Close()
 		in = f
 	}
-	text, err := io.ReadAll(io.LimitReader(in, catalog.MaxFile+1)) // one byte more, so that ParseFile rejects a file that is too long
+	text, err := io.ReadAll(io.LimitReader(in, catalog.MaxFile+1)) // +1: ParseFile rejects a file that is too long
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", name, err)
 	}

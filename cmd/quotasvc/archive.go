@@ -26,7 +26,7 @@ type archiveCmd struct {
 	databaseConfig
 	Before string `required:"" placeholder:"YYYY-MM" help:"Archive the months before this one. The newest month allowed is the one of 32 days ago: keys are remembered for 31 days."`
 	To     string `required:"" type:"path" placeholder:"DIR" help:"Directory for the archive: new, empty, or that of an interrupted run of the same archive, which is continued."`
-	DryRun bool   `help:"Say which months would be archived, with rows and bytes, and change nothing."`
+	DryRun bool   `help:"Print the months that would be archived, with rows and bytes, and change nothing."`
 }
 
 // Run archives. It prints what was done, or with --dry-run what would be done.
@@ -77,7 +77,7 @@ func (c *archiveCmd) archive(ctx context.Context, before journal.Month, log *slo
 	return out, err
 }
 
-// verifyClean fails if a verification has failed or found differences, and prints these.
+// verifyClean fails if a verification has failed or found differences, and prints the differences.
 func verifyClean(report *audit.Report, err error) error {
 	if err != nil || report.Clean() {
 		return err
@@ -123,7 +123,7 @@ func printArchive(out io.Writer, r *archive.Result, dir string, dryRun bool) err
 	return err
 }
 
-// verifyArchive compares an archive with its manifest and with the database, and prints what it finds.
+// verifyArchive compares an archive with its manifest and with the database, and prints the result.
 func verifyArchive(ctx context.Context, databaseURL, dir string, log *slog.Logger) error {
 	progress, finish := archiveProgress()
 	report, err := archive.Check(ctx, archive.CheckOptions{DatabaseURL: databaseURL, Dir: dir, Log: log, Progress: progress})

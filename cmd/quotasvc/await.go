@@ -22,13 +22,14 @@ const (
 	// awaitConnect bounds one attempt to connect while the start waits for PostgreSQL.
 	awaitConnect = 2 * time.Second
 
-	// Pauses between two attempts double from awaitFirst to awaitLast. PostgreSQL restarts in about a second; many instances may wait.
+	// Pauses between two attempts double from awaitFirst to awaitLast. PostgreSQL restarts in about a second; many
+	// instances may wait.
 	awaitFirst = 100 * time.Millisecond
 	awaitLast  = 2 * time.Second
 )
 
 // startWhenPossible starts the service as soon as PostgreSQL answers, within StartTimeout. Otherwise a node that
-// restarts while PostgreSQL is away would be missing until an orchestrator's next attempt, minutes later. Errors that
+// restarts while PostgreSQL is down would be missing until an orchestrator's next attempt, minutes later. Errors that
 // waiting cannot solve, such as a wrong password or a missing schema, are returned at once.
 func startWhenPossible(ctx context.Context, secrets *rotation, endpoints *ops.Endpoints, log *slog.Logger, before func(context.Context) error) (*service, error) {
 	cfg := secrets.cfg
@@ -58,9 +59,9 @@ type wait struct {
 	secrets   *rotation
 	endpoints *ops.Endpoints
 	log       *slog.Logger
-	until     time.Time // zero: for ever
+	until     time.Time // zero: no time limit
 	pause     time.Duration
-	began     time.Time // zero: it has not waited yet
+	began     time.Time // zero: it is not waiting
 }
 
 // attempt connects, and then starts the service.
@@ -90,7 +91,7 @@ func (w *wait) connect(ctx context.Context) error {
 	return nil
 }
 
-// next records why PostgreSQL cannot be used and pauses. It returns an error when the time is over.
+// next logs why PostgreSQL cannot be used and pauses. It returns an error after the time limit.
 func (w *wait) next(ctx context.Context, cause error) error {
 	w.endpoints.Waiting("PostgreSQL: " + oneLine(cause))
 	if w.began.IsZero() {
@@ -123,7 +124,7 @@ func isAway(err error) bool {
 		return false
 	}
 	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
-		for _, class := range []string{"08", "53", "57", "25006"} { // connection, resources, operator's intervention, read-only
+		for _, class := range []string{"08", "53", "57", "25006"} { // connection, resources, operator, read-only
 			if strings.HasPrefix(e.Code, class) {
 				return true
 			}
@@ -138,7 +139,7 @@ func isAway(err error) bool {
 		errors.Is(err, context.DeadlineExceeded) || errors.Is(err, pgconn.ErrConnClosed)
 }
 
-// needsOperator reports whether an error in connecting stays until an operator acts.
+// needsOperator reports whether a connection error stays until an operator acts.
 func needsOperator(err error) bool {
 	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
 		return true
@@ -147,12 +148,12 @@ func needsOperator(err error) bool {
 	return ok && (strings.HasPrefix(e.Code, "28") || e.Code == "3D000" || e.Code == "42501" || refusesParameter(e))
 }
 
-// refusesParameter reports whether a pooler does not know a parameter of the URL.
+// refusesParameter reports whether a pooler rejects a parameter of the URL.
 func refusesParameter(e *pgconn.PgError) bool {
 	return e.Code == "08P01" && strings.Contains(e.Message, "startup parameter")
 }
 
-// explainDatabase adds the next step to an error in connecting.
+// explainDatabase adds the next step to a connection error.
 func explainDatabase(err error) error {
 	if !needsOperator(err) {
 		return err

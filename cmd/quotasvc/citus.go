@@ -11,10 +11,10 @@ import (
 	"github.com/quotasvc/quotasvc/internal/store/namedsql"
 )
 
-// citusShardsMax bounds the shard groups of a new database: each is some hundred tables and indexes on its node.
+// citusShardsMax bounds the shard groups of a new database: each group has some hundred tables and indexes on its node.
 const citusShardsMax = 1024
 
-// databaseTarget finds out whether the tables of a database are distributed over a Citus cluster. It fails if only some
+// databaseTarget returns whether the tables of a database are distributed over a Citus cluster. It fails if only some
 // of them are.
 func databaseTarget(ctx context.Context, databaseURL string) (namedsql.Target, error) {
 	conn, err := pgx.Connect(ctx, databaseURL)
@@ -26,7 +26,7 @@ func databaseTarget(ctx context.Context, databaseURL string) (namedsql.Target, e
 	return namedsql.Target(cluster != nil), err
 }
 
-// distribute gives the tables their places on a Citus cluster if shards is above 0, or if the database was distributed
+// distribute distributes the tables over a Citus cluster if shards is above 0, or if the database was distributed
 // before.
 func distribute(ctx context.Context, databaseURL string, log *slog.Logger, shards int) error {
 	conn, err := pgx.Connect(ctx, databaseURL)

@@ -47,7 +47,7 @@ type redisConfig struct {
 	RedisURL     secret `name:"redis-url" env:"QUOTASVC_REDIS_URL" placeholder:"URL" group:"Backends" help:"Redis, as redis://, rediss://, redis+sentinel:// or redis+cluster://. Without it the service runs in local mode, for a single instance only."`
 }
 
-// clockConfig says when PostgreSQL's clock and this machine's agree.
+// clockConfig is the largest difference at which PostgreSQL's clock and this machine's count as equal.
 type clockConfig struct {
 	ClockSkewMax time.Duration `name:"clock-skew-max" env:"QUOTASVC_CLOCK_SKEW_MAX" default:"${clock_skew_max}" group:"Tuning" help:"Largest difference between PostgreSQL's clock and this machine's at which periods close and grants expire. Beyond it decisions go by the earlier clock. A very long one trusts PostgreSQL's clock alone."`
 }
@@ -59,7 +59,7 @@ func (c *clockConfig) check(check *checker) {
 // clock returns a clock with this setting.
 func (c *clockConfig) clock(log *slog.Logger) *clock.Clock { return pg.NewClock(c.ClockSkewMax, log) }
 
-// clockOf returns the clock of a database, which is ahead or behind if `quotasvc dev` has moved it.
+// clockOf returns the clock of a database. It is ahead or behind if `quotasvc dev` has moved it.
 func (c *clockConfig) clockOf(ctx context.Context, databaseURL string, log *slog.Logger) (*clock.Clock, error) {
 	ahead, err := testclock.Ahead(ctx, databaseURL)
 	if err != nil {
@@ -84,14 +84,14 @@ type serviceConfig struct {
 	Listen    string `env:"QUOTASVC_LISTEN" default:"${listen}" placeholder:"ADDR" group:"Listeners" help:"Address of the API. Port 0 picks a free port and prints it."`
 	OpsListen string `env:"QUOTASVC_OPS_LISTEN" default:"${ops_listen}" placeholder:"ADDR" group:"Listeners" help:"Address of /livez, /readyz, /metrics, /log-level and pprof. Keep it private."`
 
-	EnvoyRLSListen string `env:"QUOTASVC_ENVOY_RLS_LISTEN" placeholder:"ADDR" group:"Listeners" help:"Address of Envoy's rate limit service (gRPC, envoy.service.ratelimit.v3), with the API's keys and certificate. Default: none, it is off."`
+	EnvoyRLSListen string `env:"QUOTASVC_ENVOY_RLS_LISTEN" placeholder:"ADDR" group:"Listeners" help:"Address of Envoy's rate limit service (gRPC, envoy.service.ratelimit.v3), with the API's keys and certificate. Default: none, the service is off."`
 
 	ConsoleListen string `env:"QUOTASVC_CONSOLE_LISTEN" placeholder:"ADDR" group:"Listeners" help:"Address of the console, with the API's certificate: pages for people, at /console/. off: no console. Default: the API's address."`
 
 	AdminKeyFile string `env:"QUOTASVC_ADMIN_KEY_FILE" placeholder:"FILE" group:"Listeners" help:"File with the bootstrap key, instead of --admin-key. serve reads this file, and those of the URLs, again at SIGHUP."`
 	AdminKey     secret `env:"QUOTASVC_ADMIN_KEY" placeholder:"KEY" group:"Listeners" help:"Bootstrap key with every scope, at least 32 characters."`
 
-	TLSCertFile     string `env:"QUOTASVC_TLS_CERT_FILE" placeholder:"FILE" group:"Listeners" help:"Certificate of the API in PEM form, with intermediate certificates after it. The API speaks HTTPS then. The files are read again when they change."`
+	TLSCertFile     string `env:"QUOTASVC_TLS_CERT_FILE" placeholder:"FILE" group:"Listeners" help:"Certificate of the API in PEM form, with intermediate certificates after it. With it the API uses HTTPS. The files are read again when they change."`
 	TLSKeyFile      string `env:"QUOTASVC_TLS_KEY_FILE" placeholder:"FILE" group:"Listeners" help:"Private key of the certificate, in PEM form."`
 	TLSClientCAFile string `env:"QUOTASVC_TLS_CLIENT_CA_FILE" placeholder:"FILE" group:"Listeners" help:"Certificates of authorities, in PEM form. Clients then need a certificate signed by one of them, besides their key."`
 	ConnectionsMax  int    `env:"QUOTASVC_CONNECTIONS_MAX" default:"0" group:"Listeners" help:"Maximum number of client connections. Further ones are closed at once. 0: as many as the limit of open files allows, with a reserve for operators, PostgreSQL and Redis."`
@@ -114,14 +114,14 @@ type serviceConfig struct {
 	TenantsInMemory     int           `env:"QUOTASVC_TENANTS_IN_MEMORY" default:"50000" group:"Tuning" help:"Number of active tenants whose facts, copies of balances and levels of limits stay in memory, 1000 to 5000000. Checks of further tenants read Redis or PostgreSQL. A tenant takes about 1 kB."`
 	CacheFresh          time.Duration `env:"QUOTASVC_CACHE_FRESH" default:"30s" group:"Tuning" help:"Age at which a cached balance is read from PostgreSQL again, unless a check sets max_stale_ms."`
 	WebhookAllowPrivate bool          `env:"QUOTASVC_WEBHOOK_ALLOW_PRIVATE" group:"Tuning" help:"Let webhooks have addresses in private, loopback and link-local networks. Everybody who may create a webhook can then make this service call internal addresses."`
-	RejectionsHigh      int64         `env:"QUOTASVC_REJECTIONS_HIGH" default:"100" group:"Tuning" help:"Number of a tenant's requests that a limit refuses in a minute from which on the event limit.rejections_high is emitted, at most once an hour for each tenant and limit. Up to 1000000000. 0: never."`
+	RejectionsHigh      int64         `env:"QUOTASVC_REJECTIONS_HIGH" default:"100" group:"Tuning" help:"Emit the event limit.rejections_high when a limit refuses this many requests of a tenant in a minute, at most once an hour for each tenant and limit. Up to 1000000000. 0: never."`
 	VerifyEvery         time.Duration `env:"QUOTASVC_VERIFY_EVERY" default:"1h" group:"Tuning" help:"Pause between two background verifications of journal and balances. 0s turns them off."`
 
-	DefaultPlan     string `env:"QUOTASVC_DEFAULT_PLAN" placeholder:"PLAN" group:"Tenants" help:"Plan on which a tenant is created by its first debit, consume, hold or request at a gateway. A use that the plan refuses creates none. Default: none, tenants must exist."`
+	DefaultPlan     string `env:"QUOTASVC_DEFAULT_PLAN" placeholder:"PLAN" group:"Tenants" help:"Plan on which a tenant is created by its first debit, consume, hold or request at a gateway. A request that the plan refuses creates no tenant. Default: none, tenants must exist."`
 	DefaultPlanRate int    `env:"QUOTASVC_DEFAULT_PLAN_RATE" default:"50" group:"Tenants" help:"Maximum number of tenants that an instance creates per second, 1 to 10000. Further first uses get 503 queue_full, with Retry-After."`
 
-	level   *slog.LevelVar   // of the log
-	lines   *flood           // of the log
+	level   *slog.LevelVar   // level of the log
+	lines   *flood           // handler of the log
 	hangups <-chan os.Signal // SIGHUP
 
 	testClock bool // dev: the ledger's time can be moved
@@ -180,7 +180,7 @@ func (c *serviceConfig) validate() error {
 	}
 	readSecret(&check, "admin-key", &c.AdminKey, c.AdminKeyFile)
 	readSecret(&check, "report-database-url", &c.ReportDatabaseURL, c.ReportDatabaseURLFile)
-	if c.AdminKey != "" || c.AdminKeyFile == "" { // else the error of the file is recorded
+	if c.AdminKey != "" || c.AdminKeyFile == "" { // otherwise the error of the file is recorded
 		checkAdminKey(&check, string(c.AdminKey))
 	}
 	check.require((c.TLSCertFile == "") == (c.TLSKeyFile == ""), settingName("tls-cert-file"), "and %s must be set together", settingName("tls-key-file"))

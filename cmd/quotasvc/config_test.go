@@ -12,7 +12,7 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// The table of settings names each variable of serve, and none that serve does not read.
+// The table of settings has each variable that serve reads, and no other.
 func TestSettings_Table_NamesAllOfServe(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../docs/operations.md")

@@ -11,25 +11,26 @@ import (
 )
 
 const (
-	// filesReserved is the number of file descriptors that clients' connections leave for the rest. Operators have 64 connections, each node of Redis
-	// up to 16, PostgreSQL 16 besides readers and lanes. The others are for listeners, files and the run-time.
+	// filesReserved is the number of file descriptors that clients' connections leave for other uses. Operators have 64
+	// connections, each node of Redis up to 16, PostgreSQL 16 besides readers and lanes. The others are for listeners,
+	// files and the runtime.
 	filesReserved = 128
 
-	// envoyConnectionsMax bounds the connections of Envoys: each worker of each of them has one.
+	// envoyConnectionsMax bounds the connections of Envoys: each of their workers has one.
 	envoyConnectionsMax = 512
 
-	// consoleConnectionsMax bounds the connections of browsers, which open six each.
+	// consoleConnectionsMax bounds the connections of browsers: each opens six.
 	consoleConnectionsMax = 512
 
-	// lanesReserved is the number of files for the ledger's writers if their number is not configured: as many as there
-	// may be on Citus.
+	// lanesReserved is the number of file descriptors for the ledger's writers if their number is not configured: the
+	// maximum on Citus.
 	lanesReserved = 32
 
 	// connectionsDefaultMax bounds the derived number. A connection takes about 20 kB.
 	connectionsDefaultMax = 20_000
 )
 
-// connectionsMax returns the largest number of client connections. However low the limit of open files is, clients get
+// connectionsMax returns the maximum number of client connections. Even with a low limit of open files, clients get
 // half of it.
 func (c *serviceConfig) connectionsMax(log *slog.Logger) int {
 	var files syscall.Rlimit
@@ -51,7 +52,7 @@ func (c *serviceConfig) connectionsMax(log *slog.Logger) int {
 	return c.ConnectionsMax
 }
 
-// envoyConnections returns how many of room connections are for Envoy's rate limit service.
+// envoyConnections returns the part of room connections for Envoy's rate limit service.
 func (c *serviceConfig) envoyConnections(room int) int {
 	if c.EnvoyRLSListen == "" {
 		return 0
@@ -59,7 +60,7 @@ func (c *serviceConfig) envoyConnections(room int) int {
 	return min(envoyConnectionsMax, room/4)
 }
 
-// consoleConnections returns how many of room connections are for browsers, if the console has an address of its own.
+// consoleConnections returns the part of room connections for browsers, if the console has an address of its own.
 func (c *serviceConfig) consoleConnections(room int) int {
 	if c.ConsoleListen == "" || c.ConsoleListen == consoleOff {
 		return 0
@@ -94,7 +95,7 @@ func (c *serviceConfig) addresses(api, ops, rls, pages net.Listener) addresses {
 	return at
 }
 
-// envoyPart returns Envoy's rate limit service as a part of the connections.
+// envoyPart returns the transport.Part of Envoy's rate limit service, with at most most connections.
 func envoyPart(s *envoyrls.Server, most int) *transport.Part {
 	return &transport.Part{Name: "envoy_rls", Protocol: "h2", ConnectionsMax: most, Serve: s.Serve, Drain: s.Drain, Stop: s.Stop}
 }

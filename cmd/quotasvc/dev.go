@@ -32,11 +32,12 @@ type devCmd struct {
 	OpsListen    string `env:"QUOTASVC_OPS_LISTEN" default:"${ops_listen}" placeholder:"ADDR" help:"Address of /livez, /readyz, /metrics and pprof."`
 	PostgresPort int    `env:"QUOTASVC_DEV_POSTGRES_PORT" placeholder:"PORT" help:"Port of the private PostgreSQL. Default: a free port."`
 	RedisPort    int    `env:"QUOTASVC_DEV_REDIS_PORT" placeholder:"PORT" help:"Port of the private Redis. Default: a free port."`
-	Demo         bool   `env:"QUOTASVC_DEV_DEMO" default:"true" negatable:"" help:"Fill new data with tenants that have used things for 45 days. It takes some seconds, once."`
+	Demo         bool   `env:"QUOTASVC_DEV_DEMO" default:"true" negatable:"" help:"Fill new data with tenants and 45 days of their use. This takes some seconds, once."`
 }
 
 const (
-	// stackStop is the time limit for stopping the private servers. PostgreSQL's checkpoint takes seconds on a slow disk.
+	// stackStop is the time limit for stopping the private servers. PostgreSQL's checkpoint takes seconds on a slow
+	// disk.
 	stackStop = 30 * time.Second
 
 	// devStop is the time limit for stopping the service in dev mode.
@@ -136,7 +137,7 @@ func runOnStack(ctx context.Context, stack *localstack.Stack, cfg *serviceConfig
 	return errors.Join(<-ended, err)
 }
 
-// fillDemo fills new data with a demo, through the API. It reports whether the demo is there, from this start or an
+// fillDemo fills new data with a demo, through the API. It reports whether the demo exists, from this start or an
 // earlier one.
 func fillDemo(ctx context.Context, api, key string) (there bool, err error) {
 	c, err := client.New(client.Options{URL: api, Key: key})
@@ -155,8 +156,8 @@ func explainStack(err error) error {
 	return err
 }
 
-// devKey reads the admin key from path and creates it in the first run. The key stays the same, so that copied commands keep
-// working.
+// devKey reads the admin key from path and creates it in the first run. The key stays the same, so that copied commands
+// keep working.
 func devKey(path string) (string, error) {
 	raw, err := os.ReadFile(path)
 	if err == nil {
@@ -176,8 +177,8 @@ func devKey(path string) (string, error) {
 	return key, nil
 }
 
-// printDevText prints commands to try. Each command is one line and can be pasted alone. Idempotency keys differ in each
-// run, because the ledger remembers the old ones.
+// printDevText prints commands to try. Each command is one line and can be pasted alone. Idempotency keys differ in
+// each run, because the ledger remembers the old ones.
 func printDevText(out io.Writer, a addresses, key, database string, there bool) error {
 	text, err := template.New("dev").Parse(devText)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/store/pgstore"
 )
 
-// startEvents starts the parts that list events, deliver them to webhooks, and emit what comes due.
+// startEvents starts the parts that list events, deliver them to webhooks, and emit events that are due.
 func (s *service) startEvents(ctx context.Context, cfg *serviceConfig, m *measurements, l *pg.Ledger, db *pgstore.Store) (*webhooks.Service, error) {
 	pool, err := openPool(ctx, string(cfg.DatabaseURL), eventPool, eventConns, &s.secrets.database)
 	if err != nil {

@@ -11,26 +11,29 @@ import (
 )
 
 const (
-	// floodWindow is the time in which equal lines are counted. An operator sees at least one line about a fault that lasts in each.
+	// floodWindow is the time in which equal lines are counted. In each window, an operator sees at least one line
+	// about a persistent fault.
 	floodWindow = 10 * time.Second
 
-	// floodFirst is how many equal lines of a window are written. Each has its own error and tenant; ten show a pattern.
+	// floodFirst is the number of equal lines in a window that are written. Each has its own error and tenant; ten show
+	// a pattern.
 	floodFirst = 10
 
-	// floodOneIn is how many further equal lines there are for one that is written.
+	// floodOneIn is the number of further equal lines for each one that is written.
 	floodOneIn = 100
 
-	// floodMessages bounds the messages that are counted separately. The program has far fewer; further ones, made by a
-	// library, count as one message.
+	// floodMessages bounds the messages that are counted separately. The program has far fewer. Further messages, from
+	// a library, count as one message.
 	floodMessages = 1000
 
-	// accessLine is the message of access lines. They are never dropped: each is the only record of its request, and there are no
-	// more of them in a fault than without one.
+	// accessLine is the message of access lines. They are never dropped: each is the only record of its request, and a
+	// fault does not increase their number.
 	accessLine = "request"
 )
 
-// flood is a slog.Handler that keeps floods of equal lines out of the log. Lines are equal that have the same level and message, at WARN or above.
-// Of each window the first floodFirst lines are written, then one in floodOneIn; at its end one line says how many were dropped.
+// flood is a slog.Handler that keeps floods of equal lines out of the log. Lines are equal if they have the same level
+// and message, at WARN or above. In each window it writes the first floodFirst lines, then one in floodOneIn. At its
+// end one line reports how many were dropped.
 type flood struct {
 	slog.Handler
 	*floodCounts
@@ -38,14 +41,14 @@ type flood struct {
 
 // floodCounts are shared by all loggers that derive from one.
 type floodCounts struct {
-	out     slog.Handler // gets the lines about dropped lines
+	out     slog.Handler // receives the lines about dropped lines
 	dropped *prometheus.CounterVec
 
 	mu      sync.Mutex
 	windows map[equalLines]*window
 }
 
-// equalLines name a flood.
+// equalLines identifies a flood.
 type equalLines struct {
 	level   slog.Level
 	message string
@@ -53,7 +56,7 @@ type equalLines struct {
 
 // window counts equal lines from the first one on.
 type window struct {
-	timer          *time.Timer // ends it
+	timer          *time.Timer // ends the window
 	lines, dropped int
 }
 
@@ -91,7 +94,7 @@ func (c *floodCounts) pass(line equalLines) bool {
 	defer c.mu.Unlock()
 	w := c.windows[line]
 	if w == nil && len(c.windows) >= floodMessages {
-		line.message = "" // all others
+		line.message = "" // all other messages
 		w = c.windows[line]
 	}
 	if w == nil {

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// logInto returns a logger with the flood's bounds, and what it has written as message: lines.
+// logInto returns a logger with the flood's bounds, and its written lines as message: count.
 func logInto() (*slog.Logger, *flood, func() map[string]int) {
 	var out syncBuffer
 	f := newFlood(slog.NewJSONHandler(&out, nil))
@@ -23,7 +23,7 @@ func logInto() (*slog.Logger, *flood, func() map[string]int) {
 				Level, Msg, Message, Part string
 				Dropped                   int
 			}
-			_ = json.Unmarshal([]byte(line), &l) // what is no line has no message
+			_ = json.Unmarshal([]byte(line), &l) // text that is not a line has no message
 			lines[strings.TrimSpace(fmt.Sprint(l.Level, " ", l.Msg, " ", l.Message))] += max(l.Dropped, 1)
 		}
 		return lines
@@ -54,7 +54,7 @@ func TestFlood_EqualLines_FirstTenThenOneInHundred(t *testing.T) {
 		log, f, written := logInto()
 		for range 1000 {
 			log.Warn("down")
-			log.With("part", "x").Error("down") // another level is another flood; a derived logger is not
+			log.With("part", "x").Error("down") // another level is another flood; a derived logger shares it
 			log.Info("well")
 			log.Error(accessLine)
 		}

@@ -10,15 +10,17 @@ import (
 
 const (
 	// heapGoal is the size of a small heap at the start of a collection. With stacks, code and buffers the process then
-	// stays below 150 MB. The runtime's default, twice the live heap, collects a small heap many times per second under load:
-	// 26 µs of CPU per request instead of 5 with 10,000 tenants (docs/benchmarks.md, which compares fixed settings as well).
+	// stays below 150 MB. The runtime's default, twice the live heap, collects a small heap many times per second under
+	// load: 26 µs of CPU per request instead of 5 with 10,000 tenants (docs/benchmarks.md, which compares fixed
+	// settings as well).
 	heapGoal = 80 << 20
 
-	// The bounds of the percentage of a small heap. With the lower one the process stays below 150 MB with 200,000 tenants in use. The
-	// collector then needs some 2 µs more for a request than with the runtime's default (docs/decisions/memory.md).
+	// The bounds of the percentage of a small heap. With the lower one the process stays below 150 MB with 200,000
+	// tenants in use. The collector then needs some 2 µs more for a request than with the runtime's default
+	// (docs/decisions/memory.md).
 	percentMin, percentMax = 75, 1000
 
-	// percentDefault is the runtime's, for a large heap.
+	// percentDefault is the runtime's default, for a large heap.
 	percentDefault = 100
 )
 
@@ -29,8 +31,8 @@ type collector struct {
 	percent int
 }
 
-// tuneCollector starts a collector and returns a function that stops it and restores the default. It does nothing if GOGC or
-// GOMEMLIMIT is set.
+// tuneCollector starts a collector and returns a function that stops it and restores the default. It does nothing if
+// GOGC or GOMEMLIMIT is set.
 func tuneCollector() (stop func()) {
 	if os.Getenv("GOGC") != "" || os.Getenv("GOMEMLIMIT") != "" {
 		return func() {}
@@ -45,7 +47,7 @@ func tuneCollector() (stop func()) {
 	}
 }
 
-// await runs adjust after the next collection, which finds an unreachable object.
+// await runs adjust after the next collection, which runs the cleanup of an unreachable object.
 func (c *collector) await() {
 	type canary struct{ _ [16]byte } // the allocator combines smaller objects in one block
 	runtime.AddCleanup(new(canary), func(c *collector) { c.adjust() }, c)
@@ -66,8 +68,8 @@ func (c *collector) adjust() {
 	c.await()
 }
 
-// percentFor returns the percentage at which the heap grows from live bytes to heapGoal. It is a multiple of 25, because each
-// change stops the world for a moment.
+// percentFor returns the percentage at which the heap grows from live bytes to heapGoal. It is a multiple of 25,
+// because each change stops the world for a moment.
 func percentFor(live uint64) int {
 	if live == 0 {
 		return percentMax

@@ -19,8 +19,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/store/pgstore"
 )
 
-// keysCmd manages keys in the database. With it the first key can be created without the bootstrap key, and before the
-// service runs.
+// keysCmd manages keys in the database. It can create the first key without the bootstrap key, and before the service
+// runs.
 type keysCmd struct {
 	Create keyCreateCmd `cmd:"" help:"Create a key and print its secret, which is shown this once."`
 	List   keyListCmd   `cmd:"" help:"List the keys, without secrets."`
@@ -30,7 +30,7 @@ type keysCmd struct {
 
 type keyCreateCmd struct {
 	databaseConfig
-	Name      string        `required:"" placeholder:"NAME" help:"Who uses it, for people. The audit log shows it."`
+	Name      string        `required:"" placeholder:"NAME" help:"Name of the key's user, for people. The audit log shows it."`
 	Scope     []string      `required:"" aliases:"scopes" placeholder:"SCOPE,..." help:"What it may do: use, read, admin (which includes both)."`
 	Tenant    string        `placeholder:"TENANT" help:"The only tenant that it reaches. Default: all."`
 	ExpiresIn time.Duration `name:"expires-in" xor:"expires" placeholder:"DURATION" help:"How long it works, such as 2160h for 90 days. Default: for ever."`
@@ -121,7 +121,7 @@ func (c *keyRevokeCmd) Run(ctx context.Context) error {
 	})
 }
 
-// anyKey permits a change of any key: whoever can write the database may do everything.
+// anyKey permits a change of any key: whoever can write to the database has every right.
 func anyKey(*access.Key) error { return nil }
 
 // withKeys runs do with the stored keys.

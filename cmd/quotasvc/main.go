@@ -1,5 +1,5 @@
-// Command quotasvc is the quota and ledger service with its tools. `quotasvc --help` lists the commands. Every flag has an
-// environment variable.
+// Command quotasvc is the quota and ledger service with its tools. `quotasvc --help` lists the commands. Every flag has
+// an environment variable.
 package main
 
 import (
@@ -113,16 +113,16 @@ type exitStatus int
 
 func (s exitStatus) Error() string { return fmt.Sprintf("exit status %d", int(s)) }
 
-// hangups returns the signals SIGHUP, so that SIGHUP ends no command. serve reads its secrets again; all others ignore
-// it.
+// hangups returns a channel of SIGHUP signals, so that SIGHUP does not end a command. serve rereads its secrets; other
+// commands ignore it.
 func hangups() chan os.Signal {
 	c := make(chan os.Signal, 1)
 	signal.Notify(c, syscall.SIGHUP)
 	return c
 }
 
-// untilSignal returns a context that ends at the first interrupt or termination signal. The second signal ends the process at
-// once, without an orderly stop.
+// untilSignal returns a context that ends at the first interrupt or termination signal. The second signal ends the
+// process at once, without an orderly stop.
 func untilSignal() (context.Context, func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	signals := make(chan os.Signal, 2)
@@ -149,8 +149,8 @@ func untilSignal() (context.Context, func()) {
 	}
 }
 
-// exitInterrupted is the exit status of a command that a signal interrupted: 128 + SIGINT, as in shells. serve and dev end
-// normally at the first signal and return this status only after a second one.
+// exitInterrupted is the exit status of a command that a signal interrupted: 128 + SIGINT, as in shells. serve and dev
+// end normally at the first signal and return this status only after a second one.
 const exitInterrupted = 130
 
 // unsetEmpty unsets environment variables with an empty value. Compose files pass optional settings as empty values.

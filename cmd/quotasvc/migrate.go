@@ -24,8 +24,8 @@ import (
 )
 
 const (
-	// migrateTimeout is the time limit of a whole migration. The steps are short; a step that waits this long for a lock
-	// needs an operator.
+	// migrateTimeout is the time limit of a whole migration. The steps are short; a step that waits this long for a
+	// lock needs an operator.
 	migrateTimeout = 5 * time.Minute
 
 	// lockEvery and lockTries bound the wait for another instance's migration to one minute.
@@ -121,8 +121,8 @@ func (c *migrateDownCmd) Run(ctx context.Context, log *slog.Logger) error {
 	})
 }
 
-// migrateUp brings the schema to this program's version. Several instances may call it at the same time. On a database that is distributed it
-// gives new tables their places.
+// migrateUp brings the schema to this program's version. Several instances may call it at the same time. If the
+// database is distributed, it also distributes new tables.
 func migrateUp(ctx context.Context, databaseURL string, log *slog.Logger) error {
 	return migrateUpOn(ctx, databaseURL, log, 0)
 }
@@ -152,7 +152,7 @@ func migrateUpOn(ctx context.Context, databaseURL string, log *slog.Logger, shar
 
 type migratePartitionsCmd struct{ databaseConfig }
 
-// Run creates the coming partitions, drops old ones of denials, and creates the indexes that partitions lack.
+// Run creates the coming partitions, drops old partitions of denials, and creates the indexes that partitions lack.
 func (c *migratePartitionsCmd) Run(ctx context.Context, log *slog.Logger) error {
 	if err := c.validate(); err != nil {
 		return err
@@ -173,7 +173,7 @@ func (c *migrateRolesCmd) Run(ctx context.Context, log *slog.Logger) error {
 	return setRights(ctx, string(c.DatabaseURL), log, "SELECT true")
 }
 
-// ownedByRole selects whether the tables belong to quotasvc_owner, which means that the roles are in use.
+// ownedByRole selects whether the tables belong to quotasvc_owner: then the roles are in use.
 const ownedByRole = `SELECT EXISTS (SELECT FROM pg_class WHERE oid = to_regclass('entries') AND pg_get_userbyid(relowner) = '` + postgres.OwnerRole + `')`
 
 // setRights creates the roles and sets their rights, if the query when returns true.
@@ -197,8 +197,8 @@ func setRights(ctx context.Context, databaseURL string, log *slog.Logger, when s
 	return nil
 }
 
-// makePartitions creates the journal's partitions of the coming months and the denials' partitions of the coming weeks,
-// drops old ones of denials, and creates the indexes that partitions lack.
+// makePartitions creates the journal's partitions of the coming months and the partitions of denials of the coming
+// weeks, drops old partitions of denials, and creates the indexes that partitions lack.
 func makePartitions(ctx context.Context, databaseURL string, log *slog.Logger) error {
 	conn, err := pgx.Connect(ctx, databaseURL)
 	if err != nil {
@@ -225,8 +225,8 @@ func makePartitions(ctx context.Context, databaseURL string, log *slog.Logger) e
 // errSchemaBehind is returned when the service must not start on this database yet.
 var errSchemaBehind = errors.New("the database's schema is behind this version of quotasvc: run `quotasvc migrate up` first, or start with --migrate")
 
-// checkSchema returns errSchemaBehind if steps are missing. A newer schema is accepted, because steps only add to what the
-// previous version uses.
+// checkSchema returns errSchemaBehind if steps are missing. A newer schema is accepted, because steps only add to what
+// the previous version uses.
 func checkSchema(ctx context.Context, databaseURL string) error {
 	return withMigrations(ctx, databaseURL, func(ctx context.Context, p *goose.Provider) error {
 		current, wanted, err := p.GetVersions(ctx)
@@ -246,7 +246,7 @@ func checkSchema(ctx context.Context, databaseURL string) error {
 func withMigrations(ctx context.Context, databaseURL string, do func(context.Context, *goose.Provider) error) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, migrateTimeout)
 	defer cancel()
-	if err := pgpool.CheckSessions(ctx, databaseURL); err != nil { // the lock belongs to a session
+	if err := pgpool.CheckSessions(ctx, databaseURL); err != nil { // the migration lock belongs to a session
 		return err
 	}
 	db, err := sql.Open("pgx", databaseURL)

@@ -21,10 +21,10 @@ type oidcConfig struct {
 	OIDCScopes           []string      `name:"oidc-scopes" env:"QUOTASVC_OIDC_SCOPES" default:"profile,email" placeholder:"SCOPE,..." group:"Pages" help:"Scopes to ask the provider for, besides openid."`
 	OIDCRights           []string      `name:"oidc-rights" env:"QUOTASVC_OIDC_RIGHTS" placeholder:"RULE,..." group:"Pages" help:"Who may do what, such as groups=support->read, groups=quota->admin, email=ada@example.com->read+use@acme and org=*->read@* (the tenant that the claim names). Nobody else gets in."`
 	OIDCName             string        `name:"oidc-name" env:"QUOTASVC_OIDC_NAME" default:"single sign-on" placeholder:"TEXT" group:"Pages" help:"What the sign-in page calls the provider."`
-	OIDCSession          time.Duration `name:"oidc-session" env:"QUOTASVC_OIDC_SESSION" default:"8h" group:"Pages" help:"How long a person stays signed in, 1m to 12h. Until then the provider is not asked whether the person still has the rights."`
+	OIDCSession          time.Duration `name:"oidc-session" env:"QUOTASVC_OIDC_SESSION" default:"8h" group:"Pages" help:"How long a person stays signed in, 1m to 12h. During this time the service does not check with the provider whether the person still has the rights."`
 	ConsoleURL           string        `name:"console-url" env:"QUOTASVC_CONSOLE_URL" placeholder:"URL" group:"Pages" help:"Scheme and host at which browsers find the console: the provider sends people back to /console/oidc/callback there. Default: as their requests say."`
 
-	rules *oidc.Rules // of the settings, when they are checked
+	rules *oidc.Rules // from the settings, after they are checked
 }
 
 func (c *oidcConfig) check(check *checker) {
@@ -54,8 +54,8 @@ func isLoopback(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// provider returns the identity provider; nil if there is none. It sends no request yet: the service starts without the
-// provider.
+// provider returns the identity provider, nil if none is configured. It sends no request yet: the service starts even
+// if the provider is down.
 func (c *oidcConfig) provider(log *slog.Logger) (*oidc.Provider, error) {
 	if c.OIDCIssuer == "" {
 		return nil, nil

@@ -9,14 +9,14 @@ import (
 	"github.com/quotasvc/quotasvc/internal/pages/portal/look"
 )
 
-// pagesConfig is about pages: the customer's, and the console.
+// pagesConfig configures pages: the customer's page, and the console.
 type pagesConfig struct {
 	PortalURL        string   `name:"portal-url" env:"QUOTASVC_PORTAL_URL" placeholder:"URL" group:"Pages" help:"Scheme and host at which browsers find this service, such as https://quota.example.com: links to a tenant's page begin with them. Default: where the request for the link was sent."`
 	PortalAncestors  []string `name:"portal-frame-ancestors" env:"QUOTASVC_PORTAL_FRAME_ANCESTORS" placeholder:"ORIGIN,..." group:"Pages" help:"Origins whose pages may show a tenant's page in a frame, such as https://app.example.com or https://*.example.com. Default: none."`
-	PortalName       string   `name:"portal-name" env:"QUOTASVC_PORTAL_NAME" placeholder:"TEXT" group:"Pages" help:"Whose product a tenant's page is about: its title, and the text of the logo."`
+	PortalName       string   `name:"portal-name" env:"QUOTASVC_PORTAL_NAME" placeholder:"TEXT" group:"Pages" help:"Name of the product or company on a tenant's page: its title, and the text of the logo."`
 	PortalTheme      string   `name:"portal-theme" env:"QUOTASVC_PORTAL_THEME" placeholder:"NAME=#RRGGBB,..." group:"Pages" help:"Colours of a tenant's page: ground, text and accent, and the same with -dark. Colours that could not be read on their ground are refused."`
 	PortalLogo       string   `name:"portal-logo" env:"QUOTASVC_PORTAL_LOGO" placeholder:"FILE" group:"Pages" help:"Logo of a tenant's page: PNG or SVG, at most 65536 bytes. It is read at start."`
-	ConsoleAncestors []string `name:"console-frame-ancestors" env:"QUOTASVC_CONSOLE_FRAME_ANCESTORS" placeholder:"ORIGIN,..." group:"Pages" help:"Origins whose pages may show the console in a frame. They must be of the console's site, or its cookie stays away. Default: none."`
+	ConsoleAncestors []string `name:"console-frame-ancestors" env:"QUOTASVC_CONSOLE_FRAME_ANCESTORS" placeholder:"ORIGIN,..." group:"Pages" help:"Origins whose pages may show the console in a frame. They must belong to the console's site, or browsers do not send its cookie. Default: none."`
 }
 
 func (c *pagesConfig) check(check *checker) {
@@ -32,7 +32,7 @@ func (c *pagesConfig) check(check *checker) {
 	check.require(err == nil, settingName("console-frame-ancestors"), "%v", err)
 }
 
-// openPortal opens the page of tenants, beside the API.
+// openPortal opens the page of tenants at the API's address.
 func (s *service) openPortal(cfg *serviceConfig, links *link.Store) error {
 	shown, err := look.New(cfg.PortalName, cfg.PortalTheme, cfg.PortalLogo)
 	if err != nil {
@@ -58,10 +58,10 @@ type site interface {
 	Has(path string) bool
 }
 
-// beside returns a handler that serves the paths of sites, and all others by the API.
+// beside returns a handler that passes the paths of sites to these, and all other paths to the API.
 func beside(api http.Handler, sites ...site) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if strings.HasPrefix(r.URL.Path, "/v1/") { // the most frequent paths take the shortest way
+		if strings.HasPrefix(r.URL.Path, "/v1/") { // the most frequent paths are decided first
 			api.ServeHTTP(w, r)
 			return
 		}

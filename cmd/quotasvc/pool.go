@@ -19,13 +19,13 @@ const (
 	eventPool  = "quotasvc-events"
 	eventConns = 6
 
-	// idleTransaction is how long a transaction may be idle before PostgreSQL ends it. Otherwise an instance that hangs
+	// idleTransaction is the time after which PostgreSQL ends an idle transaction. Otherwise an instance that hangs
 	// would keep its locks.
 	idleTransaction = "10s"
 )
 
 // openPool opens a pool of at most most connections, which PostgreSQL lists under name. The ledger and the reports have
-// pools of their own.
+// separate pools.
 func openPool(ctx context.Context, databaseURL, name string, most int32, login *pgpool.Login) (*pgxpool.Pool, error) {
 	cfg, err := pgxpool.ParseConfig(databaseURL)
 	if err != nil {

@@ -6,8 +6,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
-// An instance that is frozen within a transaction must not keep its locks. This holds for the pools of the catalogue
-// and of events too.
+// An instance that is frozen within a transaction must not keep its locks. This also holds for the pools of the
+// catalogue and of events.
 func TestPool_IdleTransaction_IsEnded(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{catalogPool, eventPool} {

@@ -15,8 +15,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger/pg"
 )
 
-// rollCmd closes and opens periods of idle balances. Correctness does not depend on it: every decision and every read does
-// the same for its own balances first.
+// rollCmd closes and opens periods of idle balances. Correctness does not depend on it: every decision and every read
+// first does the same for its own balances.
 type rollCmd struct {
 	databaseConfig
 	clockConfig

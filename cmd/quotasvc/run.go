@@ -14,8 +14,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/serve/transport"
 )
 
-// run listens, starts the service, serves on lst until ctx ends or serving fails, and stops all parts in order. It calls before once PostgreSQL
-// answers, and ready once the service answers requests.
+// run listens, starts the service, serves on lst until ctx ends or serving fails, and stops all parts in order. It
+// calls before once PostgreSQL answers, and ready once the service answers requests.
 func run(ctx context.Context, cfg *serviceConfig, lst *listeners, log *slog.Logger, before func(context.Context) error, ready func(addresses)) error {
 	metrics := prometheus.NewRegistry()
 	metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), cfg.lines.dropped)
@@ -87,7 +87,8 @@ func run(ctx context.Context, cfg *serviceConfig, lst *listeners, log *slog.Logg
 	return err
 }
 
-// serveUntil returns when ctx ends, or when serving fails, with that error. Meanwhile SIGHUP reads secrets and certificates again.
+// serveUntil returns when ctx ends, or when serving fails, with that error. Meanwhile SIGHUP makes it reread secrets
+// and certificates.
 func (c *serviceConfig) serveUntil(ctx context.Context, failed <-chan error, secrets *rotation, certificates *transport.Certificates, log *slog.Logger) error {
 	for {
 		select {

@@ -85,7 +85,7 @@ func (c *sealCmd) write(s *seal.Seal) error {
 	return nil
 }
 
-// writeOnce writes a file. It fails if the file exists with another text.
+// writeOnce writes a file. It fails if the file exists with different content.
 func writeOnce(path string, text []byte) error {
 	if old, err := os.ReadFile(path); err == nil {
 		if bytes.Equal(old, text) {
@@ -127,7 +127,7 @@ func (c *sealCmd) makeKey() error {
 	return nil
 }
 
-// signer reads the private key; nil: there is none.
+// signer reads the private key; nil: no key is configured.
 func (c *sealCmd) signer(check *checker) seal.Signer {
 	text, setting := string(c.Key), settingName("seal-key")
 	if c.KeyFile != "" {
@@ -158,7 +158,7 @@ func parseDay(check *checker, text string) time.Time {
 	return day
 }
 
-// sealProgress shows the number of balances that were looked at. The total number would cost a scan.
+// sealProgress shows the number of balances examined so far. Counting their total would need a scan.
 func sealProgress() (progress func(audit.Sealing), finish func()) {
 	bar := progressbar.NewOptions64(-1, progressbar.OptionSetWriter(os.Stderr),
 		progressbar.OptionSetDescription("balances"), progressbar.OptionShowCount(), progressbar.OptionClearOnFinish())
@@ -166,7 +166,7 @@ func sealProgress() (progress func(audit.Sealing), finish func()) {
 	return progress, func() { _ = bar.Finish() }
 }
 
-// readSeal reads the file of a seal. key, if there is one, is the public key that must have signed it.
+// readSeal reads the file of a seal. If key is not empty, it is the public key that must have signed the seal.
 func readSeal(path, key string) (*seal.Seal, error) {
 	var check checker
 	var public seal.Verifier
@@ -187,7 +187,7 @@ func readSeal(path, key string) (*seal.Seal, error) {
 	return s, nil
 }
 
-// verifySeal compares the journal with a seal, and prints what it finds.
+// verifySeal compares the journal with a seal, and prints the result.
 func verifySeal(ctx context.Context, databaseURL string, s *seal.Seal, log *slog.Logger) error {
 	var report *audit.SealReport
 	err := withVerifier(ctx, databaseURL, log, func(v *verifier.Verifier) (err error) {

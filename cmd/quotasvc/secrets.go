@@ -66,7 +66,7 @@ func secretIn(file string) (secret, error) {
 	return secret(line), nil
 }
 
-// rotation follows secrets that change while the service runs.
+// rotation rereads secrets that change while the service runs.
 type rotation struct {
 	cfg           *serviceConfig
 	log           *slog.Logger
@@ -84,7 +84,8 @@ func newRotation(cfg *serviceConfig, log *slog.Logger) *rotation {
 	}}
 }
 
-// reload reads the files again. A file that cannot be used changes nothing. Two lines at most are logged: what changed, and what did not.
+// reload reads the files again. A file that cannot be used changes nothing. It logs the secrets that changed, and the
+// faults of files that cannot be used.
 func (r *rotation) reload() {
 	r.needsNewStart = nil
 	var changed, failed []string
@@ -166,7 +167,8 @@ func (c *serviceConfig) warnPlainText(log *slog.Logger) {
 	warn("Redis", "use rediss://", redisstore.Unencrypted(string(c.RedisURL)))
 }
 
-// plainHosts returns the hosts of a PostgreSQL URL that may be used without TLS. sslmode=prefer, the default, is one way.
+// plainHosts returns the hosts of a PostgreSQL URL that may be used without TLS, for example because of sslmode=prefer,
+// the default.
 func plainHosts(url string) []string {
 	if url == "" {
 		return nil

@@ -41,9 +41,9 @@ func (c *serveCmd) Run(ctx context.Context, log *slog.Logger, level *slog.LevelV
 
 // listeners are the listeners of the service. The operators' listener is opened first. The addresses for clients are
 // only bound at first, so that a taken port is reported before a migration. They are opened when the service can
-// answer. Before that, connections are refused, and a refused connection sends every load balancer to the next
-// instance, for all methods, because nothing was sent. An error response would reach the client, and a connection that
-// waits would cost it time.
+// answer. Before that, connections are refused. Every load balancer retries a refused connection at the next instance,
+// for all methods, because nothing was sent. An error response would reach the client, and a waiting connection would
+// delay it.
 type listeners struct {
 	cfg *serviceConfig
 	ops net.Listener
@@ -70,7 +70,8 @@ func listen(ctx context.Context, cfg *serviceConfig) (*listeners, error) {
 	return &listeners{cfg: cfg, ops: ops}, nil
 }
 
-// bind reports whether the address is free. It does not listen, because a connection at that moment would be cut off.
+// bind reports whether the address is free. It does not listen, because closing the listener would cut off a new
+// connection.
 func bind(address string) error {
 	at, err := net.ResolveTCPAddr("tcp", address)
 	if err != nil {
@@ -87,7 +88,7 @@ func bind(address string) error {
 		return fmt.Errorf("socket: %w", err)
 	}
 	defer func() { _ = syscall.Close(fd) }()
-	if err := syscall.SetsockoptInt(fd, syscall.SOL_SOCKET, syscall.SO_REUSEADDR, 1); err != nil { // as package net does
+	if err := syscall.SetsockoptInt(fd, syscall.SOL_SOCKET, syscall.SO_REUSEADDR, 1); err != nil { // as in package net
 		return fmt.Errorf("setsockopt: %w", err)
 	}
 	if err := syscall.Bind(fd, socketAddress); err != nil {
@@ -96,8 +97,8 @@ func bind(address string) error {
 	return nil
 }
 
-// openClients opens the listeners for clients: the API's, Envoy's rate limit service's, nil if it is off, and the console's, nil unless it has an
-// address of its own.
+// openClients opens the listeners for clients: the API's, Envoy's rate limit service's, nil if it is off, and the
+// console's, nil unless it has an address of its own.
 func (l *listeners) openClients(ctx context.Context) (api, rls, pages net.Listener, err error) {
 	defer func() {
 		if err != nil {
@@ -131,7 +132,7 @@ func listenOn(ctx context.Context, flag, address string) (net.Listener, error) {
 	return l, nil
 }
 
-// explainListen adds the next step to an error in listening.
+// explainListen adds the next step to a listen error.
 func explainListen(err error, flag, address string) error {
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):

@@ -41,25 +41,25 @@ import (
 	"github.com/quotasvc/quotasvc/internal/store/redisstore"
 )
 
-// service holds all running parts below the listeners. They are started in the order of their dependencies and stopped in reverse order: the
-// ledger (its lanes finish accepted operations), the catalogue, the cache (it publishes the last committed balances), the limiter, the
-// connections.
+// service holds all running parts below the listeners. They are started in the order of their dependencies and stopped
+// in reverse order: the ledger (its lanes finish accepted operations), the catalogue, the cache (it publishes the last
+// committed balances), the limiter, the connections.
 type service struct {
 	log      *slog.Logger
 	secrets  *rotation
 	target   namedsql.Target // whether the tables are distributed over a Citus cluster
 	api      http.Handler
 	console  http.Handler       // nil: off, or beside the API
-	drain    func()             // ends what browsers hold open; nil: there is no console
-	sites    []site             // beside the API
+	drain    func()             // ends open responses to browsers; nil: no console
+	sites    []site             // at the API's address
 	envoy    *envoyrls.Server   // nil: off
 	adminKey func(string) error // replaces the admin key
 	shown    ops.Service
 	stops    []stopper
-	ledger   atomic.Pointer[pg.Ledger] // nil until it is started; it knows whether PostgreSQL can be reached
+	ledger   atomic.Pointer[pg.Ledger] // nil until it is started; it observes whether PostgreSQL can be reached
 }
 
-// away returns why PostgreSQL cannot be reached, and nil if it may be reachable.
+// away returns why PostgreSQL cannot be reached, nil if it may be reachable.
 func (s *service) away() error {
 	if l := s.ledger.Load(); l != nil {
 		return l.Away()
@@ -110,8 +110,8 @@ func (c *serviceConfig) movable(db *pgstore.Store, l *pg.Ledger, agreed *clock.C
 	return testclock.New(db, l, agreed)
 }
 
-// openProvisioner returns what creates tenants on their first use; nil: nothing does. /readyz warns while the default plan
-// does not exist.
+// openProvisioner returns the provisioner, which creates tenants on their first use; nil: none. /readyz warns while the
+// default plan does not exist.
 func (s *service) openProvisioner(cat *catalog.Catalog, l *pg.Ledger) *provision.Provisioner {
 	cfg := s.secrets.cfg
 	if cfg.DefaultPlan == "" {
@@ -221,7 +221,7 @@ type parts struct {
 	claims  *claim.Names
 }
 
-// startAPI creates the API as of, and its helpers, and the pages for people beside it.
+// startAPI creates the API with the configuration of, its helpers, and the pages for people at its address.
 func (s *service) startAPI(cfg *serviceConfig, m *measurements, p parts, of httpapi.Config) (err error) {
 	if of.TrustedProxies, err = parseProxies(cfg.TrustedProxies); err != nil {
 		return err
@@ -249,7 +249,8 @@ func (s *service) startAPI(cfg *serviceConfig, m *measurements, p parts, of http
 	return nil
 }
 
-// checkReportSessions refuses a replica for reports behind a pooler that shares sessions. A replica that does not answer is no reason: it may come later.
+// checkReportSessions refuses a replica for reports behind a pooler that shares sessions. It accepts a replica that
+// does not answer: the replica may start later.
 func checkReportSessions(ctx context.Context, url string) error {
 	if url == "" {
 		return nil
@@ -279,8 +280,8 @@ func newMeasurements() *measurements {
 	}
 }
 
-// startRedis starts the parts that use Redis: limits and cached balances. The service starts even if Redis is down. Without a
-// URL both parts keep their state in this process.
+// startRedis starts the parts that use Redis: limits and cached balances. The service starts even if Redis is down.
+// Without a URL both parts keep their state in this process.
 func (s *service) startRedis(ctx context.Context, cfg *serviceConfig, agreed *clock.Clock, m *measurements) (*redisstore.Store, *ratelimit.Limiter, *balances.Cache, error) {
 	limits := ratelimit.Config{MaxLocalLevels: 2 * cfg.TenantsInMemory, Log: s.log, Metrics: m.limits}
 	copies := balances.Config{
@@ -317,7 +318,7 @@ func (s *service) startRedis(ctx context.Context, cfg *serviceConfig, agreed *cl
 	cache.Start()
 	s.onStop("balance cache", func(ctx context.Context) error {
 		if err := cache.Stop(ctx); err != nil {
-			// No answer is affected: other instances drop their copies when these get too old.
+			// No answer becomes wrong: other instances drop their copies when these get too old.
 			s.log.Warn("publishing the last balances failed", "error", err)
 		}
 		return nil
@@ -325,8 +326,8 @@ func (s *service) startRedis(ctx context.Context, cfg *serviceConfig, agreed *cl
 	return store, limiter, cache, nil
 }
 
-// watchMax returns the number of Redis keys to watch for a number of tenants: those of a balance and of three limits.
-// The default is lower, which keeps the process below 150 MB.
+// watchMax returns the number of Redis keys to watch for a number of tenants: each has the keys of a balance and of
+// three limits. The default is lower, which keeps the process below 150 MB.
 func watchMax(tenants int) int {
 	if tenants <= redisstore.DefaultWatchMax/3 {
 		return 3 * tenants
@@ -334,9 +335,8 @@ func watchMax(tenants int) int {
 	return 4 * tenants
 }
 
-// watchEviction returns an error if a master of Redis may evict keys. From then on it checks periodically: the policy
-// may change, and so may the master. A started service continues in that case, because without it nothing would be
-// limited at all.
+// watchEviction returns an error if a master of Redis may evict keys. Later it checks periodically, because the policy
+// or the master may change. A started service then continues: without it, nothing would be limited at all.
 func (s *service) watchEviction(ctx context.Context, store *redisstore.Store) error {
 	w := redisstore.NewEvictionWatch(store, s.log)
 	if err := w.Look(ctx); err != nil {
@@ -348,7 +348,7 @@ func (s *service) watchEviction(ctx context.Context, store *redisstore.Store) er
 	return nil
 }
 
-// startCatalog starts the catalogue, and the keys, which follow its announcements.
+// startCatalog starts the catalogue, and the keys, which are updated by its announcements.
 func (s *service) startCatalog(ctx context.Context, cfg *serviceConfig, agreed *clock.Clock, m *measurements, limiter *ratelimit.Limiter) (*catalog.Catalog, *access.Directory, error) {
 	pool, err := openPool(ctx, string(cfg.DatabaseURL), catalogPool, catalogConns, &s.secrets.database)
 	if err != nil {
@@ -449,8 +449,8 @@ func (s *service) startLedger(ctx context.Context, cfg *serviceConfig, agreed *c
 	return l, nil
 }
 
-// afterCommit returns the function that handles changed balances: their copies are published, and one commit in many
-// gives hints for the rollups.
+// afterCommit returns the function that handles changed balances: it publishes their copies, and after one commit in
+// many it passes hints to the rollups.
 func afterCommit(cache *balances.Cache, sums *history.Rollups) func([]ledger.BalanceCopy) {
 	return func(changed []ledger.BalanceCopy) {
 		cache.Publish(changed)
@@ -479,7 +479,7 @@ func (s *service) onStop(what string, stop func(context.Context) error) {
 	s.stops = append(s.stops, stopper{what, stop})
 }
 
-// stopWithin stops all parts within a time, even if ctx has ended.
+// stopWithin stops all parts within this time, even if ctx has ended.
 func (s *service) stopWithin(ctx context.Context, timeout time.Duration) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
 	defer cancel()

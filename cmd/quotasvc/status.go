@@ -13,8 +13,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/store/redisstore"
 )
 
-// startStatus starts the part that answers with the state of the service. Its faults are set before the first request:
-// see show.
+// startStatus starts the part that reports the state of the service. show sets its faults before the first request.
 func (s *service) startStatus(m *measurements, l *pg.Ledger, h *history.Reader) (*status.Board, error) {
 	board, err := status.New(status.Config{Reports: h, Clock: l, Counted: m.registry, Log: s.log, Faults: func() []status.Fault {
 		var out []status.Fault
@@ -31,7 +30,7 @@ func (s *service) startStatus(m *measurements, l *pg.Ledger, h *history.Reader) 
 	return board, nil
 }
 
-// show sets the state that operators see.
+// show sets the functions that report the state to operators.
 func (s *service) show(ctx context.Context, m *measurements, l *pg.Ledger, c *catalog.Catalog, h *history.Reader, store *redisstore.Store, limiter *ratelimit.Limiter) {
 	s.shown = ops.Service{
 		Metrics:  m.registry,

@@ -85,7 +85,7 @@ func (c *verifyCmd) Run(ctx context.Context, log *slog.Logger) error {
 		if err != nil {
 			return err
 		}
-		if err := v.EmitDrift(ctx, c.Tenant, report); err != nil { // the answer is the output, also on a database that cannot be written
+		if err := v.EmitDrift(ctx, c.Tenant, report); err != nil { // also on a read-only database the report is printed
 			log.Warn("the events for the differences were not stored", "error", err)
 		}
 		if c.JSON {
@@ -123,7 +123,7 @@ func withVerifier(ctx context.Context, databaseURL string, log *slog.Logger, do 
 	return do(v)
 }
 
-// verifyProgress shows the number of entries read so far. The total number would cost a scan.
+// verifyProgress shows the number of entries read so far. Counting their total would need a scan.
 func verifyProgress() (progress func(audit.Report), finish func()) {
 	bar := progressbar.NewOptions64(-1, progressbar.OptionSetWriter(os.Stderr),
 		progressbar.OptionSetDescription("entries"), progressbar.OptionShowCount(), progressbar.OptionClearOnFinish())
@@ -131,7 +131,7 @@ func verifyProgress() (progress func(audit.Report), finish func()) {
 	return progress, func() { _ = bar.Finish() }
 }
 
-// printJSON prints the report as the API answers it, without an id.
+// printJSON prints the report as the API returns it, without an id.
 func printJSON(out io.Writer, tenant string, r *audit.Report, began time.Time) error {
 	v := verifier.Verification{Tenant: tenant, Report: *r, StartedAt: began, FinishedAt: began.Add(r.Elapsed)}
 	v.Status, v.Error = verifier.Outcome(r)
@@ -143,7 +143,7 @@ func printJSON(out io.Writer, tenant string, r *audit.Report, began time.Time) e
 	return err
 }
 
-// printDifferences prints the differences that a report lists, and how many of its count it does not.
+// printDifferences prints the listed differences, and how many of count are not listed.
 func printDifferences[D any](out io.Writer, list []D, count int64) {
 	for _, d := range list {
 		fmt.Fprintln(out, d)

@@ -7,7 +7,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger/audit"
 )
 
-// What was not read is said beside the differences, and alone.
+// Unread balances are reported, with differences and without.
 func TestVerify_Unread_NeverAllAgree(t *testing.T) {
 	t.Parallel()
 	for want, r := range map[string]audit.Report{

@@ -11,7 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// version and commit are set by the linker (-X main.version=... -X main.commit=...): make build and the Dockerfile do.
+// version and commit are set by the linker (-X main.version=... -X main.commit=...), in make build and the Dockerfile.
 var version, commit = "", ""
 
 // versionCmd prints the version.
@@ -23,20 +23,20 @@ func (versionCmd) Run(_ *slog.Logger) error {
 	return err
 }
 
-// versionLine returns what version prints.
+// versionLine returns the line that versionCmd prints.
 func versionLine() string {
 	b := readBuild()
 	return fmt.Sprintf("quotasvc %s %s %s/%s", b, b.goVersion, runtime.GOOS, runtime.GOARCH)
 }
 
-// build says what the program was built from. A part that is not known is empty.
+// build is the source of the program. An unknown part is empty.
 type build struct {
-	version   string // the release, or what git describe says of the commit
+	version   string // the release, or git describe's name of the commit
 	commit    string // the full hash; "-modified" follows if files were changed
 	goVersion string
 }
 
-// readBuild returns the values that the linker has set, and otherwise those that the Go command has stored in the
+// readBuild returns the values that the linker has set, and otherwise the values that the Go command has stored in the
 // program.
 func readBuild() build {
 	b := build{version: version, commit: commit, goVersion: runtime.Version()}

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// Attack is the flood of one slice. It is JSON, because a process of its own sends it: see RunFlood.
+// Attack is the flood of one slice. It is encoded as JSON, because a separate process sends it: see RunFlood.
 type Attack struct {
 	Address     string        `json:"address"` // host:port
 	AdminKey    string        `json:"admin_key"`
@@ -21,22 +21,23 @@ type Attack struct {
 	Rate        int           `json:"rate"`  // requests/s of all kinds, divided evenly
 	Connections int           `json:"connections"`
 	Slice       time.Duration `json:"slice"`
-	First       uint64        `json:"first"` // number of the first request, from which its key comes
+	First       uint64        `json:"first"` // number of the first request; keys derive from it
 }
 
-// floodEcho is the control: a flood of the same requests to the bare echo handler, which answers 200. What others lose then, they
-// lose to the machine and not to the service.
+// floodEcho is the control: a flood of the same requests to the bare echo handler, which answers 200. The loss that
+// others have then is caused by the machine, not by the service.
 const floodEcho = "bare echo"
 
-// attackTick is the interval of an attack's pace. It is no measure of latency, and 10,000 wake-ups a second for each kind would take
-// CPU from those that are measured.
+// attackTick is the interval at which an attack sends. It is not used where latency is measured. 10,000 wake-ups a
+// second for each kind would take CPU from the measured processes.
 const attackTick = time.Millisecond
 
-// attackLate is after what time an attack gives up a request that it had no time to send. It only has the time that others leave: without
-// a bound it would make up for each pause with a burst on all its connections at once, which no attacker with a computer of his own does.
+// attackLate is the lateness at which an attack gives up a request. An attack only gets the time that others leave:
+// without a bound it would make up for each pause with a burst on all its connections at once. An attacker with a
+// computer of his own does not do that.
 const attackLate = 5 * time.Millisecond
 
-// Run sends the requests. It returns the answers by status for each kind; 0 counts those that were not taken in time.
+// Run sends the requests. It returns the answers by status for each kind; 0 counts requests that were not sent in time.
 func (a *Attack) Run(ctx context.Context) ([]map[int]int64, error) {
 	var seq atomic.Uint64
 	seq.Store(a.First)
@@ -83,9 +84,9 @@ func openLoopOn(ctx context.Context, address string, n int, seq *atomic.Uint64, 
 	return openLoop(ctx, clients, seq, load)
 }
 
-// attackApart runs an attack with "self attack" in a process of the scheduling class SCHED_IDLE. An attacker has computers of his own; here
-// he only gets the time that the service, its servers and the others leave. The lowest priority would not do: it keeps a core to the end of
-// its slice of some milliseconds.
+// attackApart runs an attack with "self attack" in a process of the scheduling class SCHED_IDLE. An attacker has
+// computers of his own; here he only gets the time that the service, its servers and the others leave. The lowest
+// priority would not suffice: its process keeps a core to the end of its slice of some milliseconds.
 func attackApart(ctx context.Context, self string, a Attack) (answers []map[int]int64, err error) {
 	in, err := json.Marshal(a)
 	if err != nil {

@@ -13,18 +13,18 @@ import (
 
 const readBuffer = 16 << 10
 
-// client is one keep-alive connection. It writes prebuilt requests and parses as little of the answers as possible, because the
-// load generator shares the cores with the server.
+// client is one keep-alive connection. It writes prebuilt requests and parses as little of the answers as possible,
+// because the load generator shares the cores with the server.
 type client struct {
 	conn net.Conn
 	in   *bufio.Reader
 	out  []byte // a copy of the template in use
 	of   *template
 
-	body []byte // of the last answer to a request with many debits or checks
+	body []byte // body of the last answer to a request with many debits or checks
 
 	local   bool // the last answer's limits were decided without Redis
-	refused int  // debits or checks of the last answer that were refused in it
+	refused int  // debits or checks that the last answer refused
 }
 
 // dial opens n connections.
@@ -52,7 +52,7 @@ func closeAll(clients []*client) {
 	}
 }
 
-// send makes request number n of t and reads its answer's status.
+// send sends request number n of t and reads the status of its answer.
 func (c *client) send(t *template, n uint64, tenants int) (status int, err error) {
 	if c.of != t {
 		c.of, c.out = t, append(c.out[:0], t.text...)
@@ -106,10 +106,11 @@ func (c *client) receive() (status int, err error) {
 	return status, c.finish(length)
 }
 
-// refusal is in each part of an answer that is a refusal, and in no other.
+// refusal occurs in each part of an answer that is a refusal, and in no other part.
 var refusal = []byte(`"code":`)
 
-// finish reads the body of an answer. It parses that of many debits or checks only: each part has a status of its own.
+// finish reads the body of an answer. It parses only answers to many debits or checks: each part has a status of its
+// own.
 func (c *client) finish(length int) (err error) {
 	c.refused = 0
 	if c.of == nil || c.of.debits == 1 {
@@ -125,7 +126,7 @@ func (c *client) finish(length int) (err error) {
 	return nil
 }
 
-// outcome is what an answer says of the debits or checks of its request.
+// outcome returns the result of the debits or checks in an answer.
 func (c *client) outcome(status int, t *template) outcome {
 	return outcome{status: status, units: t.debits - c.refused, refused: c.refused}
 }

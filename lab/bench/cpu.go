@@ -20,7 +20,7 @@ type process struct {
 	parent int
 	name   string
 	used   time.Duration
-	reaped time.Duration // used by its children that have ended
+	reaped time.Duration // CPU time of its ended children
 }
 
 // processes reads /proc. It returns an empty map on systems without it.
@@ -76,7 +76,7 @@ func cpuOf(self int, webs ...int) report.CPU {
 			c.Service += p.used
 		case !descends(all, pid, self):
 		case p.name == "postgres":
-			c.PostgreSQL += p.used + p.reaped // the time of a connection that has ended must not go backwards
+			c.PostgreSQL += p.used + p.reaped // otherwise the sum would decrease when a connection ends
 		case p.name == "redis-server":
 			c.Redis += p.used
 		}
@@ -86,7 +86,7 @@ func cpuOf(self int, webs ...int) report.CPU {
 
 // descends reports whether ancestor is a direct or indirect parent of pid.
 func descends(all map[int]process, pid, ancestor int) bool {
-	for range len(all) { // bounded: /proc was not read at one instant, so parents could form a circle
+	for range len(all) { // bounded: processes were not read at one instant, so parents could form a circle
 		p, ok := all[pid]
 		if !ok {
 			return false

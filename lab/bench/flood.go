@@ -19,14 +19,14 @@ type FloodConfig struct {
 	Database string // URL of the service's database; its transactions are counted
 	AdminKey string
 
-	// Attack runs the attack of a slice; nil: in this process.
+	// Attack runs the attack of a slice; nil: the attack runs in this process.
 	Attack func(ctx context.Context, a Attack) ([]map[int]int64, error)
 	Echo   string // host:port of the bare echo handler for the control; empty: no control
 
 	Rate        int           // others' debits/s, floodRateMin..openRateMax/floodFactor
-	Connections int           // of the others, and as many of the flood; at least one of each kind of flood
+	Connections int           // of the others; the flood gets as many, at least one for each kind
 	Rounds      int           // 1..100
-	Slice       time.Duration // with and without a flood
+	Slice       time.Duration // duration with a flood, and of the part before it without one
 }
 
 const (
@@ -34,16 +34,16 @@ const (
 	floodRateMin = 10
 	floodOthers  = 50        // tenants that debit
 	floodTenants = 10        // tenants of each kind of flood
-	floodLimit   = "trickle" // the limit that refuses
+	floodLimit   = "trickle" // name of the limit that refuses
 	floodRoute   = "/trickle"
 
-	// floodDrain ends a flood with its slice: what the service has not taken by then is not sent.
+	// floodDrain ends a flood with its slice: requests that are not sent by then are dropped.
 	floodDrain = 0
 
-	// floodSpan is more than the requests of a slice: each attack has keys of its own.
+	// floodSpan exceeds the number of requests in a slice, so each attack has keys of its own.
 	floodSpan = 1 << 32
 
-	// countTimeout bounds the wait for PostgreSQL's sessions of an instance that was stopped.
+	// countTimeout bounds the wait until the PostgreSQL sessions of a stopped instance have ended.
 	countTimeout = 10 * time.Second
 )
 
@@ -66,12 +66,13 @@ type floodKind struct {
 	name         string
 	first        int // number of the first of its tenants
 	route        string
-	plans        []string // of its tenants, in turn; none: they do not exist
+	plans        []string // plans of its tenants, in turn; empty: the tenants do not exist
 	transactions float64  // target of PostgreSQL's transactions for each refused request
 }
 
-// floodKinds are those that a flood may have. The bounds of transactions are those of 500 requests of one tenant. A tenant without units is
-// looked at again after 100 ms: at 500 requests/s each, that is 0.02 for each, and some for the first ones.
+// floodKinds are the kinds of a flood. The bounds of transactions are for 500 requests of one tenant. The balance of a
+// tenant without units is read again after 100 ms: at 500 requests/s for each tenant that is 0.02 transactions per
+// request, plus some for the first requests.
 var floodKinds = []floodKind{
 	{name: "rate limited", first: 1000, route: floodRoute, plans: []string{"flood"}, transactions: 0.02},
 	{name: "without units", first: 2000, route: plainRoute, plans: []string{"drop", "dry"}, transactions: 0.025},
@@ -89,8 +90,8 @@ type flood struct {
 	db    *pgx.Conn
 }
 
-// Flood measures others' debits with and without floods, in alternating slices of one run, and counts the transactions that
-// refused requests cost. It fails if a step fails. The caller judges the result.
+// Flood measures others' debits with and without floods, in alternating slices of one run, and counts the transactions
+// that refused requests cost. It fails if a step fails. The caller judges the result.
 func Flood(ctx context.Context, cfg FloodConfig) (_ *FloodResult, err error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
@@ -114,7 +115,7 @@ func Flood(ctx context.Context, cfg FloodConfig) (_ *FloodResult, err error) {
 	return r, nil
 }
 
-// with runs do on an instance.
+// with calls do with an instance.
 func (f *flood) with(ctx context.Context, do func(api string) error) error {
 	api, stop, err := f.cfg.Start(ctx)
 	if err != nil {
@@ -123,8 +124,9 @@ func (f *flood) with(ctx context.Context, do func(api string) error) error {
 	return errors.Join(do(api), stop(ctx))
 }
 
-// setUp creates the tenants and limits. All requests have three limits that never deny. A tenant with the plan "drop" has a unit
-// a month, which the first request uses up: the others get 429. One with the plan "dry" never has any, and gets 402.
+// setUp creates the tenants and limits. All requests have three limits that never deny. A tenant with the plan "drop"
+// has one unit a month. The first request uses it up; the others get 429. A tenant with the plan "dry" has no units,
+// and gets 402.
 func (f *flood) setUp(ctx context.Context, api string) error {
 	put := func(path, body string) error { return putJSON(ctx, api, f.cfg.AdminKey, path, body) }
 	err := errors.Join(
@@ -151,7 +153,7 @@ func (f *flood) setUp(ctx context.Context, api string) error {
 	return err
 }
 
-// latencies measures the others in each round with each flood, and before it without one.
+// latencies measures, in each round and for each kind of flood, the others first without and then with the flood.
 func (f *flood) latencies(ctx context.Context, api string, r *FloodResult) error {
 	if err := f.setUp(ctx, api); err != nil {
 		return err
@@ -160,7 +162,7 @@ func (f *flood) latencies(ctx context.Context, api string, r *FloodResult) error
 	for _, k := range floodKinds {
 		all = append(all, k.name)
 	}
-	// First periods, connections, and the one unit that the tenants of the floods have.
+	// This opens first periods and connections, and uses the one unit of the flood's tenants.
 	if _, _, err := f.slice(ctx, api, f.cfg.Rate, all...); err != nil {
 		return fmt.Errorf("warm up: %w", err)
 	}
@@ -188,8 +190,8 @@ func (f *flood) latencies(ctx context.Context, api string, r *FloodResult) error
 	return ctx.Err()
 }
 
-// slice sends others' debits at a rate, with a flood of these kinds, divided evenly. Without kinds there is none, and with a rate
-// of 0 there are no others.
+// slice sends others' debits at a rate, with a flood that is divided evenly between these kinds. Without kinds there is
+// no flood; with a rate of 0 there are no others.
 func (f *flood) slice(ctx context.Context, api string, rate int, kinds ...string) (others sample, answers []map[int]int64, err error) {
 	var attackErr, debitErr error
 	var wg sync.WaitGroup
@@ -212,9 +214,9 @@ func (f *flood) slice(ctx context.Context, api string, rate int, kinds ...string
 	return others, answers, errors.Join(attackErr, debitErr)
 }
 
-// count counts the transactions that each kind of refused requests costs, without others. Sessions report their transactions
-// late, but at their end at the latest: so each kind has an instance of its own, and what an instance does by itself is
-// subtracted.
+// count counts the transactions that each kind of refused requests costs, without others. Sessions report their
+// transactions late, at the latest when they end: so each kind has an instance of its own, and an idle instance's own
+// transactions are subtracted.
 func (f *flood) count(ctx context.Context, r *FloodResult) error {
 	alone := int64(0)
 	for i := -1; i < len(floodKinds); i++ {

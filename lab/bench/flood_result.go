@@ -13,7 +13,7 @@ import (
 	"github.com/quotasvc/quotasvc/lab/bench/report"
 )
 
-// FloodResult is what others notice of floods of refused requests, and what those cost.
+// FloodResult is the effect of floods of refused requests on others, and the cost of the floods.
 type FloodResult struct {
 	Machine *report.Machine `json:"machine,omitempty"`
 	Rate    int             `json:"debits_per_second"`
@@ -28,14 +28,15 @@ type FloodResult struct {
 	Targets []report.Target `json:"targets"`
 }
 
-// FloodSlices is the latency of others' debits in the slices with one flood and in those before each, without it.
+// FloodSlices is the latency of others' debits in the slices with one kind of flood, and in the slice before each
+// without a flood.
 type FloodSlices struct {
 	Name    string         `json:"name"`
 	Quiet   report.Latency `json:"without_micros"`
 	Flood   report.Latency `json:"with_micros"`
 	Ratios  []float64      `json:"p99_ratios"` // by round
 	Errors  int64          `json:"errors"`     // debits of the others without a 200
-	Answers map[int]int64  `json:"answers"`    // to the flood, by status; 0: the service did not take it in time
+	Answers map[int]int64  `json:"answers"`    // answers to the flood by status; 0: not sent in time
 
 	kinds       []string
 	quiet, loud *hdrhistogram.Histogram
@@ -53,7 +54,7 @@ type FloodCost struct {
 // perRequest returns the transactions for each refused request.
 func (c *FloodCost) perRequest() float64 { return float64(c.Transactions) / float64(max(c.Refused, 1)) }
 
-// floodP99Max is the bound of others' p99 with a flood, in relation to that without.
+// floodP99Max bounds others' p99 with a flood, relative to their p99 without one.
 const floodP99Max = 1.5
 
 func (r *FloodResult) judge() {
@@ -61,7 +62,7 @@ func (r *FloodResult) judge() {
 	for i := range r.Floods {
 		s := &r.Floods[i]
 		if s.Name == floodEcho {
-			continue // the control: it has no bound
+			continue // the control has no bound
 		}
 		t := report.AtMost("p99 of others' debits, flood "+s.Name, "x", floodP99Max, report.Median(s.Ratios))
 		t.Low, t.High = slices.Min(s.Ratios), slices.Max(s.Ratios)
@@ -104,7 +105,7 @@ func (r *FloodResult) Print(p *report.Printer) error {
 	return p.Targets(r.Targets)
 }
 
-// answers returns the numbers of answers by status. Requests that the service did not take in time have none.
+// answers formats the numbers of answers by status. Requests that were not sent in time have no answer.
 func answers(by map[int]int64) string {
 	var parts []string
 	for _, status := range slices.Sorted(maps.Keys(by)) {

@@ -12,7 +12,7 @@ import (
 
 // FloodRun configures RunFlood: what it starts, and the load.
 type FloodRun struct {
-	Exe         string // the binary of quotasvc; required
+	Exe         string // the quotasvc binary; required
 	Self        string // the binary that runs "baseline" and "attack"; required
 	Dir         string // results go here, and the servers' data while it runs; required
 	Rate        int    // others' debits/s
@@ -43,7 +43,7 @@ func RunFlood(ctx context.Context, run FloodRun) (_ *FloodResult, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := s.db.Close(ctx); err != nil { // the flood waits until it is alone with its own connection
+	if err := s.db.Close(ctx); err != nil { // the flood waits until only its own connection remains
 		return nil, fmt.Errorf("close: %w", err)
 	}
 	s.db = nil
@@ -55,7 +55,7 @@ func RunFlood(ctx context.Context, run FloodRun) (_ *FloodResult, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("URL of the database: %w", err)
 	}
-	elsewhere.Path = "/template1" // the flood waits until it is alone in the service's database
+	elsewhere.Path = "/template1" // the flood waits until no other session uses the service's database
 	if err := s.startBaseline(ctx, elsewhere.String(), 1); err != nil {
 		return nil, err
 	}

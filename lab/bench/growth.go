@@ -18,38 +18,39 @@ import (
 
 // GrowthConfig configures a run that compares small and large amounts of stored data.
 type GrowthConfig struct {
-	Exe         string // the binary of quotasvc; required
-	Dir         string // the results, and while it runs the servers' data; required
+	Exe         string // the quotasvc binary; required
+	Dir         string // directory of the results and, during the run, of the servers' data; required
 	Sizes       GrowthSizes
 	Only        []string // names of steps; empty: all
-	Again       []string // names of steps to measure although their result is stored
+	Again       []string // names of steps to measure again although a result is stored
 	Rounds      int      // 1..100
 	Slice       time.Duration
 	OpenFor     time.Duration
 	Connections int               // of the load generator, 1..4096
 	Rate        int               // requests/s at which latency is measured
-	DiskShare   float64           // the part of the free disk that a step may use, above 0 and at most 1
-	PostgreSQL  map[string]string // settings in place of those of `bench run`: shared_buffers as on a server of its own (MemoryQuarter)
+	DiskShare   float64           // share of the free disk that a step may use, above 0 and at most 1
+	PostgreSQL  map[string]string // in place of those of `bench run`: shared_buffers of MemoryQuarter
 	Progress    io.Writer         // one line per step
 	Log         io.Writer         // output of the servers
 
-	// Tamper changes a database after the load, to see that it is noticed. For tests; nil: none.
+	// Tamper changes a database after the load, so that a test sees whether the change is detected. For tests; nil:
+	// none.
 	Tamper func(ctx context.Context, databaseURL string) error
 }
 
 // GrowthSizes are the sizes of each dimension, the smallest first.
 type GrowthSizes struct {
 	Tenants      []int // also the tenants of the load
-	Entries      []int // of the journal, over EntryTenants
+	Entries      []int // entries of the journal, over EntryTenants
 	EntryTenants int
 	Instances    []int
 	Months       []int // of partitions
 	Rules        []int
 	Base         int   // tenants of the three dimensions above
-	Fillfactors  []int // of balances; 60 is that of the schema
-	Debits       int   // of each layout of balances; a hundredth of it is the number of balances
+	Fillfactors  []int // fillfactors of balances; the schema has 60
+	Debits       int   // debits of each layout of balances; there is one balance for a hundred debits
 	MonthTenants int   // tenants whose period ends
-	MonthRate    int   // live debits/s beside it
+	MonthRate    int   // live debits/s during the end of the period
 	Quiet        time.Duration
 }
 
@@ -65,7 +66,7 @@ var (
 		Tenants: []int{1000, 100_000, 1_000_000}, Entries: []int{0, 20_000_000}, EntryTenants: 20_000, Instances: []int{1, 2, 4}, Months: []int{12, 60},
 		Rules: []int{100, 100_000}, Base: 10_000, Fillfactors: []int{50, 60, 70, 90}, Debits: 2_000_000, MonthTenants: 1_000_000, MonthRate: 500, Quiet: 20 * time.Second,
 	}
-	// GrowthFull has a journal of 100M entries too, and 10M debits on each layout of balances.
+	// GrowthFull includes a journal of 100M entries, and 10M debits on each layout of balances.
 	GrowthFull = func() GrowthSizes {
 		s := GrowthMedium
 		s.Entries, s.Debits = []int{0, 20_000_000, 100_000_000}, 10_000_000
@@ -124,7 +125,7 @@ func (c *GrowthConfig) validate() error {
 type growthStep struct {
 	name     string
 	settings string
-	expect   time.Duration // on two idle cores, for the progress
+	expect   time.Duration // expected duration on two idle cores, for the progress line
 	run      func(ctx context.Context) (growth.Step, error)
 }
 
@@ -137,7 +138,8 @@ type grower struct {
 	bar   growthBar
 }
 
-// Growth measures the steps that have no stored result with the same settings, and stores each when it is finished.
+// Growth measures the steps that have no stored result with the same settings, and stores each result when its step is
+// finished.
 func Growth(ctx context.Context, cfg GrowthConfig) (_ *growth.Result, err error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
@@ -174,7 +176,7 @@ func Growth(ctx context.Context, cfg GrowthConfig) (_ *growth.Result, err error)
 	return r, nil
 }
 
-// wanted reports whether to measure a step: it has no stored result with the same settings.
+// wanted reports whether to measure a step: it has no stored result with the same settings, or is to be measured again.
 func (g *grower) wanted(s *growthStep, r *growth.Result) bool {
 	if len(g.cfg.Only) > 0 && !slices.Contains(g.cfg.Only, s.name) {
 		return false
@@ -183,7 +185,7 @@ func (g *grower) wanted(s *growthStep, r *growth.Result) bool {
 	if was == nil || was.Settings != s.settings || slices.Contains(g.cfg.Again, s.name) {
 		return true
 	}
-	if g.bar.out != nil { // it is not in tests
+	if g.bar.out != nil { // tests have no bar
 		g.say("%s was measured on %s; --again %s repeats it", s.name, was.Machine.Date.Format(time.DateTime), s.name)
 	}
 	return false
@@ -218,7 +220,7 @@ func (g *grower) steps() []growthStep {
 	for _, name := range slices.Sorted(maps.Keys(c.PostgreSQL)) {
 		load += fmt.Sprintf("; PostgreSQL with %s=%s", name, c.PostgreSQL[name])
 	}
-	each := func(of []int) time.Duration { // of all rounds and of what every size needs to start; some lead-ins are as long as they may be
+	each := func(of []int) time.Duration { // all rounds, and the start of every size; some lead-ins take the maximum
 		round := 2*(time.Duration((1+leadIn)*float64(c.Slice))+c.OpenFor*5/4) + leadMost/2*c.Slice
 		return time.Duration(len(of)) * (round*time.Duration(c.Rounds) + 2*warmLeast*c.Slice + 10*time.Second)
 	}
@@ -264,17 +266,17 @@ func list(of []int) string {
 	return strings.Join(texts, " / ")
 }
 
-// growthBar writes progress lines: how much is done, and how long the rest may take.
+// growthBar writes progress lines: the finished part, and an estimate of the remaining time.
 type growthBar struct {
 	out    io.Writer
 	began  time.Time
-	whole  time.Duration // expected of all steps to measure
-	done   time.Duration // expected of the finished ones
+	whole  time.Duration // expected time of all steps to measure
+	done   time.Duration // expected time of the finished steps
 	step   *growthStep   // nil between steps
-	within float64       // the part of step that is done, 0..1
+	within float64       // the finished part of step, 0..1
 }
 
-// at sets the part of the step that is done.
+// at sets the finished part of the step.
 func (g *grower) at(share float64) { g.bar.within = min(max(share, 0), 1) }
 
 func (g *grower) say(format string, args ...any) {
@@ -285,7 +287,7 @@ func (g *grower) say(format string, args ...any) {
 		return
 	}
 	share := min(float64(b.done)+b.within*float64(b.step.expect), float64(b.whole)) / float64(b.whole)
-	left := float64(b.whole) * (1 - share) // as expected, until something is measured
+	left := float64(b.whole) * (1 - share) // the expected time, until something has been measured
 	if share > 0.02 {
 		left = float64(time.Since(b.began)) * (1 - share) / share
 	}

@@ -15,17 +15,19 @@ import (
 )
 
 const (
-	schemaFillfactor = 60  // of balances
-	layoutBatch      = 500 // debits of a request
+	schemaFillfactor = 60  // fillfactor of balances in the schema
+	layoutBatch      = 500 // debits per request
 
-	// statsTimeout bounds the wait for the ends of sessions, at which they report their statistics.
+	// statsTimeout bounds the wait for the ends of sessions. A session reports its statistics when it ends.
 	statsTimeout = 10 * time.Second
 )
 
-// balancesOf returns the number of balances for a number of debits: each is debited a hundred times, so that all pages have been full.
+// balancesOf returns the number of balances for a number of debits. Each balance is debited a hundred times, so that
+// every page has been full.
 func balancesOf(debits int) int { return max(1, debits/100) }
 
-// Beside an open snapshot one of snapshotPart debits is made, because each makes the table larger and the next one slower. openSnapshot says so in labels.
+// With an open snapshot, only one of snapshotPart debits is made, because each debit makes the table larger and the
+// next one slower. openSnapshot says so in labels.
 const (
 	snapshotPart = 5
 	openSnapshot = "beside an open snapshot, a fifth of the debits"
@@ -35,8 +37,8 @@ const (
 type layoutSetting struct {
 	label      string
 	fillfactor int
-	set        string // further statement
-	snapshot   bool   // a transaction with a snapshot stays open, as a dump or a report has one; only a part of the debits are made
+	set        string // additional statement
+	snapshot   bool   // a transaction keeps a snapshot open, like a dump or a report; fewer debits are made
 }
 
 func (g *grower) layoutSettings() (all []layoutSetting) {
@@ -49,7 +51,7 @@ func (g *grower) layoutSettings() (all []layoutSetting) {
 	}
 	open := layoutSetting{fmt.Sprintf("%d, %s", schemaFillfactor, openSnapshot), schemaFillfactor, "", true}
 	if len(all) == 1 {
-		return append(all, open) // a short form
+		return append(all, open) // a single fillfactor: a short list
 	}
 	widest := g.cfg.Sizes.Fillfactors[len(g.cfg.Sizes.Fillfactors)-1]
 	return append(all,
@@ -87,7 +89,7 @@ func (g *grower) layout(ctx context.Context, set *layoutSetting) (l growth.Layou
 	if err != nil {
 		return l, err
 	}
-	if err := g.execute(ctx, s.database, "VACUUM FULL balances"); err != nil { // with the fillfactor
+	if err := g.execute(ctx, s.database, "VACUUM FULL balances"); err != nil { // applies the fillfactor
 		return l, err
 	}
 	if err := g.execute(ctx, s.database, "VACUUM (ANALYZE) balances"); err != nil {
@@ -111,13 +113,14 @@ func (g *grower) layout(ctx context.Context, set *layoutSetting) (l growth.Layou
 	if err := g.debitMany(ctx, s, debits, &l); err != nil {
 		return l, err
 	}
-	if err := g.stand.end(ctx, s.at[0]); err != nil { // its sessions report their statistics
+	if err := g.stand.end(ctx, s.at[0]); err != nil { // its sessions report their statistics when they end
 		return l, err
 	}
 	return l, g.examine(ctx, s, &l)
 }
 
-// othersSQL counts the sessions that may still report statistics: all but this one and that of a snapshot.
+// othersSQL counts the sessions that may still report statistics: all sessions except this one and the one with the
+// snapshot.
 const othersSQL = `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()
 	AND state IS DISTINCT FROM 'idle in transaction'`
 
@@ -137,7 +140,7 @@ func snapshot(ctx context.Context, url string) (release func() error, err error)
 	return func() error { return db.Close(context.WithoutCancel(ctx)) }, nil
 }
 
-// debitMany sends debits in batches, of random tenants.
+// debitMany debits random tenants in batches.
 func (g *grower) debitMany(ctx context.Context, s *grown, debits int, l *growth.Layout) error {
 	size := min(layoutBatch, l.Balances)
 	t := newTemplate("/v1/debits/batch", bearer(g.stand.adminKey), batchBody(size), size)
@@ -178,7 +181,7 @@ func (g *grower) wal(ctx context.Context) (at int64, err error) {
 	return at, nil
 }
 
-// examine reads sizes and statistics when all sessions of the service have ended.
+// examine reads sizes and statistics after all sessions of the service have ended.
 func (g *grower) examine(ctx context.Context, s *grown, l *growth.Layout) error {
 	hot, sessions := int64(0), 1
 	for deadline := time.Now().Add(statsTimeout); sessions > 0 && time.Now().Before(deadline); {
@@ -207,7 +210,7 @@ func (g *grower) examine(ctx context.Context, s *grown, l *growth.Layout) error 
 	return g.ask(ctx, s, "SELECT dead_tuple_percent / 100, free_percent / 100 FROM pgstattuple('balances')", &l.Dead, &l.Free)
 }
 
-// connect opens a connection of the bench's own.
+// connect opens a connection for the benchmark.
 func connect(ctx context.Context, url string) (*pgx.Conn, error) {
 	db, err := pgx.Connect(ctx, url)
 	if err != nil {

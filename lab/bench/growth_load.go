@@ -15,7 +15,7 @@ import (
 // inMemory is the default of QUOTASVC_TENANTS_IN_MEMORY.
 const inMemory = 50_000
 
-// tenants measures tenants: how many are stored, and how many of them are in use.
+// tenants measures the number of stored tenants, and the number of tenants in use.
 func (g *grower) tenants(ctx context.Context) (out growth.Step, err error) {
 	sizes, leftOut, err := g.fits(g.cfg.Sizes.Tenants, "tenants", func(n int) float64 { return float64(n) * tenantBytes })
 	if err != nil {
@@ -62,7 +62,7 @@ func (g *grower) journal(ctx context.Context) (out growth.Step, err error) {
 	return out, g.measure(ctx, &out, all, nil)
 }
 
-// instances measures instances of the service, between which the load is divided.
+// instances measures the number of instances of the service. The load is divided between them.
 func (g *grower) instances(ctx context.Context) (out growth.Step, err error) {
 	var all []*grown
 	for _, n := range g.cfg.Sizes.Instances {
@@ -79,7 +79,7 @@ func (g *grower) instances(ctx context.Context) (out growth.Step, err error) {
 	return out, g.measure(ctx, &out, all, g.cfg.Sizes.Instances)
 }
 
-// moreMonths makes partitions of past months until there are $MONTHS.
+// moreMonths creates partitions of past months until $MONTHS exist.
 const moreMonths = `DO $$
 DECLARE
     mon  date := (SELECT min(to_date(right(inhrelid::regclass::text, 7), 'YYYY_MM')) FROM pg_inherits WHERE inhparent = 'entries'::regclass);
@@ -94,7 +94,7 @@ BEGIN
 END
 $$`
 
-// partitions measures months of partitions.
+// partitions measures the number of monthly partitions.
 func (g *grower) partitions(ctx context.Context) (out growth.Step, err error) {
 	var all []*grown
 	for _, n := range g.cfg.Sizes.Months {
@@ -112,8 +112,9 @@ func (g *grower) partitions(ctx context.Context) (out growth.Step, err error) {
 	return out, g.measure(ctx, &out, all, nil)
 }
 
-// moreRules stores $RULES rules: a quarter replaces a limit of every check for one tenant each, a quarter replaces another one, a quarter is for routes below a common path,
-// and a quarter for routes that differ behind a wildcard. A check has three limits, however many there are.
+// moreRules stores $RULES rules in four equal groups: one replaces a limit of every check, one replaces another such
+// limit, both with each rule for one tenant; one is for routes below a common path; one is for routes that differ after
+// a wildcard. A check has three limits, whatever the number of rules.
 const moreRules = `INSERT INTO limits (rule, spec)
 SELECT kind || '-' || n, jsonb_build_object('rule', kind || '-' || n, 'kind', 'token_bucket') || CASE kind
     WHEN 'per-tenant' THEN jsonb_build_object('per', '["tenant"]'::jsonb, 'rate', '2000000/s', 'replaces', 'per-tenant', 'match', jsonb_build_object('tenant', tenant))
@@ -150,7 +151,7 @@ func (g *grower) measure(ctx context.Context, out *growth.Step, all []*grown, in
 			return err
 		}
 	}
-	// What was written is on the disk, so that no size pays for it in the rounds.
+	// This flushes earlier writes to the disk, so that no size pays for them in the rounds.
 	if _, err := g.stand.db.Exec(ctx, "CHECKPOINT"); err != nil {
 		return fmt.Errorf("checkpoint: %w", err)
 	}
@@ -178,17 +179,19 @@ func (g *grower) measure(ctx context.Context, out *growth.Step, all []*grown, in
 	return nil
 }
 
-// The first change of a page after a checkpoint writes the whole page into the WAL. In operation that is spread over the minutes between two checkpoints.
-// In the first ones after a checkpoint it is a large part of the work, if there are many pages.
+// The first change of a page after a checkpoint writes the whole page to the WAL. In operation these writes are spread
+// over the minutes between two checkpoints. Soon after a checkpoint they are a large part of the work, if there are
+// many pages.
 const (
-	// warmPages is how many whole pages a debit writes at most when its size is warm: as between two checkpoints that are ten times that far apart.
+	// warmPages is the largest number of whole pages per debit at which a size counts as warm: as if checkpoints were
+	// ten times that far apart.
 	warmPages = 0.1
 
-	// warmLeast and warmMost bound how long each size gets debits before the rounds, in slices.
+	// warmLeast and warmMost bound the time, in slices, in which each size gets debits before the rounds.
 	warmLeast, warmMost = 5, 240
 )
 
-// warmUp lets each size change its pages once.
+// warmUp makes each size change its pages once.
 func (g *grower) warmUp(ctx context.Context, all []*grown) error {
 	for _, s := range all {
 		g.say("%s: warming up", s.Label)
@@ -215,7 +218,8 @@ func (g *grower) warmUp(ctx context.Context, all []*grown) error {
 	return nil
 }
 
-// wholePages returns how many whole pages PostgreSQL has written into the WAL. Its sessions report them up to a second late.
+// wholePages returns the number of whole pages that PostgreSQL has written to the WAL. Its sessions report them up to a
+// second late.
 func (g *grower) wholePages(ctx context.Context) (n int64, err error) {
 	if err := g.stand.db.QueryRow(ctx, "SELECT wal_fpi FROM pg_stat_wal").Scan(&n); err != nil {
 		return 0, fmt.Errorf("whole pages in the WAL: %w", err)
@@ -229,7 +233,8 @@ func (g *grower) debits() *template {
 	return t
 }
 
-// rounds loads all sizes in each round, each with both loads: first as fast as possible, then at a fixed rate. Each round begins with another size.
+// rounds loads all sizes in each round with both loads: first as fast as possible, then at a fixed rate. Each round
+// begins with another size.
 func (g *grower) rounds(ctx context.Context, all []*grown) error {
 	loads := []struct {
 		name string
@@ -279,15 +284,16 @@ func (g *grower) rounds(ctx context.Context, all []*grown) error {
 }
 
 const (
-	// leadAsks is how often each tenant in use is asked about before its size is measured, on each instance and on average: 95 % of them at least once.
+	// leadAsks is the average number of requests per tenant in use, on each instance, before its size is measured: 95 %
+	// of the tenants get at least one.
 	leadAsks = 3
 
-	// leadMost bounds a lead-in, in slices. With a million tenants it ends before all were asked about.
+	// leadMost bounds a lead-in, in slices. With a million tenants it ends before every tenant got a request.
 	leadMost = 8
 )
 
-// lead loads a size until it is as under a load that does not pause: while the other sizes had theirs, copies of its balances have grown old, and a check
-// that finds none reads PostgreSQL.
+// lead loads a size until its state is that of a continuous load. While other sizes were loaded, the copies of its
+// balances grew old, and a check without a copy reads PostgreSQL.
 func (g *grower) lead(ctx context.Context, s *grown, t *template, out *growth.Load) error {
 	if _, _, err := g.fast(ctx, s, t, time.Duration(leadIn*float64(g.cfg.Slice)), out); err != nil || t.recorded {
 		return err
@@ -317,7 +323,7 @@ func (g *grower) dialAll(ctx context.Context, s *grown) (all []*client, err erro
 	return all, nil
 }
 
-// fast loads a size in a closed loop and returns the CPU time that it took.
+// fast loads a size in a closed loop and returns the CPU time used.
 func (g *grower) fast(ctx context.Context, s *grown, t *template, d time.Duration, out *growth.Load) (sample, report.CPU, error) {
 	clients, err := g.dialAll(ctx, s)
 	if err != nil {
@@ -341,7 +347,7 @@ func (g *grower) fast(ctx context.Context, s *grown, t *template, d time.Duratio
 	return r, used, err
 }
 
-// steady loads a size at the fixed rate, a quarter of the time before it measures.
+// steady loads a size at the fixed rate. A quarter of the time passes before it measures.
 func (g *grower) steady(ctx context.Context, s *grown, t *template, out *growth.Load) error {
 	clients, err := g.dialAll(ctx, s)
 	if err != nil {
@@ -377,7 +383,7 @@ func (s *grown) note(t *template, r *sample, out *growth.Load) {
 	}
 }
 
-// complete returns an error if a debit that was answered is not among so many entries.
+// complete returns an error if there are fewer entries than the entries before the load plus the answered debits.
 func (s *grown) complete(entered int64) error {
 	if entered < s.Entries+s.acked {
 		return fmt.Errorf("%d debits were answered, and of %d entries there are %d", s.acked, s.Entries+s.acked, entered)
@@ -397,7 +403,7 @@ func (g *grower) prove(ctx context.Context, s *grown) error {
 			return err
 		}
 	}
-	entered, err := g.count(ctx, s, "SELECT coalesce(sum(seq), 0)::bigint FROM balances") // verify compares them with the entries
+	entered, err := g.count(ctx, s, "SELECT coalesce(sum(seq), 0)::bigint FROM balances") // verify proves these numbers
 	if err != nil {
 		return err
 	}
@@ -413,7 +419,7 @@ func (g *grower) prove(ctx context.Context, s *grown) error {
 	return nil
 }
 
-// count asks a size's database for a number.
+// count queries a number in a size's database.
 func (g *grower) count(ctx context.Context, s *grown, sql string) (n int64, err error) {
 	err = g.ask(ctx, s, sql, &n)
 	return n, err

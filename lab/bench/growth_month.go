@@ -15,11 +15,12 @@ import (
 )
 
 const (
-	// monthEvery is the unit of the period that ends. What a roll does is the same for each unit; days have no short months.
+	// monthEvery is the unit of the period that ends. A roll does the same for each unit; days all have the same
+	// length.
 	monthEvery = "day"
 
-	// The time to write a balance and to start the service, for when the period may end; twice what was measured on two cores. Where it does not
-	// suffice, twice what it took is tried, some times.
+	// The time to write a balance and to start the service, from which the end of the period follows: twice the time
+	// measured on two cores. If it is too short, the run tries again with twice the time used, in monthTries tries.
 	monthEach  = 120 * time.Microsecond
 	monthStart = 3 * time.Second
 	monthTries = 4
@@ -27,7 +28,8 @@ const (
 	rollsMax = 5 // runs of the job; one suffices unless debits held rows that it skipped
 )
 
-// month measures live debits beside the end of many balances' period: before it, while debits roll what they touch, beside the job, and after it.
+// month measures live debits around the end of many balances' period: before it, while debits roll the balances that
+// they touch, during the job, and after it.
 func (g *grower) month(ctx context.Context) (out growth.Step, err error) {
 	z := &g.cfg.Sizes
 	m := &growth.Month{Tenants: z.MonthTenants, Rate: z.MonthRate}
@@ -76,7 +78,7 @@ func (g *grower) beforeMonth(ctx context.Context, end time.Time) (*grown, error)
 	return s, nil
 }
 
-// passMonth runs the load over the period's end and the roll.
+// passMonth runs the load across the period's end and the roll.
 func (g *grower) passMonth(ctx context.Context, s *grown, m *growth.Month, end time.Time) error {
 	quiet := g.cfg.Sizes.Quiet
 	ctx, cancel := context.WithCancel(ctx)
@@ -111,7 +113,7 @@ func (g *grower) passMonth(ctx context.Context, s *grown, m *growth.Month, end t
 	return g.stand.tool(ctx, s.at[0], "verify")
 }
 
-// monthMax ends a load whose roll never ends.
+// monthMax ends a load if its roll does not end.
 const monthMax = time.Hour
 
 func (g *grower) monthLoad(ctx context.Context, s *grown, line *timeline) (sample, error) {
@@ -124,7 +126,8 @@ func (g *grower) monthLoad(ctx context.Context, s *grown, line *timeline) (sampl
 	return openLoop(ctx, clients, &g.seq, steady{t: t, tenants: s.tenants, rate: g.cfg.Sizes.MonthRate, d: monthMax, drain: drainMax, tick: paceTick, watch: line.note})
 }
 
-// rollAfter waits for the period's end and a quiet time in which debits roll, and runs `quotasvc roll` until nothing is due.
+// rollAfter waits for the period's end, then for some time in which only debits roll, and runs `quotasvc roll` until
+// nothing is due.
 func (g *grower) rollAfter(ctx context.Context, s *grown, m *growth.Month, began, end time.Time) error {
 	if err := wait(ctx, time.Until(end)); err != nil {
 		return err
@@ -166,7 +169,7 @@ func (g *grower) rollAfter(ctx context.Context, s *grown, m *growth.Month, began
 	return nil
 }
 
-// roll runs the job and writes how far it is.
+// roll runs the job and reports its progress.
 func (g *grower) roll(ctx context.Context, s *grown, due int64) error {
 	done := make(chan error, 1)
 	go func() { done <- g.stand.tool(ctx, s.at[0], "roll") }()
@@ -203,8 +206,8 @@ func (l *timeline) note(due, took time.Duration) {
 	_ = l.spans[at].RecordValue(min(max(took.Microseconds(), 1), latencyMaxMicros)) // within the histogram's bounds
 }
 
-// phases divides the timeline where the period ended and where the job began and ended. The first seconds open connections; they count for no phase.
-// A second that lies in two phases counts for the later one.
+// phases divides the timeline at the end of the period and at the start and end of the job. The first seconds belong to
+// no phase, because connections are opened in them. A second in two phases counts for the later one.
 func (l *timeline) phases(m *growth.Month, skip float64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

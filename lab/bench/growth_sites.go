@@ -23,13 +23,14 @@ import (
 var growthSeedSQL string
 
 const (
-	// Bytes that a step needs on the disk. An entry takes about 380 with its two indexes, a tenant with its balance and two entries about 2,300.
+	// Bytes that a step needs on the disk. An entry takes about 380 with its two indexes, a tenant with its balance and
+	// two entries about 2,300.
 	entryBytes  = 420
 	tenantBytes = 2500
-	walBytes    = 9e9 // max_wal_size, and what a checkpoint is late by
+	walBytes    = 9e9 // max_wal_size, and what is written while a checkpoint is late
 
 	prepareTimeout = 2 * time.Hour
-	base           = "base" // the migrated database that all others are copies of
+	base           = "base" // the migrated database from which all others are copied
 )
 
 func replace(sql, mark string, n int) string { return strings.ReplaceAll(sql, mark, fmt.Sprint(n)) }
@@ -40,15 +41,15 @@ type grown struct {
 	database string
 	at       []*site
 	tenants  int      // of the load
-	of       *grown   // another size whose database it uses; nil: it has its own
-	env      []string // further environment of its instances. A size with another's database has its own instances only if it has some
-	acked    int64    // debits that were answered with 200
+	of       *grown   // another size whose database it uses; nil: its own database
+	env      []string // more environment of its instances. With of set, only env gives it own instances
+	acked    int64    // debits answered with 200
 }
 
 // isGuest reports whether the size uses another one's database and instances.
 func (s *grown) isGuest() bool { return s.of != nil && s.env == nil }
 
-// build starts PostgreSQL and Redis and makes the database that all others are copies of.
+// build starts PostgreSQL and Redis and creates the database from which all others are copied.
 func (g *grower) build(ctx context.Context) (err error) {
 	g.say("starting PostgreSQL and Redis in %s", g.dir)
 	ctx, cancel := context.WithTimeout(ctx, 3*startTimeout)
@@ -56,7 +57,7 @@ func (g *grower) build(ctx context.Context) (err error) {
 	g.stand = &stand{
 		cfg:      Config{Exe: g.cfg.Exe, Dir: g.cfg.Dir, Connections: g.cfg.Connections, Rounds: g.cfg.Rounds, Slice: g.cfg.Slice, Log: g.cfg.Log},
 		adminKey: "bench-" + strings.Repeat("0123456789abcdef", 2),
-		settings: map[string]string{"max_connections": "400"}, // several instances at once
+		settings: map[string]string{"max_connections": "400"}, // several instances run at once
 	}
 	maps.Copy(g.stand.settings, g.cfg.PostgreSQL)
 	defer func() {
@@ -76,7 +77,7 @@ func (g *grower) build(ctx context.Context) (err error) {
 	return g.execute(ctx, base, growthSeedSQL)
 }
 
-// siteOf returns a site without a process.
+// siteOf returns a site whose process is not started.
 func (g *grower) siteOf(database string, number int) *site {
 	at := func(text, path string) string {
 		u, err := url.Parse(text)
@@ -104,7 +105,7 @@ func (g *grower) execute(ctx context.Context, database string, statements ...str
 	return nil
 }
 
-// add makes the database of the next size: with a history, and with what further statements make.
+// add creates the database of the next size: with a history, and with the effects of additional statements.
 func (g *grower) add(ctx context.Context, all []*grown, label string, value float64, h past.Journal, share float64, further ...string) (*grown, error) {
 	ctx, cancel := context.WithTimeout(ctx, prepareTimeout)
 	defer cancel()
@@ -154,7 +155,7 @@ func (g *grower) start(ctx context.Context, s *grown, n int) error {
 	return nil
 }
 
-// clear stops the instances of a step and drops its databases. Redis begins empty again.
+// clear stops the instances of a step, drops its databases, and empties Redis.
 func (g *grower) clear() error {
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
@@ -180,8 +181,8 @@ func (g *grower) clear() error {
 	return errors.Join(errs, g.stand.redis.Start(ctx))
 }
 
-// fits returns the sizes for which the disk has room, and a line for each that was left out. need returns the bytes of a size; all sizes of
-// a step are on the disk at the same time.
+// fits returns the sizes that fit on the disk, and a line for each omitted size. need returns the bytes of a size; all
+// sizes of a step are on the disk at the same time.
 func (g *grower) fits(sizes []int, what string, need func(n int) float64) (fit []int, leftOut []string, err error) {
 	free, err := freeBytes(g.stand.postgres.Dir())
 	if err != nil {
@@ -210,8 +211,9 @@ func (g *grower) fitInto(free float64, sizes []int, what string, need func(n int
 	return fit, leftOut, nil
 }
 
-// MemoryQuarter returns the shared_buffers of a server with data of many sizes: a quarter of the machine's memory, in whole gigabytes, as docs/postgres.md
-// advises. It returns none if the machine has less than 4 GB, or does not say.
+// MemoryQuarter returns shared_buffers for a server with data of many sizes: a quarter of the machine's memory, in
+// whole gigabytes, as docs/postgres.md advises. It returns no setting if the machine has less than 4 GB, or its memory
+// is unknown.
 func MemoryQuarter() map[string]string {
 	kilobytes, err := strconv.ParseInt(strings.TrimSuffix(report.ProcField("/proc/meminfo", "MemTotal"), " kB"), 10, 64)
 	if quarter := kilobytes >> 22; err == nil && quarter > 0 {

@@ -37,7 +37,7 @@ func TestGrowth_Config_Bounds(t *testing.T) {
 	}
 }
 
-// A finished step is not measured again; one of other settings, or named by Again, is.
+// A finished step is not measured again, unless its settings differ or Again names it.
 func TestGrowth_StoredSteps_AreNotRepeated(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -71,7 +71,7 @@ func TestGrowth_StoredSteps_AreNotRepeated(t *testing.T) {
 	}
 }
 
-// A size without room is named, with the reason; if none has room, the step fails.
+// A size that does not fit on the disk is listed with the reason. If no size fits, the step fails.
 func TestGrowth_LittleDisk_LargeSizesAreLeftOut(t *testing.T) {
 	t.Parallel()
 	free, err := freeBytes(t.TempDir())

@@ -21,11 +21,11 @@ import (
 //go:embed seed_in_use.sql
 var seedInUseSQL string
 
-// inUseMax ends the first debits of a service that is far too slow.
+// inUseMax ends the first debits if the service is far too slow.
 const inUseMax = 5 * time.Minute
 
-// inUse measures first debits and memory: a new process of the service gets a debit of each of many tenants that have no balance
-// yet, in batches, and then a check of each.
+// inUse measures first debits and memory: a new process of the service gets one debit for each of many tenants without
+// a balance, in batches, and then a check for each.
 func (r *runner) inUse(ctx context.Context) error {
 	r.say("%d tenants get their first debit in batches, then a check", r.cfg.InUse)
 	seed := strings.NewReplacer("$FIRST", fmt.Sprint(r.cfg.Tenants), "$TENANTS", fmt.Sprint(r.cfg.InUse)).Replace(seedInUseSQL)
@@ -64,10 +64,11 @@ func (r *runner) inUse(ctx context.Context) error {
 	return nil
 }
 
-// tenantRange is the numbers of tenants from first on.
+// tenantRange is count tenants, from number first on.
 type tenantRange struct{ first, count int }
 
-// each sends t to a site on n connections until each of the tenants had a part in it. It leaves out those that do not fill a request.
+// each sends t to a site on n connections until each tenant was part of a request. It omits the last tenants if they do
+// not fill a request.
 func (r *runner) each(ctx context.Context, at *site, t *template, n int, tenants tenantRange) (sample, error) {
 	requests := uint64(tenants.count / t.debits)
 	last := r.seq.Add(requests)

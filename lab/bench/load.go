@@ -61,7 +61,7 @@ func (w *worker) init() { w.latency, w.answers = newHistogram(), map[int]int64{}
 type outcome struct {
 	status  int
 	units   int // if the status is 200
-	refused int // parts of a batch
+	refused int // refused parts of a batch
 }
 
 func (w *worker) note(o outcome, took time.Duration) {
@@ -95,10 +95,11 @@ func gather(workers []worker, elapsed time.Duration) (sample, error) {
 	return out, errors.Join(errs...)
 }
 
-// errEnough ends a caller before its time, without an error.
+// errEnough ends a caller early, without an error.
 var errEnough = errors.New("enough")
 
-// closedLoop keeps n callers busy for d: each calls one, waits for its answer and calls it again. one gets the caller's number.
+// closedLoop keeps n callers busy for d: each caller calls one, waits for its answer, and repeats. one receives the
+// caller's number.
 func closedLoop(ctx context.Context, n int, d time.Duration, one func(caller int) (outcome, error)) (sample, error) {
 	workers := make([]worker, n)
 	start := time.Now()
@@ -135,18 +136,20 @@ type steady struct {
 	tenants int // number of them
 	rate    int // requests/s, at most openRateMax
 	d       time.Duration
-	drain   time.Duration // after d, in which requests that were due may still be sent
-	tick    time.Duration // at which the clock is read for requests that are due; it adds to their latency
+	drain   time.Duration // time after d in which requests that were due may still be sent
+	tick    time.Duration // interval at which the sender looks for due requests; it adds to their latency
 
-	// watch gets each answer: when it was due since the start, and its latency. Callers call it at the same time. nil: nobody watches.
+	// watch receives each answer: its due time since the start, and its latency. Callers call it concurrently. nil: no
+	// watch.
 	watch func(due, took time.Duration)
 
-	// late is how long after it was due a request may still be sent; later it counts as an error. 0: however long.
+	// late is how late a request may still be sent; a later one counts as an error. 0: without a bound.
 	late time.Duration
 }
 
-// openLoop sends requests at a rate, however long answers take. A request's latency counts from the time when it
-// was due, so it includes the wait for a free connection. Requests that the drain leaves over count as errors.
+// openLoop sends requests at a rate, regardless of how long answers take. A request's latency counts from the time when
+// it was due, so it includes the wait for a free connection. Requests that are not sent by the end of the drain count
+// as errors.
 func openLoop(ctx context.Context, clients []*client, seq *atomic.Uint64, load steady) (sample, error) {
 	d, t, rate := load.d, load.t, min(load.rate, openRateMax)
 	total := int(float64(rate) * d.Seconds())
@@ -187,8 +190,8 @@ func openLoop(ctx context.Context, clients []*client, seq *atomic.Uint64, load s
 // paceTick is the tick where latency is measured: a tenth of the shortest latency of interest.
 const paceTick = 100 * time.Microsecond
 
-// pace sends each due time when it comes. It uses the system's timer: the runtime's timer rounds short sleeps up to a
-// millisecond, which would count as latency.
+// pace sends each due time when it is reached. It uses the system's timer: the runtime's timer rounds short sleeps up
+// to a millisecond, which would count as latency.
 func pace(ctx context.Context, start time.Time, tick time.Duration, rate, total int, due chan<- time.Duration) {
 	gap := time.Second / time.Duration(rate)
 	for sent := 0; sent < total && ctx.Err() == nil; {

@@ -35,7 +35,7 @@ func (s *stand) describe(ctx context.Context) (m report.Machine, err error) {
 	return m, err
 }
 
-// diskSync measures the disk alone, so that machines can be compared.
+// diskSync measures only the disk, so that machines can be compared.
 func diskSync(dir string) (int64, error) {
 	f, err := os.CreateTemp(dir, "sync-")
 	if err != nil {

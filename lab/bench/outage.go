@@ -94,8 +94,8 @@ type outage struct {
 	stall        time.Duration
 }
 
-// Outage loads the instances, kills their Redis during the load, restarts it, and returns what callers observed. It fails if a
-// step or a measurement fails. The caller judges the result.
+// Outage loads the instances, kills their Redis during the load, restarts it, and returns what callers observed. It
+// fails if a step or a measurement fails. The caller judges the result.
 func Outage(ctx context.Context, cfg OutageConfig) (*OutageResult, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
@@ -205,7 +205,7 @@ func (o *outage) until(ctx context.Context, at time.Duration) error {
 
 // ask samples Redis once per slice. It skips slices in which Redis is down.
 func (o *outage) ask(ctx context.Context, total time.Duration) {
-	asked := int64(0) // each question is one connection
+	asked := int64(0) // each sample is one connection
 	for at := time.Duration(0); at < total && o.until(ctx, at) == nil; at += outageSlice {
 		once, cancel := context.WithTimeout(ctx, infoTimeout)
 		calls, err := o.cfg.Info(once, "commandstats")
@@ -219,7 +219,7 @@ func (o *outage) ask(ctx context.Context, total time.Duration) {
 			o.samples = append(o.samples, s)
 			continue
 		}
-		asked = 0 // a new server counts from zero; a failed question may or may not have connected
+		asked = 0 // a new server counts from zero; a failed sample may or may not have connected
 	}
 }
 
@@ -235,7 +235,7 @@ func number(info, name string) (n int64) {
 	return n
 }
 
-// watchMachine measures the longest delay with which this process wakes up. The machine causes that part of a latency.
+// watchMachine measures the longest delay of this process's wake-ups. The machine causes this part of a latency.
 func (o *outage) watchMachine(ctx context.Context, total time.Duration) {
 	const nap = 5 * time.Millisecond
 	for ctx.Err() == nil && time.Since(o.start) < total {
@@ -245,7 +245,7 @@ func (o *outage) watchMachine(ctx context.Context, total time.Duration) {
 	}
 }
 
-// fire sends the load at its rate, however long answers take.
+// fire sends the load at its rate, regardless of how long answers take.
 func (o *outage) fire(ctx context.Context, clients []*client, total time.Duration) ([]shot, error) {
 	n := int(float64(o.cfg.Rate) * total.Seconds())
 	gap := time.Second / time.Duration(o.cfg.Rate)
@@ -279,7 +279,8 @@ func (o *outage) fire(ctx context.Context, clients []*client, total time.Duratio
 	for _, part := range fired {
 		all = append(all, part...)
 	}
-	// A broken connection leaves a request without an answer, which is counted. If all connections broke, requests were not sent.
+	// A broken connection leaves a request without an answer, which is counted. If all connections broke, requests were
+	// not sent.
 	if len(all) < n {
 		errs[len(clients)] = fmt.Errorf("%d of %d requests were sent", len(all), n)
 		return nil, errors.Join(errs...)

@@ -10,7 +10,7 @@ import (
 	"github.com/quotasvc/quotasvc/lab/bench/report"
 )
 
-// OutageResult is what callers observed of an outage of Redis. Its start is the end of the warm-up.
+// OutageResult is the effect of an outage of Redis on callers. It starts at the end of the warm-up.
 type OutageResult struct {
 	Machine   *report.Machine `json:"machine,omitempty"`
 	Rate      int             `json:"requests_per_second"`
@@ -18,13 +18,13 @@ type OutageResult struct {
 
 	Killed    time.Duration `json:"killed_ns"`    // since the start
 	Back      time.Duration `json:"back_ns"`      // Redis answers again
-	Recovered time.Duration `json:"recovered_ns"` // the last request that was decided without Redis was due
+	Recovered time.Duration `json:"recovered_ns"` // due time of the last request decided without Redis
 
 	Before Phase `json:"before"`
 	Outage Phase `json:"outage"` // from the kill until Redis decides everything again
 	After  Phase `json:"after"`
 
-	// Refused counts answers that an outage must not cause, by status: all but 200 and 429. Status 0 is no answer.
+	// Refused counts answers that an outage must not cause, by status: all but 200 and 429. 0: no answer.
 	Refused map[int]int64 `json:"refused"`
 
 	Admitted int64   `json:"admitted"` // consumes of the scarce rule in the whole run
@@ -117,10 +117,10 @@ func phaseOf(shots []shot) (p Phase) {
 	return p
 }
 
-// admissions computes the number of admissions and its upper bound. Each tenant has three buckets: the one in Redis until the
-// kill, the instances' shares, which together are one bucket with at least one token per instance, and the new one in Redis,
-// which starts full. Each bucket admits at most burst + rate x time, where the time is from the due time of its first
-// admission to the answer of its last.
+// admissions computes the number of admissions and its upper bound. Each tenant has three buckets: the one in Redis
+// until the kill, the instances' shares, which together are one bucket with at least one token per instance, and the
+// new one in Redis, which starts full. Each bucket admits at most burst + rate x time, where the time is from the due
+// time of its first admission to the answer of its last.
 func (r *OutageResult) admissions(o *outage, shots, inOutage []shot) {
 	var first, last [3]time.Duration
 	var counts [3]int64
@@ -258,7 +258,7 @@ func (r *OutageResult) Met() bool { return report.AllMet(r.Targets) }
 const (
 	outageSlowestMax  = 150.0 // ms, of any request
 	outageCheckP99Max = 50.0  // ms, while Redis is down
-	outageCallsMax    = 1.2   // script calls per request in the busiest second after its return: one per request, one more per consume
+	outageCallsMax    = 1.2   // script calls per request in the busiest second after its return: 1, or 2 for a consume
 )
 
 func (r *OutageResult) judge() {

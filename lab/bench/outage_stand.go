@@ -25,7 +25,8 @@ type OutageRun struct {
 
 const instancesMax = 16
 
-// RunOutage starts PostgreSQL, Redis and the instances, runs Outage on them and writes outage.json and outage.svg into Dir.
+// RunOutage starts PostgreSQL, Redis and the instances, runs Outage on them and writes outage.json and outage.svg into
+// Dir.
 func RunOutage(ctx context.Context, run OutageRun) (_ *OutageResult, err error) {
 	if run.Instances < 1 || run.Instances > instancesMax {
 		return nil, fmt.Errorf("instances is %d; allowed are 1 to %d", run.Instances, instancesMax)

@@ -15,8 +15,8 @@ func at(seconds float64) time.Duration {
 	return outageWarmUp + time.Duration(seconds*float64(time.Second))
 }
 
-// outageOf returns the result of a run with 1,000 requests/s in which Redis was killed after 1 s and answered again after 2 s.
-// The instances decide without Redis until 3 s, in 20 ms per request.
+// outageOf returns the result of a run with 1,000 requests/s in which Redis was killed after 1 s and answered again
+// after 2 s. The instances decide without Redis until 3 s, in 20 ms per request.
 func outageOf(change func(*shot)) *OutageResult {
 	o := &outage{
 		cfg:    &OutageConfig{Instances: make([]Instance, 2), Rate: 1000, Before: time.Second, Away: time.Second, After: 2 * time.Second},

@@ -21,11 +21,11 @@ import (
 
 // PostgresRun configures RunPostgres: what it starts, and the load.
 type PostgresRun struct {
-	Exe         string        // the binary of quotasvc; required
+	Exe         string        // the quotasvc binary; required
 	Dir         string        // results go here, and the servers' data while it runs; required
-	Rounds      int           // 1..100; each has every setting once
-	Slice       time.Duration // of single debits; batches run half as long, and debits half as long before they are measured
-	OpenFor     time.Duration // of debits at a fixed rate
+	Rounds      int           // 1..100; each round measures every setting once
+	Slice       time.Duration // duration of single debits; batches and the debits before a measurement take half of it
+	OpenFor     time.Duration // duration of debits at a fixed rate
 	Rate        int           // debits/s
 	Connections int
 	Tenants     int
@@ -47,14 +47,14 @@ type tuner struct {
 	runner
 
 	run     *PostgresRun
-	dir     string // of the servers' data
+	dir     string // directory of the servers' data
 	socket  string // directory of the Unix socket
 	standby *localstack.Postgres
 	out     tuning.Result
 }
 
-// RunPostgres measures debits on PostgreSQL with one setting after the other, and compares each with the base of its group in the same round. It writes
-// postgres.json and postgres.svg into Dir.
+// RunPostgres measures debits on PostgreSQL with one setting after the other, and compares each with the base of its
+// group in the same round. It writes postgres.json and postgres.svg into Dir.
 func RunPostgres(ctx context.Context, run PostgresRun) (_ *tuning.Result, err error) {
 	cfg := run.config()
 	if err := cfg.validate(); err != nil {
@@ -103,7 +103,7 @@ func (t *tuner) stop() error {
 	return err
 }
 
-// prepare starts the servers, makes the tenants and opens their balances.
+// prepare starts the servers, creates the tenants and opens their balances.
 func (t *tuner) prepare(ctx context.Context) (err error) {
 	started, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
@@ -117,7 +117,7 @@ func (t *tuner) prepare(ctx context.Context) (err error) {
 	if err := s.db.Close(started); err != nil {
 		return fmt.Errorf("close: %w", err)
 	}
-	s.db = nil // its server is started again all the time
+	s.db = nil // its server is restarted again and again
 	if s.service, err = s.open(started, t.run.Exe, s.postgres.URL(), s.redis.URL()); err != nil {
 		return err
 	}
@@ -218,7 +218,7 @@ func (t *tuner) visit(ctx context.Context, round int, s *tuning.Setting, out *tu
 	return nil
 }
 
-// apply gives PostgreSQL the setting's values and no others, and starts it again unless it has a standby.
+// apply sets exactly the setting's values in PostgreSQL, and restarts it unless it has a standby.
 func (t *tuner) apply(ctx context.Context, s *tuning.Setting) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
@@ -238,7 +238,7 @@ func (t *tuner) apply(ctx context.Context, s *tuning.Setting) error {
 		values["synchronous_commit"], values["synchronous_standby_names"]))
 }
 
-// addStandby starts a standby of the server, which has the values of the base then.
+// addStandby starts a standby of the server. Both have the values of the base at that time.
 func (t *tuner) addStandby(ctx context.Context) (err error) {
 	if err := t.apply(ctx, &tuning.Setting{}); err != nil {
 		return err
@@ -248,7 +248,7 @@ func (t *tuner) addStandby(ctx context.Context) (err error) {
 	return err
 }
 
-// exec runs statements on a connection of their own.
+// exec runs statements on a separate connection.
 func (s *stand) exec(ctx context.Context, statements ...string) error {
 	db, err := pgx.Connect(ctx, s.postgres.URL())
 	if err != nil {
@@ -276,7 +276,8 @@ func socketURL(databaseURL, dir string) (string, error) {
 	return u.String(), nil
 }
 
-// makeSocketDir makes a directory with a short name, as a socket needs it, that the server's user may write to.
+// makeSocketDir creates a directory that the server's user may write to. Its name is short, because the path of a
+// socket must be.
 func makeSocketDir() (dir string, remove func() error, err error) {
 	if dir, err = os.MkdirTemp("", "quotasvc-socket-"); err != nil {
 		return "", nil, fmt.Errorf("make a directory for the socket: %w", err)

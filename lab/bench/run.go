@@ -20,14 +20,14 @@ import (
 
 // Config configures a run.
 type Config struct {
-	Exe         string        // the binary of quotasvc; required
+	Exe         string        // the quotasvc binary; required
 	Self        string        // the binary that serves the baselines with "baseline --conns N"; required
-	Dir         string        // directory of the results and, during the run, of the servers' data; required, on the disk to measure
+	Dir         string        // of the results and, during the run, the servers' data; required, on the measured disk
 	Rounds      int           // 1..100
-	Slice       time.Duration // of a variant in a round
+	Slice       time.Duration // duration of a variant in a round
 	Connections int           // of the load generator, 1..4096
 	Tenants     int           // 1..tenantsMax
-	InUse       int           // further tenants that get their first debit after the rounds, up to tenantsMax with Tenants; 0: none
+	InUse       int           // tenants that get a first debit after the rounds, up to tenantsMax with Tenants; 0: none
 	Batch       int           // debits per batch request, 1..1000
 	Rates       []int         // of the open loops, requests/s
 	OpenFor     time.Duration // of each open loop
@@ -210,7 +210,8 @@ func (c *Config) wants(name string) bool {
 // wantsInUse reports whether to measure tenants in use.
 func (c *Config) wantsInUse() bool { return c.InUse > 0 && c.wants("tenants in use") }
 
-// profiles runs the service's variants once more with the profiler. It costs a few percent, so the rounds run without it.
+// profiles runs the service's variants once more with the profiler. It costs a few percent, so the rounds run without
+// it.
 func (r *runner) profiles(ctx context.Context, variants []variant) error {
 	if r.cfg.Profile == 0 {
 		return nil
@@ -254,8 +255,8 @@ func (r *runner) warmUp(ctx context.Context, variants []variant) error {
 	return nil
 }
 
-// openBalances debits every tenant of a site once and checks it. Checks of balances that nobody has asked about for a while read
-// PostgreSQL, which is not what the rounds measure.
+// openBalances debits every tenant of a site once and checks it. Otherwise checks would read PostgreSQL, as for
+// balances without recent checks, and the rounds do not measure that.
 func (r *runner) openBalances(ctx context.Context, at *site) error {
 	debit, _, check := r.templates()
 	debit.recorded = at == r.stand.service
@@ -314,8 +315,9 @@ func (r *runner) rounds(ctx context.Context, variants []variant) error {
 	return nil
 }
 
-// leadIn is how long a variant runs before it is measured, as a part of its slice. While others run its copies of balances grow old, and a check
-// then reads PostgreSQL as it would once in half a minute. Measured is what it costs while it runs on.
+// leadIn is the time that a variant runs before it is measured, as a part of its slice. While other variants ran, its
+// copies of balances grew old, so checks read PostgreSQL, as they otherwise would once in half a minute. The rounds
+// measure the cost of a continuous load.
 const leadIn = 0.75
 
 // slice runs a variant once and returns the CPU time that it took.
@@ -386,7 +388,7 @@ func (r *runner) prove(ctx context.Context) error {
 	return nil
 }
 
-// verify proves the journal and runs verify on it: before many tenants are in use, each of which has one entry only.
+// verify proves the journal and runs verify on it. It runs before many tenants are in use, each with only one entry.
 func (r *runner) verify(ctx context.Context) error {
 	if err := r.prove(ctx); err != nil {
 		return err

@@ -26,8 +26,8 @@ const (
 	stopTimeout  = 20 * time.Second // for all of them
 )
 
-// serverSettings are the same for every variant: no checkpoint during a run, and the data fits into memory, so that rounds can
-// be compared. Durability has PostgreSQL's defaults.
+// serverSettings are the same for every variant: no checkpoint during a run, and the data fits into memory, so that
+// rounds can be compared. Durability has PostgreSQL's defaults.
 func serverSettings() map[string]string {
 	return map[string]string{
 		"shared_buffers": "512MB", "max_wal_size": "8GB", "checkpoint_timeout": "30min", "max_connections": "200",
@@ -39,8 +39,8 @@ type stand struct {
 	cfg      Config
 	postgres *localstack.Postgres
 	redis    *localstack.Redis
-	settings map[string]string // of PostgreSQL, in place of those of serverSettings
-	bare     bool              // without serverSettings: settings are all
+	settings map[string]string // settings of PostgreSQL that replace those of serverSettings
+	bare     bool              // without serverSettings: only settings apply
 	children []*program.Process
 	service  *site
 	before   *site // the service of Config.Against; nil without one
@@ -224,7 +224,7 @@ func (s *stand) putLimits(ctx context.Context, at *site) error {
 	return nil
 }
 
-// putJSON stores an object in the catalogue of the service at address.
+// putJSON stores an object in the catalogue of the service at an address.
 func putJSON(ctx context.Context, address, key, path, body string) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPut, "http://"+address+path, strings.NewReader(body))
 	if err != nil {

@@ -9,16 +9,16 @@ import (
 )
 
 const (
-	// keyMark and tenantMark are the placeholders of a request's key and tenant in a template. They have the length of the
-	// final text, so a request is made by overwriting a copy.
+	// keyMark and tenantMark are the placeholders of a request's key and tenant in a template. They have the length of
+	// the final text, so a request is made by overwriting a copy.
 	keyMark    = "KKKKKKKKKKKKKKKK"
 	tenantMark = "t-NNNNNN"
 
 	tenantDigits = 6
 	tenantsMax   = 1_000_000
 
-	// spread is odd, so a multiplication by it permutes 64-bit numbers: keys never repeat and arrive in random order, like
-	// clients' random keys.
+	// spread is odd, so a multiplication by it permutes 64-bit numbers: keys never repeat and arrive in random order,
+	// like clients' random keys.
 	spread = 0x9e3779b97f4a7c15
 )
 
@@ -29,8 +29,8 @@ type template struct {
 	tenants []int // offsets of the digits of tenantMark
 	debits  int   // debits of one request
 	first   int   // number of the first tenant
-	among   int   // of the first so many tenants; 0: of all
-	inOrder bool  // the tenants of the requests follow each other, so that each gets one debit or check; else they are random
+	among   int   // tenants are chosen among this many first tenants; 0: among all
+	inOrder bool  // tenants follow each other, so that each gets one debit or check; otherwise they are random
 	// recorded is true if the journal must contain the debits that are answered with 200.
 	recorded bool
 }
@@ -109,8 +109,8 @@ const hotTenant = "t-hot"
 
 const meter = past.Meter
 
-// Prefixes of the tenants whose use is told at many percentages, and at none. thresholdTenants is how many there are of each at most: lanes make batches of them as of
-// many tenants.
+// Prefixes of the tenants whose use is reported at many percentages, and at none. thresholdTenants bounds the number of
+// each, so that lanes batch their debits as for many tenants.
 const (
 	thresholdPrefix  = "told-"
 	plainPrefix      = "untold-"

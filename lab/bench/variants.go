@@ -17,7 +17,7 @@ const checkBatch = 64
 // batchClients is the number of connections that send batches: enough to keep both lanes and the encoder busy.
 const batchClients = 8
 
-// probeConns are the pool sizes that are tried for the baseline, each for probeFor.
+// probeConns are the pool sizes to try for the baseline, each for probeFor.
 var probeConns = []int{4, 8, 16, 32, 64}
 
 const probeFor = 500 * time.Millisecond
@@ -26,7 +26,7 @@ const probeFor = 500 * time.Millisecond
 type variant struct {
 	name string
 	run  func(ctx context.Context, d time.Duration) (sample, error)
-	site *site // of a service; nil for baselines
+	site *site // the service's site; nil for baselines
 }
 
 // probe returns the pool with the best throughput of the PL/pgSQL baseline.
@@ -79,8 +79,8 @@ func (r *runner) direct(pool *pgxpool.Pool, hot bool) func(context.Context, time
 	}
 }
 
-// over sends t on n connections. It opens them before each slice: a server may have closed connections that were idle since the
-// last round.
+// over sends t on n connections. It opens them before each slice: a server may have closed connections that were idle
+// since the last round.
 func (r *runner) over(address string, n int, t *template) func(context.Context, time.Duration) (sample, error) {
 	return func(ctx context.Context, d time.Duration) (sample, error) {
 		clients, err := dial(ctx, address, n)
@@ -112,7 +112,8 @@ func (r *runner) templates() (debit, debitHot, check *template) {
 	return debit, debitHot, newTemplate("/v1/check", auth, checkBody(tenantMark, plainRoute), 1)
 }
 
-// told returns debits of tenants whose use is told at many percentages, or at none: all with the same meter, and far below the lowest of them.
+// prefixed returns debits of the tenants with a prefix, whose use is reported at many percentages or at none. All
+// debits have the same meter and stay far below the lowest percentage.
 func (r *runner) prefixed(prefix string) *template {
 	t := newTemplate("/v1/debits", bearer(r.stand.adminKey)+keyHeader(), debitBody(prefix+tenantMark), 1)
 	t.recorded, t.among = true, thresholdTenants

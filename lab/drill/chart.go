@@ -7,10 +7,10 @@ import (
 	"github.com/quotasvc/quotasvc/lab/bench/chart"
 )
 
-// perPoint is the number of moments that a point of the chart sums up: five seconds.
+// perPoint is the number of moments in one point of the chart: five seconds.
 const perPoint = 10
 
-// chart draws what became of operations over time, with a line at each failover.
+// chart draws the outcomes of operations over time, with a line at each failover.
 func (r *Result) chart(path string) error {
 	return (&chart.Page{
 		Title: fmt.Sprintf("Drill with seed %d: %d kills, %d failovers (lines)", r.Seed, r.kills(), r.failovers()),

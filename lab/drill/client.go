@@ -12,37 +12,37 @@ import (
 )
 
 const (
-	// attemptTimeout is longer than any instance that works takes to answer.
+	// attemptTimeout is longer than the slowest answer of a working instance.
 	attemptTimeout = 8 * time.Second
 
-	// patience is how long a client sends an operation again and again. Longer than any fault.
+	// patience is the time in which a client repeats an operation. It is longer than any fault.
 	patience = 5 * time.Minute
 
-	// A client gives up an operation after its first attempt without a final answer, once in impatient.
+	// A client gives up one in impatient operations after its first attempt without a final answer.
 	impatient = 20
 
-	// A client sends an operation twice at the same time, once in hasty.
+	// A client sends one in hasty operations twice at the same time.
 	hasty = 25
 
 	backoffMax  = 200 * time.Millisecond
 	answerBytes = 1 << 16
 )
 
-// request is what a client sends: the same for every attempt.
+// request is one operation as sent: the same for every attempt.
 type request struct {
 	path string
 	body string
 }
 
-// answer is what an attempt got.
+// answer is the result of an attempt.
 type answer struct {
 	status int // 0: none
 	code   string
-	amount int64 // charged, of a debit
+	amount int64 // charged amount of a debit
 	replay bool
 }
 
-// client makes one operation after another. One goroutine uses it, and a second one for an operation that is sent twice.
+// client makes one operation after another. One goroutine uses it, and a second one while an operation is sent twice.
 type client struct {
 	name   string
 	rng    *rand.Rand
@@ -52,7 +52,7 @@ type client struct {
 	pace   time.Duration
 	tenant func() string
 	count  int
-	debits []*Operation // acknowledged and not refunded yet
+	debits []*Operation // acknowledged debits that are not refunded yet
 }
 
 func newClients(cfg *Config, f *fleet, m *memory) []*client {
@@ -70,7 +70,7 @@ func newClients(cfg *Config, f *fleet, m *memory) []*client {
 
 func tenantName(i int) string { return fmt.Sprintf("t%d", i) }
 
-// work makes operations until stop is closed, and finishes the one under way.
+// work makes operations until stop is closed, and finishes the current one.
 func (c *client) work(ctx context.Context, stop <-chan struct{}) {
 	defer c.http.CloseIdleConnections()
 	for ctx.Err() == nil {
@@ -86,7 +86,7 @@ func (c *client) work(ctx context.Context, stop <-chan struct{}) {
 	}
 }
 
-// next makes one operation, or looks at a balance.
+// next makes one operation, or reads a balance.
 func (c *client) next(ctx context.Context) {
 	tenant := c.tenant()
 	switch n := c.rng.IntN(100); {
@@ -119,7 +119,7 @@ func (c *client) debit(ctx context.Context, path, tenant, meter string, amount i
 	}
 }
 
-// refund takes back a part of an acknowledged debit. An operation that was acknowledged must be found.
+// refund refunds a part of an acknowledged debit. The service must find an acknowledged operation.
 func (c *client) refund(ctx context.Context) {
 	if len(c.debits) == 0 {
 		return
@@ -144,7 +144,7 @@ func (c *client) hold(ctx context.Context, tenant string) {
 	c.make(ctx, &Operation{Tenant: tenant, Kind: Capture, Amount: amount, send: request{"/v1/holds/" + id + "/capture", body}})
 }
 
-// make sends an operation until an answer is final or the client gives up, and remembers all of it.
+// make sends an operation until an answer is final or the client gives up, and records every answer.
 func (c *client) make(ctx context.Context, op *Operation) Outcome {
 	c.count++
 	op.Key, op.First, op.Outcome = fmt.Sprintf("%s-%d", c.name, c.count), time.Now(), Open
@@ -170,7 +170,7 @@ func (c *client) make(ctx context.Context, op *Operation) Outcome {
 	return op.Outcome
 }
 
-// repeat sends an acknowledged operation once more. If there is an answer, it is the same one.
+// repeat sends an acknowledged operation once more. If it gets an answer, this must be the same one.
 func (c *client) repeat(ctx context.Context, op *Operation) {
 	a := c.attempt(ctx, c.rng.IntN(len(c.fleet.slots)), op)
 	if outcome := outcomeOf(a); outcome != Open && (outcome != Done || !a.replay) {
@@ -181,16 +181,16 @@ func (c *client) repeat(ctx context.Context, op *Operation) {
 	c.learn(op, a)
 }
 
-// insist sends an open operation again until an answer is final, for at most a while.
+// insist repeats an open operation until an answer is final, for at most this time.
 func (c *client) insist(ctx context.Context, op *Operation, atMost time.Duration) Outcome {
 	for end := time.Now().Add(atMost); op.Outcome == Open && ctx.Err() == nil && time.Now().Before(end); {
-		_ = sleep(ctx, time.Duration(c.rng.Int64N(int64(backoffMax)))) // the loop looks at ctx
+		_ = sleep(ctx, time.Duration(c.rng.Int64N(int64(backoffMax)))) // the loop checks ctx
 		c.learn(op, c.attempt(ctx, c.rng.IntN(len(c.fleet.slots)), op))
 	}
 	return op.Outcome
 }
 
-// learn takes an answer into what is remembered.
+// learn adds an answer to the memory.
 func (c *client) learn(op *Operation, a answer) {
 	c.memory.change(func() {
 		op.Attempts++
@@ -218,7 +218,7 @@ func (c *client) learn(op *Operation, a answer) {
 	})
 }
 
-// outcomeOf says what an answer means for its operation. It returns an empty outcome for an answer that no fault explains.
+// outcomeOf returns the outcome of an operation with this answer, or an empty outcome if no fault explains the answer.
 func outcomeOf(a answer) Outcome {
 	switch a.status {
 	case http.StatusOK, http.StatusCreated:
@@ -287,7 +287,7 @@ func (c *client) do(ctx context.Context, host, method, path, key, body string, v
 	return a
 }
 
-// look reads a balance. Whatever happens, no amount is below zero.
+// look reads a balance. In every state, no amount may be below zero.
 func (c *client) look(ctx context.Context, tenant string) {
 	var b struct{ Granted, Used, Held, Remaining int64 }
 	meter := []string{"calls", "credits"}[c.rng.IntN(2)]

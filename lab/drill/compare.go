@@ -18,7 +18,7 @@ type key struct{ tenant, operation string }
 // journal holds the sum of each operation's entries by kind.
 type journal map[key]map[Kind]int64
 
-// readJournal reads what clients have made.
+// readJournal reads the operations of the clients.
 func readJournal(ctx context.Context, url string) (journal, error) {
 	db, err := pgx.Connect(ctx, url)
 	if err != nil {
@@ -46,15 +46,15 @@ func readJournal(ctx context.Context, url string) (journal, error) {
 	return j, nil
 }
 
-// Findings counts what a comparison of memory and journal found. Examples has the first few of them.
+// Findings are the counts of a comparison of memory and journal. Examples has the first findings.
 type Findings struct {
 	Compared int // operations
 
-	Lost     int // acknowledged, and not in the journal, or with less than was acknowledged
-	Twice    int // in the journal with more than was asked
-	Present  int // refused by every answer, and in the journal
-	Unknown  int // in the journal, and remembered by nobody
-	Late     int // refused in the end, but an earlier attempt without an answer was carried out after that: allowed
+	Lost     int // acknowledged, but missing in the journal, or there with a smaller amount
+	Twice    int // in the journal with more than the requested amount
+	Present  int // every answer refused it, but it is in the journal
+	Unknown  int // in the journal, but in no client's memory
+	Late     int // refused in the end, but an earlier attempt without an answer was executed later: allowed
 	Examples []string
 }
 
@@ -71,7 +71,7 @@ func (f *Findings) found(count *int, what string, op *Operation) {
 	}
 }
 
-// compare compares what clients remember with the journal.
+// compare compares the clients' memory with the journal.
 func compare(remembered []Operation, j journal) Findings {
 	f := Findings{Compared: len(remembered)}
 	known := make(map[key]bool, len(remembered))
@@ -99,17 +99,17 @@ func compare(remembered []Operation, j journal) Findings {
 	return f
 }
 
-// compareAt compares what clients remember with a journal that was restored to an instant: what was acknowledged before it is there,
-// and what was sent after it is not.
+// compareAt compares the clients' memory with a journal that was restored to an instant: it must contain the operations
+// acknowledged before the instant, and none sent after it.
 func compareAt(remembered []Operation, j journal, instant time.Time) Findings {
 	var before []Operation
 	for i := range remembered {
 		op := remembered[i]
 		switch in := j[key{op.Tenant, op.Key}] != nil; {
 		case op.First.After(instant):
-			op.Outcome, op.Unsure, op.Attempts = Refused, 0, 1 // it must not be there
+			op.Outcome, op.Unsure, op.Attempts = Refused, 0, 1 // must be absent
 		case op.Outcome == Done && op.Ended.After(instant):
-			op.Outcome, op.Unsure = Open, 1 // it may be there
+			op.Outcome, op.Unsure = Open, 1 // may be there
 		case op.Outcome != Done && in:
 			op.Unsure = max(op.Unsure, 1) // it was tried before the instant
 		}

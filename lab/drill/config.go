@@ -12,18 +12,18 @@ import (
 type Config struct {
 	Exe       string // the binary of quotasvc; required
 	Results   string // directory of drill.json and the chart; empty: none are written
-	Seed      uint64 // of the schedule and of the clients' choices
-	Kills     int    // SIGKILLs of instances, PostgreSQL servers and Redis, without those of failovers
+	Seed      uint64 // seed of the schedule and of the clients' choices
+	Kills     int    // SIGKILLs of instances, PostgreSQL servers and Redis, without the kills of failovers
 	Failovers int
-	Restores  int // backups that are restored to an instant
+	Restores  int // number of backups that are restored to an instant
 	Instances int
 	Clients   int
 	Tenants   int
 	Pace      time.Duration // pause of a client between two operations
-	Calm      time.Duration // longest pause between two faults; each is at least a fifth of it
+	Calm      time.Duration // longest pause between two faults; each pause is at least a fifth of it
 
-	// Tamper is called after the faults with the primary's URL, before anything is compared: a test of the drill itself changes the
-	// journal. Nil: nothing.
+	// Tamper is called with the primary's URL after the faults and before the comparison: a test of the drill itself
+	// changes the journal. Nil: nothing.
 	Tamper func(ctx context.Context, databaseURL string) error
 
 	Progress io.Writer // a line every ProgressEvery, and one per rare fault

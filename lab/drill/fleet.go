@@ -16,17 +16,17 @@ import (
 const (
 	adminKey = "drill-0123456789abcdef0123456789abcdef"
 
-	// startTimeout is the time limit for an instance to serve: it may start while PostgreSQL is away.
+	// startTimeout is the time limit for the start of an instance: PostgreSQL may be down when it starts.
 	startTimeout = 5 * time.Minute
 
-	// startPause is the time between two attempts to start an instance, as of a supervisor.
+	// startPause is the time between two attempts to start an instance, like a supervisor's.
 	startPause = 100 * time.Millisecond
 
 	stopTimeout = 2 * time.Minute
 )
 
-// fleet is the instances of the service and the supervisor that starts them again. One goroutine injects faults; any goroutine may call
-// instance.
+// fleet is the instances of the service and the supervisor that restarts them. One goroutine injects faults; any
+// goroutine may call instance.
 type fleet struct {
 	exe   string
 	env   []string
@@ -39,10 +39,10 @@ type slot struct {
 	mu      sync.Mutex
 	process *program.Process
 
-	api      atomic.Pointer[string] // host:port of the newest instance; it stays while that one is dead
-	faults   atomic.Int64           // grows at the beginning and at the end of each fault of this instance
+	api      atomic.Pointer[string] // host:port of the newest instance, even if that is dead
+	faults   atomic.Int64           // grows at the beginning and the end of each fault of this instance
 	expected atomic.Bool            // a fault is ending the instance
-	crashes  *atomic.Int64          // ends that no fault explains
+	crashes  *atomic.Int64          // number of ends that no fault explains
 }
 
 // startFleet starts n instances.
@@ -51,7 +51,7 @@ func startFleet(ctx context.Context, cfg *Config, databaseURL, redisURL string) 
 		"QUOTASVC_DATABASE_URL=" + databaseURL, "QUOTASVC_REDIS_URL=" + redisURL, "QUOTASVC_ADMIN_KEY=" + adminKey,
 		"QUOTASVC_LISTEN=127.0.0.1:0", "QUOTASVC_OPS_LISTEN=127.0.0.1:0", "QUOTASVC_LOG_LEVEL=warn", "QUOTASVC_LOG_FORMAT=text",
 		fmt.Sprintf("QUOTASVC_REPLICAS=%d", cfg.Instances),
-		"QUOTASVC_DRAIN_DELAY=500ms", // nobody asks /readyz here
+		"QUOTASVC_DRAIN_DELAY=500ms", // no load balancer reads /readyz here
 		"QUOTASVC_VERIFY_EVERY=0s",   // the drill verifies; a full pass at each start would be most of the load
 	}}
 	crashes := new(atomic.Int64)
@@ -66,7 +66,7 @@ func startFleet(ctx context.Context, cfg *Config, databaseURL, redisURL string) 
 	return f, nil
 }
 
-// start starts an instance in s. It tries again when the instance ends, as a supervisor does: PostgreSQL may be away.
+// start starts an instance in s. Like a supervisor, it tries again when the instance ends: PostgreSQL may be down.
 func (f *fleet) start(ctx context.Context, s *slot) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
@@ -98,7 +98,7 @@ func (f *fleet) start(ctx context.Context, s *slot) error {
 	}
 }
 
-// crashed returns the number of instances that ended although no fault ended them.
+// crashed returns the number of instances that ended without a fault.
 func (f *fleet) crashed() int64 { return f.slots[0].crashes.Load() }
 
 // kill kills the instance of a slot and starts another one after away.
@@ -126,7 +126,7 @@ func (f *fleet) pause(ctx context.Context, i int, d time.Duration) error {
 	return errors.Join(err, s.process.Signal(syscall.SIGCONT))
 }
 
-// roll replaces all instances, one after another, in order.
+// roll replaces all instances in order, one after another.
 func (f *fleet) roll(ctx context.Context) error {
 	for _, s := range f.slots {
 		if err := f.replace(ctx, s); err != nil {
@@ -147,7 +147,7 @@ func (f *fleet) replace(ctx context.Context, s *slot) error {
 	return f.start(ctx, s)
 }
 
-// fault marks the beginning of a fault, and its end when the result is called.
+// fault marks the beginning of a fault. The returned function marks its end.
 func (s *slot) fault() (end func()) {
 	s.faults.Add(1)
 	return func() { s.faults.Add(1) }

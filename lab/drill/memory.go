@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Kind is a kind of operation: the name of the journal's entries that carry its amount.
+// Kind is a kind of operation: the name of the journal entries that carry its amount.
 type Kind string
 
 // The kinds of operations that clients make.
@@ -17,7 +17,7 @@ const (
 	Topup   Kind = "grant"
 )
 
-// Outcome is what a client knows about an operation.
+// Outcome is a client's knowledge of an operation's result.
 type Outcome string
 
 // The outcomes. Open means that no answer was final: the operation may have happened or not.
@@ -27,28 +27,28 @@ const (
 	Open    Outcome = "open"
 )
 
-// Operation is what a client remembers of one operation.
+// Operation is a client's record of one operation.
 type Operation struct {
 	Tenant string
 	Key    string
 	Kind   Kind
 	Amount int64
-	First  time.Time // when it was first sent
-	Ended  time.Time // when the final answer was there; zero while it is open
+	First  time.Time // time of the first attempt
+	Ended  time.Time // time of the final answer; zero while it is open
 
 	Outcome  Outcome
 	Attempts int
-	Unsure   int // attempts without an answer, or whose answer was outcome_unknown
+	Unsure   int // attempts without an answer, or with the answer outcome_unknown
 	Status   int // of the final answer
 
 	send request // to send it again
 }
 
-// memory holds what all clients remember.
+// memory is the records of all clients.
 type memory struct {
 	mu    sync.Mutex
 	all   []*Operation
-	wrong map[string]int // answers that no fault explains, by what is wrong with them
+	wrong map[string]int // answers that no fault explains, by their error
 
 	answers  map[int]int // by status; 0: no answer
 	negative int
@@ -57,7 +57,7 @@ type memory struct {
 	waits    waits
 }
 
-// waits is how long refusals took on instances that no fault disturbed.
+// waits is the duration of refusals on instances that no fault disturbed.
 type waits struct {
 	longest time.Duration
 	over    []string // refusals over refusalMax
@@ -70,7 +70,7 @@ func newMemory() *memory {
 	return &memory{wrong: map[string]int{}, answers: map[int]int{}}
 }
 
-// begin remembers an operation before it is sent. The client that sends it changes it under m.mu.
+// begin records an operation before it is sent. The client that sends it changes it under m.mu.
 func (m *memory) begin(op *Operation) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -83,7 +83,7 @@ func (m *memory) change(do func()) {
 	do()
 }
 
-// operations returns a copy of what is remembered.
+// operations returns a copy of the recorded operations.
 func (m *memory) operations() []Operation {
 	m.mu.Lock()
 	defer m.mu.Unlock()

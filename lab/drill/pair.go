@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	// stateTimeout is the time limit of each wait for servers: a promotion, a standby that follows, a restore.
+	// stateTimeout is the time limit of each wait for servers: a promotion, a new standby, a restore.
 	stateTimeout = 5 * time.Minute
 
 	statePoll = 20 * time.Millisecond
@@ -29,14 +29,15 @@ type pair struct {
 	root    string // directory that the run user of PostgreSQL may enter
 	primary *localstack.Postgres
 	standby *localstack.Postgres
-	copies  int // number of copied clusters so far, for names of directories
+	copies  int // number of copied clusters so far, for directory names
 }
 
-// serverSettings are those of both servers. Only processes are killed, so what the kernel has is safe and fsync may be off.
+// serverSettings are the settings of both servers. Only processes are killed, so written data is safe in the kernel,
+// and fsync may be off.
 func (p *pair) serverSettings() map[string]string {
 	return map[string]string{
 		"max_connections": "200", "full_page_writes": "on", "wal_keep_size": "512MB", "max_wal_size": "1GB",
-		// A standby archives as well: what a killed primary had not archived would be a hole.
+		// The standby archives as well. Otherwise the WAL that a killed primary had not archived would be missing.
 		"archive_mode": "always",
 		"archive_command": fmt.Sprintf("test ! -e %[1]s/open || (cp %%p %[1]s/%%f.$$ && mv %[1]s/%%f.$$ %[1]s/%%f)",
 			p.archive()),
@@ -44,7 +45,7 @@ func (p *pair) serverSettings() map[string]string {
 	}
 }
 
-// archive is the directory of archived WAL. Servers archive while it holds the file "open".
+// archive is the directory of archived WAL. Servers archive while it contains the file "open".
 func (p *pair) archive() string { return filepath.Join(p.root, "archive") }
 
 // startPair starts a primary and its standby in root.
@@ -53,7 +54,7 @@ func startPair(ctx context.Context, root string) (_ *pair, err error) {
 	if err := os.Mkdir(p.archive(), 0o755); err != nil {
 		return nil, fmt.Errorf("archive: %w", err)
 	}
-	if err := os.Chmod(p.archive(), 0o777); err != nil { // PostgreSQL's user writes into it; nobody else passes through root's directory
+	if err := os.Chmod(p.archive(), 0o777); err != nil { // PostgreSQL's user writes to it; root bars all others
 		return nil, fmt.Errorf("archive: %w", err)
 	}
 	p.primary, err = localstack.StartPostgres(ctx, localstack.PostgresConfig{Dir: filepath.Join(root, "first"), Extra: p.serverSettings()})
@@ -66,10 +67,10 @@ func startPair(ctx context.Context, root string) (_ *pair, err error) {
 	return p, nil
 }
 
-// url returns the URL of whichever server is the primary.
+// url returns the URL of the current primary.
 func (p *pair) url() string {
 	u, err := url.Parse(p.primary.URL())
-	if err != nil { // it has been made by url.URL
+	if err != nil { // the URL comes from url.URL
 		return ""
 	}
 	u.Host += "," + net.JoinHostPort("127.0.0.1", strconv.Itoa(p.standby.Port()))
@@ -88,8 +89,9 @@ func (p *pair) addStandby(ctx context.Context, port int) error {
 	return err
 }
 
-// failover kills the primary, promotes the standby and makes a new standby in the old primary's place. Commits of the new primary
-// wait for nobody until that standby follows. Away is how long the standby is away before, in the kinds where it is.
+// failover kills the primary, promotes the standby and creates a new standby in the old primary's place. The new
+// primary commits without waiting until that standby follows. In some kinds the standby is down for the time away
+// before.
 func (p *pair) failover(ctx context.Context, kind Action, away time.Duration) error {
 	if err := p.prepareFailover(ctx, kind, away); err != nil {
 		return err

@@ -12,16 +12,16 @@ import (
 	"github.com/quotasvc/quotasvc/internal/lab/localstack"
 )
 
-// backup is a base backup, with the archive open since.
+// backup is a base backup. The archive is open since its start.
 type backup struct {
 	dir      string // empty: none
 	password string
 }
 
-// open is the file that makes the servers archive.
+// open is the path of the file that makes the servers archive.
 func (p *pair) open() string { return filepath.Join(p.archive(), "open") }
 
-// backUp opens the archive and makes a base backup of the primary.
+// backUp opens the archive and creates a base backup of the primary.
 func (p *pair) backUp(ctx context.Context) (backup, error) {
 	if err := os.WriteFile(p.open(), nil, 0o644); err != nil { //nolint:gosec // PostgreSQL's user looks for it
 		return backup{}, fmt.Errorf("open the archive: %w", err)
@@ -40,8 +40,8 @@ func (p *pair) backUp(ctx context.Context) (backup, error) {
 	return backup{dir: dir, password: p.primary.Password()}, nil
 }
 
-// restore starts a new cluster from the backup and the archive, as it was at the instant, and calls look with its URL. The archive is
-// emptied afterwards.
+// restore starts a new cluster from the backup and the archive in its state at the instant, and calls look with its
+// URL. Then it empties the archive.
 func (p *pair) restore(ctx context.Context, from backup, instant time.Time, look func(ctx context.Context, url string) error) (err error) {
 	if err := p.archiveUpTo(ctx); err != nil {
 		return err

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// Result is the tally of a run.
+// Result is the result of a run.
 type Result struct {
 	Seed     uint64
 	Took     time.Duration
@@ -30,11 +30,11 @@ type Result struct {
 
 	Negative int            // balances below zero
 	Wrong    map[string]int // answers that no fault explains
-	Crashed  int64          // instances that ended by themselves
+	Crashed  int64          // instances that ended without a fault
 
 	AtOnce    Findings // before open operations were sent again
 	AtEnd     Findings
-	Opened    int // open operations at the end of the faults
+	Opened    int // operations that were open at the end of the faults
 	StillOpen int // of them, those that a retry did not resolve
 	Restores  []Restored
 
@@ -47,14 +47,14 @@ type Result struct {
 	mu sync.Mutex
 }
 
-// Restored is what was found in a cluster that was restored to an instant.
+// Restored is the findings in a cluster that was restored to an instant.
 type Restored struct {
 	Instant  time.Time
 	Findings Findings
 	Verified bool
 }
 
-// Moment counts what became of operations in one interval.
+// Moment is the counts of operations by outcome at the end of one interval.
 type Moment struct {
 	At                  time.Duration // its end, since the start
 	Done, Refused, Open int           // so far
@@ -88,7 +88,7 @@ func (r *Result) failovers() int {
 	return r.Faults[Failover] + r.Faults[FailoverPaused] + r.Faults[FailoverDead] + r.Faults[FailoverPrimaryUp]
 }
 
-// remember takes what clients remember into the result.
+// remember copies the clients' records into the result.
 func (r *Result) remember(m *memory, crashed int64) {
 	r.Operations = m.tally()
 	m.mu.Lock()
@@ -97,7 +97,7 @@ func (r *Result) remember(m *memory, crashed int64) {
 	r.LongestRefusal, r.RefusalsOver, r.Crashed = m.waits.longest, m.waits.over, crashed
 }
 
-// watch prints the tally and records the timeline until stop is closed.
+// watch prints the counts and records the timeline until stop is closed.
 func (d *drill) watch(ctx context.Context, stop <-chan struct{}) {
 	const every = 500 * time.Millisecond
 	tick := time.NewTicker(every)
@@ -128,7 +128,7 @@ func (d *drill) watch(ctx context.Context, stop <-chan struct{}) {
 	}
 }
 
-// Violations returns a line for each promise that was broken.
+// Violations returns a line for each broken promise.
 func (r *Result) Violations() []string {
 	var all []string
 	count := func(n int, what string) {
@@ -162,7 +162,7 @@ func (r *Result) Violations() []string {
 	return all
 }
 
-// Print writes the tally and the verdict.
+// Print writes the counts and the verdict.
 func (r *Result) Print(out io.Writer) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	line := func(name string, value any) { fmt.Fprintf(w, "%s\t%v\n", name, value) }
@@ -236,7 +236,7 @@ func (r *Result) write(dir string) error {
 	return r.chart(filepath.Join(dir, "drill.svg"))
 }
 
-// lastLine returns the line of verify's output that sums it up.
+// lastLine returns the summary line of verify's output.
 func lastLine(text string) string {
 	text = strings.TrimSpace(text)
 	return text[strings.LastIndexByte(text, '\n')+1:]

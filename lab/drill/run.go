@@ -26,8 +26,8 @@ type drill struct {
 	start  time.Time
 }
 
-// Run starts the servers, the instances and the clients, injects the faults of the schedule and compares what the clients remember with
-// the journal. It returns an error if a step could not be carried out; a violated promise is in the result.
+// Run starts the servers, the instances and the clients, injects the faults of the schedule and compares the clients'
+// records with the journal. It returns an error if a step failed; violated promises are in the result.
 func Run(ctx context.Context, cfg Config) (_ *Result, err error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
@@ -58,7 +58,7 @@ func Run(ctx context.Context, cfg Config) (_ *Result, err error) {
 	return d.out, err
 }
 
-// startAll starts the servers and the instances, and makes the catalogue.
+// startAll starts the servers and the instances, and creates the catalogue.
 func (d *drill) startAll(ctx context.Context, root string) (err error) {
 	if d.pair, err = startPair(ctx, root); err != nil {
 		return err
@@ -75,7 +75,8 @@ func (d *drill) startAll(ctx context.Context, root string) (err error) {
 	return d.makeCatalogue(ctx)
 }
 
-// makeCatalogue makes the tenants of the load: much to use of one meter, and little of a prepaid one, so that some debits are denied.
+// makeCatalogue creates the tenants of the load: they have many units of one meter, and few of a prepaid one, so that
+// some debits are denied.
 func (d *drill) makeCatalogue(ctx context.Context) error {
 	c := newClients(d.cfg, d.fleet, d.memory)[0]
 	defer c.http.CloseIdleConnections()
@@ -122,7 +123,7 @@ func (d *drill) drill(ctx context.Context) error {
 	return d.judge(ctx)
 }
 
-// inject carries out the schedule.
+// inject executes the schedule.
 func (d *drill) inject(ctx context.Context) error {
 	for _, s := range plan(d.cfg) {
 		if err := sleep(ctx, s.after); err != nil {
@@ -137,7 +138,7 @@ func (d *drill) inject(ctx context.Context) error {
 	return sleep(ctx, d.cfg.Calm)
 }
 
-// fault carries out one step.
+// fault executes one step.
 func (d *drill) fault(ctx context.Context, s step) error {
 	switch s.do {
 	case KillInstance:
@@ -195,7 +196,7 @@ func paused(ctx context.Context, s server, d time.Duration) error {
 	return errors.Join(sleep(ctx, d), s.Resume())
 }
 
-// restore restores the backup to this instant, under load, and checks what is in it.
+// restore restores the backup to the present instant, under load, and checks the restored cluster.
 func (d *drill) restore(ctx context.Context) error {
 	instant := time.Now()
 	// Recovery ends at the first commit after the instant, so there must be one.
@@ -227,7 +228,7 @@ func (d *drill) tool(ctx context.Context, url string, args ...string) (string, e
 	return string(out), nil
 }
 
-// judge compares what clients remember with the journal, sends open operations again, and compares once more.
+// judge compares the clients' records with the journal, sends open operations again, and compares once more.
 func (d *drill) judge(ctx context.Context) error {
 	d.say("faults are over: comparing")
 	if d.cfg.Tamper != nil {

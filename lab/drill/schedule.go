@@ -8,7 +8,7 @@ import (
 // Action names a fault.
 type Action string
 
-// The faults. Each kill is a SIGKILL, each pause a SIGSTOP of all processes of the server and a SIGCONT.
+// The faults. Each kill is a SIGKILL. Each pause is a SIGSTOP of all processes of the server, then a SIGCONT.
 const (
 	KillInstance  Action = "kill instance"
 	KillPrimary   Action = "kill primary"
@@ -21,8 +21,8 @@ const (
 
 	Failover          Action = "failover"
 	FailoverPaused    Action = "failover, standby paused before"  // commits wait for it, and are cancelled
-	FailoverDead      Action = "failover, standby killed before"  // the same; it starts again before its promotion
-	FailoverPrimaryUp Action = "failover, primary killed twice"   // it recovers from a kill and dies again
+	FailoverDead      Action = "failover, standby killed before"  // the same; it restarts before its promotion
+	FailoverPrimaryUp Action = "failover, primary killed twice"   // it recovers from a kill and is killed again
 	Rolling           Action = "rolling restart of all instances" // SIGTERM, start, one after another
 	Backup            Action = "base backup"
 	Restore           Action = "restore to an instant"
@@ -30,13 +30,13 @@ const (
 
 // step is one fault of a schedule.
 type step struct {
-	after  time.Duration // pause before it
+	after  time.Duration // pause before the fault
 	do     Action
 	target int           // instance, for faults of instances
-	length time.Duration // how long the server is away or paused
+	length time.Duration // time for which the server is down or paused
 }
 
-// weighted lists faults with how often they come, in percent.
+// weighted lists faults with their frequency in percent.
 type weighted []struct {
 	do      Action
 	percent int
@@ -46,7 +46,7 @@ var (
 	killActions  = weighted{{KillInstance, 50}, {KillPrimary, 20}, {KillStandby, 10}, {KillRedis, 20}}
 	pauseActions = weighted{{PauseInstance, 40}, {PausePrimary, 25}, {PauseStandby, 15}, {PauseRedis, 20}}
 
-	// failoverActions come in turn: half of them while commits wait for a standby that does not confirm.
+	// failoverActions take turns: in half of them, commits wait for a standby that does not confirm.
 	failoverActions = []Action{Failover, FailoverPaused, FailoverPrimaryUp, FailoverDead}
 )
 
@@ -54,11 +54,11 @@ const (
 	killsPerPause   = 4
 	killsPerRolling = 20
 
-	// awayMax is the longest time until a killed server starts again, and the longest ordinary pause.
+	// awayMax is the longest time until a killed server restarts, and the longest ordinary pause.
 	awayMax = 1500 * time.Millisecond
 
-	// hangMax is the longest pause of every fourth one, and how long commits wait for a standby before a failover. The service gives up a
-	// transaction after 4 s and refuses after 4.5 s.
+	// hangMax is the maximum of every fourth pause, and of the time in which commits wait for a standby before a
+	// failover. The service gives up a transaction after 4 s and refuses after 4.5 s.
 	hangMax = 7 * time.Second
 )
 
@@ -72,8 +72,8 @@ func (w weighted) pick(rng *rand.Rand) Action {
 	return w[0].do
 }
 
-// plan returns the faults of a run: the same for the same configuration and seed. A restore follows its backup, with other faults
-// between them.
+// plan returns the faults of a run: the same faults for the same configuration and seed. A restore follows its backup,
+// with other faults between them.
 func plan(cfg *Config) []step {
 	rng := rand.New(rand.NewPCG(cfg.Seed, 1))
 	var steps []step
@@ -104,7 +104,7 @@ func plan(cfg *Config) []step {
 	return steps
 }
 
-// withRestores inserts n backups and restores, evenly: each restore comes a half of its part after the backup.
+// withRestores inserts n backups and restores at even distances: each restore comes half of its part after the backup.
 func withRestores(steps []step, n int) []step {
 	if n == 0 {
 		return steps

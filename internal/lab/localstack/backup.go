@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// Signal is the empty file that tells a starting PostgreSQL what to do with a copied cluster.
+// Signal is the empty file that selects how PostgreSQL starts a copied cluster.
 type Signal string
 
 // The signals of PostgreSQL's manual.
@@ -23,17 +23,17 @@ const (
 
 // Origin is a copied cluster that a new server begins with, instead of a fresh one.
 type Origin struct {
-	Backup   string            // directory that Postgres.Backup has made; the server takes it over by a rename
-	Password string            // the copied server's
+	Backup   string            // directory made by Postgres.Backup; the server takes it over with a rename
+	Password string            // the copied server's password
 	Signal   Signal            // how the copy starts
-	Settings map[string]string // added to the copy's postgresql.auto.conf. A command line would show their passwords
+	Settings map[string]string // added to the copy's postgresql.auto.conf; a command line would show passwords
 }
 
 // Password returns the superuser's password, which copies of the cluster share.
 func (p *Postgres) Password() string { return p.password }
 
-// Backup copies the running server's cluster with pg_basebackup into a directory of this name in Dir, and returns its path.
-// The copy has the WAL that it needs to be consistent.
+// Backup copies the running server's cluster with pg_basebackup into a directory of this name in Dir, and returns its
+// path. The copy contains the WAL that it needs to be consistent.
 func (p *Postgres) Backup(ctx context.Context, name string) (string, error) {
 	tool, err := p.besides("pg_basebackup")
 	if err != nil {
@@ -53,7 +53,8 @@ func (p *Postgres) Backup(ctx context.Context, name string) (string, error) {
 	return to, nil
 }
 
-// besides finds a program in the directory of the server's real binary. A link to the server may lie in another directory.
+// besides finds a program in the directory of the server's real binary. A link to the server may lie in another
+// directory.
 func (p *Postgres) besides(program string) (string, error) {
 	server, err := filepath.EvalSymlinks(filepath.Join(p.bin.Dir, "postgres"))
 	if err != nil {

@@ -186,7 +186,8 @@ func IsMissing(err error) bool {
 	return errors.As(err, &missing)
 }
 
-// Explain adds the remedy to an error about a server program that is not installed. It returns other errors as they are.
+// Explain adds the remedy to an error about a server program that is not installed. It returns other errors as they
+// are.
 func Explain(err error) error {
 	if IsMissing(err) {
 		return fmt.Errorf("%w\n`make servers` installs PostgreSQL and Redis with the system's package manager", err)

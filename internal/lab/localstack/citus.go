@@ -18,16 +18,16 @@ type CitusConfig struct {
 	Workers int // nodes that hold shards, beside the coordinator, which holds none
 }
 
-// Citus is a private cluster: a coordinator and workers, each a PostgreSQL of its own on a port of its own.
+// Citus is a private cluster: a coordinator and workers. Each is a PostgreSQL with a port of its own.
 type Citus struct {
 	Coordinator *Postgres
 	Workers     []*Postgres
 }
 
-// passFile has the nodes' passwords, with which they log in to each other.
+// passFile contains the passwords with which the nodes log in to each other.
 const passFile = "nodes.pgpass"
 
-// StartCitus starts a cluster. It fails with *MissingError if this machine's PostgreSQL has no Citus that it can load.
+// StartCitus starts a cluster. It fails with *MissingError if this machine's PostgreSQL cannot load Citus.
 func StartCitus(ctx context.Context, cfg CitusConfig) (_ *Citus, err error) {
 	c := &Citus{}
 	defer func() {
@@ -75,7 +75,8 @@ func StartCitus(ctx context.Context, cfg CitusConfig) (_ *Citus, err error) {
 	return c, nil
 }
 
-// setPassword gives the superuser another password. Citus would do so when the node is added: roles have the coordinator's password on all nodes.
+// setPassword gives the superuser another password. Citus would do so when the node is added: on all nodes, roles get
+// the coordinator's password.
 func (p *Postgres) setPassword(ctx context.Context, password string) error {
 	if err := p.exec(ctx, "ALTER ROLE "+Superuser+" PASSWORD '"+password+"'"); err != nil {
 		return fmt.Errorf("set the password of a node: %w", err)
@@ -101,7 +102,7 @@ func (c *Citus) Stop(ctx context.Context) error {
 	return errs
 }
 
-// MakeDatabase makes an empty database with the extension on all nodes, and makes the nodes known in it.
+// MakeDatabase creates an empty database with the extension on all nodes, and registers the nodes in it.
 func (c *Citus) MakeDatabase(ctx context.Context, name string) error {
 	for _, n := range c.Nodes() {
 		if err := n.exec(ctx, "CREATE DATABASE "+pgx.Identifier{name}.Sanitize()+" TEMPLATE template0"); err != nil && !hasCode(err, codeDuplicateDatabase) {
@@ -122,7 +123,8 @@ func (c *Citus) MakeDatabase(ctx context.Context, name string) error {
 	return nil
 }
 
-// CloseTemplate ends the connections to a database on all nodes and allows no new ones, so that CopyDatabase can copy it.
+// CloseTemplate ends the connections to a database on all nodes and allows no new ones, so that CopyDatabase can copy
+// it.
 func (c *Citus) CloseTemplate(ctx context.Context, name string) error {
 	for _, n := range c.Nodes() {
 		if err := n.exec(ctx, "ALTER DATABASE "+pgx.Identifier{name}.Sanitize()+" WITH ALLOW_CONNECTIONS false"); err != nil {
@@ -137,7 +139,7 @@ func (c *Citus) CloseTemplate(ctx context.Context, name string) error {
 	return nil
 }
 
-// CopyDatabase copies a closed database, node by node: shards and what Citus knows of them go with it.
+// CopyDatabase copies a closed database node by node, with its shards and Citus' metadata.
 func (c *Citus) CopyDatabase(ctx context.Context, name, template string) error {
 	for _, n := range c.Nodes() {
 		if err := n.exec(ctx, "CREATE DATABASE "+pgx.Identifier{name}.Sanitize()+" TEMPLATE "+pgx.Identifier{template}.Sanitize()); err != nil {
@@ -147,8 +149,9 @@ func (c *Citus) CopyDatabase(ctx context.Context, name, template string) error {
 	return nil
 }
 
-// DropDatabase drops a database on all nodes, the coordinator first: it has connections to the others. Citus' own processes come back to a
-// database while it is being dropped, and PostgreSQL gives up after five seconds: then it is dropped again, until ctx ends.
+// DropDatabase drops a database on all nodes, the coordinator first, because it has connections to the others. Citus'
+// own processes may reconnect during the drop, and PostgreSQL gives up after five seconds. Then DropDatabase tries
+// again, until ctx ends.
 func (c *Citus) DropDatabase(ctx context.Context, name string) error {
 	var errs error
 	for _, n := range c.Nodes() {

@@ -61,8 +61,8 @@ func (l *dirLock) release() error {
 	return nil
 }
 
-// unlockFile ends the lock on f and closes it. Close alone is too late: between fork and exec a child that this process starts
-// just then has f open too, and holds the lock for that long.
+// unlockFile ends the lock on f and closes it. Close alone is too late: between fork and exec a child that this process
+// starts just then has f open too, and holds the lock for that long.
 func unlockFile(f *os.File) error {
 	return errors.Join(syscall.Flock(int(f.Fd()), syscall.LOCK_UN), f.Close())
 }

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// A child of this process has the lock's file open between its fork and its exec. A server that was stopped could not start
-// again for that long: another quotasvc dev seemed to use its directory.
+// A child of this process has the lock's file open between its fork and its exec. Without an explicit unlock, a stopped
+// server could not start again during that time: its directory would seem to be in use by another quotasvc dev.
 func TestLock_FileOpenInChild_ReleasedAtOnce(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -13,14 +13,15 @@ import (
 	"go.uber.org/goleak"
 )
 
-// helperDir makes the test binary an owner of servers in that directory: it starts
-// them, prints their pids and waits until it is killed. helperCache is its durableCache.
+// helperDir makes the test binary an owner of servers in that directory: it starts them, prints their pids and waits
+// until it is killed. helperCache is the owner's durableCache.
 const (
 	helperDir   = "LOCALSTACK_TEST_HELPER_DIR"
 	helperCache = "LOCALSTACK_TEST_HELPER_CACHE"
 )
 
-// testLimit bounds each wait of a test, as testenv.Patience does elsewhere: testenv imports this package. It is for hangs.
+// testLimit bounds each wait of a test, because testenv.Patience cannot be used: testenv imports this package. It only
+// catches hangs.
 const testLimit = 5 * time.Minute
 
 // cacheDir holds the cluster that tests copy. It is new in each run, so that the test
@@ -152,7 +153,7 @@ func sql[T any](t *testing.T, url string, statements ...string) T {
 	return v
 }
 
-// answerTo returns what a server says to a probe, which gives up on a slow one.
+// answerTo returns the result of a probe, which it ends if the server is slow.
 func answerTo(t *testing.T, probe func(context.Context) error) (err error) {
 	t.Helper()
 	eventually(t, "an answer", func() bool {

@@ -184,7 +184,7 @@ func (p *Postgres) connectTo(ctx context.Context, database string) (*pgx.Conn, e
 	return pgx.ConnectConfig(ctx, cfg)
 }
 
-// ensureDatabase creates the database in URL. A copy of a cluster has it.
+// ensureDatabase creates the database in URL. In a copied cluster it exists already.
 func (p *Postgres) ensureDatabase(ctx context.Context) error {
 	if p.cfg.From != nil {
 		return nil

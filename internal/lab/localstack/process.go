@@ -93,7 +93,7 @@ func startProcess(c command) (*process, error) {
 	go func() {
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
-		// Stop ends the child, not a context.
+		// The child must not end with a context: Stop ends it.
 		cmd := c.cmd(context.Background())
 		if err := cmd.Start(); err != nil {
 			started <- err

@@ -197,7 +197,7 @@ func (r *Redis) config() string {
 		lines = append(lines, "databases "+strconv.Itoa(r.cfg.Databases))
 	}
 	if r.cfg.Mode != RedisSentinel {
-		lines = append(lines, "masterauth "+r.password, "maxmemory-policy noeviction") // the service starts on no other
+		lines = append(lines, "masterauth "+r.password, "maxmemory-policy noeviction") // the service requires it
 	}
 	if r.cfg.Mode == RedisClusterNode {
 		lines = append(lines, "cluster-enabled yes", "cluster-port "+strconv.Itoa(r.busPort))

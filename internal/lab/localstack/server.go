@@ -178,8 +178,8 @@ func setIfChanged(password *string, found string) {
 	}
 }
 
-// lostPort reports whether a server did not start because another program took its port, or a second port that it needs. That
-// program may have ended since, so lostPort also searches the server's log, which is part of err.
+// lostPort reports whether a server did not start because another program took its port, or a second port that it
+// needs. That program may have ended since, so lostPort also searches the server's log, which is part of err.
 func lostPort(port int, err error) bool {
 	return errors.Is(tryPort(port), syscall.EADDRINUSE) || strings.Contains(err.Error(), "Address already in use")
 }

@@ -20,7 +20,7 @@ const shmemLine = 6
 func removeSharedMemory(dataDir string) {
 	text, err := os.ReadFile(filepath.Join(dataDir, "postmaster.pid"))
 	if err != nil {
-		return // it ended before it had a segment
+		return // the server ended before it had a segment
 	}
 	lines := strings.Split(string(text), "\n")
 	if len(lines) <= shmemLine {

@@ -18,7 +18,7 @@ type Config struct {
 	RedisPortSetting    string       // the setting that changes it, for messages
 	Log                 *slog.Logger // progress messages; nil: none
 
-	cache string // of PostgresConfig, for tests
+	cache string // PostgresConfig.Cache, for tests
 }
 
 // Stack is a PostgreSQL and a Redis that keep their data, for `quotasvc dev`.

@@ -6,8 +6,9 @@ import (
 	"strings"
 )
 
-// AddStandby starts a synchronous standby of the running server from a base backup, and returns when every commit waits for it.
-// Cfg needs a directory; its From is set here. Commits of a promoted standby wait for nobody until it gets a standby of its own.
+// AddStandby starts a synchronous standby of the running server from a base backup, and returns when every commit waits
+// for it. cfg needs a directory; AddStandby sets its From. A promoted standby commits without waiting, until it gets a
+// standby of its own.
 func (p *Postgres) AddStandby(ctx context.Context, name string, cfg PostgresConfig) (*Postgres, error) {
 	ctx, cancel := withDefaultTimeout(ctx, defaultStartTimeout)
 	defer cancel()
@@ -34,12 +35,12 @@ func (p *Postgres) AddStandby(ctx context.Context, name string, cfg PostgresConf
 	if err != nil {
 		return standby, fmt.Errorf("make the standby synchronous: %w", err)
 	}
-	// What was committed before the change waited for nobody, so the standby must have it first.
+	// Earlier commits did not wait for the standby, so the standby must receive them first.
 	return standby, p.Await(ctx, `SELECT coalesce(current_setting('synchronous_standby_names') = '*' AND
 		bool_or(sync_state = 'sync' AND flush_lsn >= '`+since+`'), false) FROM pg_stat_replication`)
 }
 
-// Promote makes a standby a primary and waits until it writes.
+// Promote makes a standby a primary and waits until it accepts writes.
 func (p *Postgres) Promote(ctx context.Context) error {
 	if err := p.exec(ctx, "SELECT pg_promote(false)"); err != nil {
 		return fmt.Errorf("promote: %w", err)
@@ -47,12 +48,12 @@ func (p *Postgres) Promote(ctx context.Context) error {
 	return p.AwaitPrimary(ctx)
 }
 
-// AwaitPrimary waits until the server is out of recovery: promoted, or restored.
+// AwaitPrimary waits until the server has left recovery: it was promoted or restored.
 func (p *Postgres) AwaitPrimary(ctx context.Context) error {
 	return p.Await(ctx, "SELECT NOT pg_is_in_recovery()")
 }
 
-// Await asks a question until the answer is true. A context without a deadline gets two minutes.
+// Await repeats a query until it returns true. A context without a deadline gets two minutes.
 func (p *Postgres) Await(ctx context.Context, sql string) error {
 	ctx, cancel := withDefaultTimeout(ctx, defaultStartTimeout)
 	defer cancel()

@@ -25,7 +25,7 @@ type Authority struct {
 	serial int64
 }
 
-// NewAuthority makes an authority whose files are in a directory of the test.
+// NewAuthority creates an authority whose files are in a directory of the test.
 func NewAuthority(t testing.TB) *Authority {
 	t.Helper()
 	a := &Authority{File: filepath.Join(t.TempDir(), "ca.pem"), Pool: x509.NewCertPool()}

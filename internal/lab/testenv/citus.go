@@ -18,11 +18,12 @@ import (
 )
 
 const (
-	// EnvCitus is the variable that makes Postgres return databases of a private Citus cluster: `make test-citus` sets it.
+	// EnvCitus is the variable that makes Postgres return databases of a private Citus cluster: `make test-citus` sets
+	// it.
 	EnvCitus = "QUOTASVC_TEST_CITUS"
 
-	// workers and shardGroups are those of a cluster for tests: two groups on each worker. Each group takes a tenth of a second whenever a database
-	// is made.
+	// workers and shardGroups size a cluster for tests: two groups on each worker. Each group adds a tenth of a second
+	// to the creation of a database.
 	workers     = 2
 	shardGroups = 4
 )
@@ -30,7 +31,7 @@ const (
 // OnCitus reports whether Postgres returns databases of a Citus cluster.
 func OnCitus() bool { return os.Getenv(EnvCitus) != "" }
 
-// Waiting returns the query that counts the sessions which wait for locks in this database, on all nodes of a cluster.
+// Waiting returns the query that counts the sessions that wait for locks in this database, on all nodes of a cluster.
 func Waiting() string {
 	from := "pg_stat_activity"
 	if OnCitus() {
@@ -47,15 +48,16 @@ func NotOnCitus(t testing.TB, reason string) {
 	}
 }
 
-// CitusServer is a Citus cluster of one test, with all migrations applied and the tables distributed. The test may kill its nodes.
+// CitusServer is a Citus cluster of one test, with all migrations applied and the tables distributed. The test may kill
+// its nodes.
 type CitusServer struct {
 	URL         string
 	Coordinator *PostgresServer
 	Workers     []*PostgresServer
 }
 
-// CitusPrivate starts a coordinator and two workers for this test from local binaries. Where PostgreSQL has no Citus, it says how to get it and
-// skips the test; under `make test-citus` that fails.
+// CitusPrivate starts a coordinator and two workers for this test from local binaries. If PostgreSQL has no Citus, it
+// prints how to install it and skips the test; under `make test-citus` the test fails.
 func CitusPrivate(t testing.TB) *CitusServer {
 	t.Helper()
 	shared.requireMain(t)
@@ -93,7 +95,7 @@ func CitusPrivate(t testing.TB) *CitusServer {
 	return s
 }
 
-// prepareCitus applies all migrations to a database with the extension, distributes its tables, and makes the roles.
+// prepareCitus applies all migrations to a database with the extension, distributes its tables, and creates the roles.
 func prepareCitus(ctx context.Context, databaseURL string) error {
 	err := migrateThen(ctx, databaseURL, func() error {
 		conn, err := pgx.Connect(ctx, databaseURL)
@@ -106,8 +108,9 @@ func prepareCitus(ctx context.Context, databaseURL string) error {
 	return errors.Join(err, makeServiceLoginAt(ctx, databaseURL), letRolesLogIn(ctx, databaseURL))
 }
 
-// easeUpdates lets tests shift instants of distributed rows by hand. Citus refuses UPDATE .. SET at = at - interval, because the result depends
-// on the session's time zone; here it is UTC. The service has no such statement: CitusPrivate would refuse it.
+// easeUpdates lets tests shift instants of distributed rows by hand. Citus refuses UPDATE .. SET at = at - interval,
+// because the result depends on the session's time zone; here it is UTC. The service has no such statement: the cluster
+// of CitusPrivate would refuse it.
 func easeUpdates(ctx context.Context, databaseURL string) error {
 	conn, err := pgx.Connect(ctx, databaseURL)
 	if err != nil {
@@ -125,8 +128,8 @@ func easeUpdates(ctx context.Context, databaseURL string) error {
 	return nil
 }
 
-// letRolesLogIn gives roles the password of the nodes: a node copies shards from another one as the owner of the tables, and the coordinator
-// reads from nodes as the role of the session, which in tests may be the reader, or the service.
+// letRolesLogIn gives roles the password of the nodes. A node copies shards from another node as the owner of the
+// tables. The coordinator reads from nodes as the role of the session, which in tests may be the reader or the service.
 func letRolesLogIn(ctx context.Context, databaseURL string) error {
 	conn, err := pgx.Connect(ctx, databaseURL)
 	if err != nil {
@@ -152,8 +155,8 @@ func (s source) localCitus(ctx context.Context, workers int) (*localstack.Citus,
 		PostgresConfig: localstack.PostgresConfig{
 			Dir: dir, Extra: map[string]string{
 				"max_connections": maxConnections, "max_wal_size": maxWALSize,
-				"citus.enable_unsafe_triggers": "on", // tests make rows fail by triggers
-				"citus.recover_2pc_interval":   "1s", // a node that is killed between the two phases of a COMMIT keeps its locks until then
+				"citus.enable_unsafe_triggers": "on", // tests use triggers to make rows fail
+				"citus.recover_2pc_interval":   "1s", // a killed node keeps its prepared transactions' locks so long
 			}, Cache: s.cache, Search: &s.search,
 		},
 		Workers: workers,

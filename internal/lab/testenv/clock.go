@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// withoutVariable lists programs that tests may do without; scripts/install-test-tools.sh gets them.
+// withoutVariable lists programs that tests may do without; scripts/install-test-tools.sh installs them.
 const withoutVariable = "QUOTASVC_TEST_WITHOUT"
 
 // libfaketime is the library that gives a process a clock of its own.
@@ -23,8 +23,8 @@ type PostgresClock struct {
 	file string
 }
 
-// PostgresWithClock is PostgresPrivate with a clock that Shift sets. Without libfaketime the test fails, or is skipped if
-// QUOTASVC_TEST_WITHOUT names it.
+// PostgresWithClock is PostgresPrivate with a clock that Shift sets. Without libfaketime the test fails, or is skipped
+// if QUOTASVC_TEST_WITHOUT names it.
 func PostgresWithClock(t testing.TB) *PostgresClock {
 	t.Helper()
 	library, err := findFaketime()
@@ -38,7 +38,7 @@ func PostgresWithClock(t testing.TB) *PostgresClock {
 	check(t, "make a directory for the clock", err)
 	t.Cleanup(func() { check(t, "remove the clock", os.RemoveAll(dir)) })
 	check(t, "open the clock's directory to the server", os.Chmod(dir, 0o755))
-	// The server's user may not be able to enter the checkout. A library that cannot be read is left out without an error.
+	// The server's user may not be able to enter the checkout. The loader silently skips a library that it cannot read.
 	text, err := os.ReadFile(library)
 	check(t, "read libfaketime", err)
 	library = filepath.Join(dir, libfaketime)
@@ -49,7 +49,7 @@ func PostgresWithClock(t testing.TB) *PostgresClock {
 	return p
 }
 
-// Shift sets the server's clock to the machine's plus by, at once.
+// Shift sets the server's clock to the machine's clock plus by, at once.
 func (p *PostgresClock) Shift(by time.Duration) {
 	p.t.Helper()
 	p.write(p.t, by)

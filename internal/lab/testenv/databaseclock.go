@@ -11,22 +11,24 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// DatabaseClock is the clock of one database, which the test moves: clock_timestamp() of every session that begins after MoveClock. On Citus it is
-// that of all nodes.
+// DatabaseClock is the clock of one database, which the test moves: clock_timestamp() of every session that begins
+// after MoveClock, on Citus of the sessions on all nodes.
 type DatabaseClock struct {
 	t     testing.TB
 	nodes []string // URLs
 }
 
-// MoveClock lets the test move the clock of the database at databaseURL, whose role is a superuser. Until then it shows the machine's time.
+// MoveClock lets the test move the clock of the database at databaseURL, whose role is a superuser. Before the first
+// move the clock shows the machine's time.
 func MoveClock(t testing.TB, databaseURL string) *DatabaseClock {
 	t.Helper()
 	c := &DatabaseClock{t, []string{databaseURL}}
 	if OnCitus() {
 		c.nodes = nodesOf(t, databaseURL)
 	}
-	// Each node has a table of its own, which Citus does not know: what a node executes for another one must not ask others. timeofday, because Citus
-	// passes on pg_catalog.clock_timestamp() without its schema, and the node would find moved.clock_timestamp() again.
+	// Each node has a table of its own, which Citus does not manage: a statement that a node executes for another one
+	// must not query other nodes. It uses timeofday because Citus forwards pg_catalog.clock_timestamp() without its
+	// schema, and the node would resolve that to moved.clock_timestamp() again.
 	c.exec(`CREATE SCHEMA moved;
 		CREATE TABLE moved.clock (ahead interval NOT NULL);
 		INSERT INTO moved.clock VALUES ('0');
@@ -74,19 +76,19 @@ func (c *DatabaseClock) Ahead(by string) {
 	c.exec("UPDATE moved.clock SET ahead = $1::interval", by)
 }
 
-// Advance moves the clock by d from where it is.
+// Advance moves the clock by d from its present time.
 func (c *DatabaseClock) Advance(d time.Duration) {
 	c.t.Helper()
 	c.exec("UPDATE moved.clock SET ahead = ahead + $1::interval", d)
 }
 
-// Set sets the clock to an instant, from which it goes on.
+// Set sets the clock to an instant. It runs on from there.
 func (c *DatabaseClock) Set(at time.Time) {
 	c.t.Helper()
 	c.exec("UPDATE moved.clock SET ahead = $1::interval", time.Until(at))
 }
 
-// Remove leaves no trace of the clock in the database.
+// Remove removes the clock from the database.
 func (c *DatabaseClock) Remove() {
 	c.t.Helper()
 	c.exec(`DO $$ BEGIN EXECUTE format('ALTER DATABASE %I RESET search_path', current_database()); END $$;

@@ -17,8 +17,8 @@ import (
 // diskSize is the size of a small disk: room for a migrated cluster.
 const diskSize = "160m"
 
-// SmallDisk is the disk of a PostgreSQL that a test fills. It is a file system in memory of its own. A user who may not mount one gets triggers
-// that refuse every new row with PostgreSQL's code for a full disk.
+// SmallDisk is the disk of a PostgreSQL that a test fills. It is a separate file system in memory. If the user may not
+// mount one, triggers refuse every new row with PostgreSQL's code for a full disk instead.
 type SmallDisk struct {
 	t      testing.TB
 	url    string
@@ -58,7 +58,7 @@ func PostgresOnSmallDisk(t testing.TB) (*PostgresServer, *SmallDisk) {
 	return &PostgresServer{control: control{t, "PostgreSQL", &p.Server}, URL: p.URL()}, &SmallDisk{t, p.URL(), filepath.Join(dir, "filler")}
 }
 
-// Fill leaves no room on the disk.
+// Fill fills the disk.
 func (d *SmallDisk) Fill() {
 	d.t.Helper()
 	if d.filler == "" {

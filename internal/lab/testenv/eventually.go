@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// Patience bounds each wait of a test for something that must come. It is there for hangs: a machine that is busy or slow
-// stays far below it. How quick something is belongs into a benchmark.
+// Patience bounds each wait of a test for an expected event. It only catches hangs: a busy or slow machine stays far
+// below it. Speed is measured by benchmarks.
 const Patience = 5 * time.Minute
 
-// pollEvery is how often Eventually asks. A question to a server takes about a millisecond.
+// pollEvery is the interval of Eventually's checks. A query to a server takes about a millisecond.
 const pollEvery = 10 * time.Millisecond
 
-// Eventually waits until reached returns true. It asks at once and then every 10 ms. After Patience it fails the test, with
-// what, which says what should have come.
+// Eventually waits until reached returns true. It calls reached at once and then every 10 ms. After Patience it fails
+// the test with what, which describes the expected event.
 func Eventually(t testing.TB, reached func() bool, what ...any) {
 	t.Helper()
 	deadline := time.Now().Add(Patience)
@@ -28,7 +28,8 @@ func Eventually(t testing.TB, reached func() bool, what ...any) {
 	}
 }
 
-// Receive waits for the next value of a channel, or until it is closed; then ok is false. It fails the test after Patience.
+// Receive waits for the next value of a channel, or until it is closed; then ok is false. It fails the test after
+// Patience.
 func Receive[T any](t testing.TB, from <-chan T) (value T, ok bool) {
 	t.Helper()
 	limit := time.NewTimer(Patience)

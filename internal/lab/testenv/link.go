@@ -10,11 +10,11 @@ import (
 	"time"
 )
 
-// Link is a network between a client and a server that can be slow or cut. While it is cut, connections stay open and nothing arrives; what
-// was sent arrives when it is whole again, as TCP would send it again.
+// Link is a network between a client and a server that can be slow or cut. While it is cut, connections stay open and
+// nothing arrives. Data sent meanwhile arrives after Heal, as TCP would send it again.
 type Link struct {
 	Addr   string
-	Delay  atomic.Int64           // nanoseconds that each piece of data takes, in each direction
+	Delay  atomic.Int64           // nanoseconds of delay for each piece of data, in each direction
 	Server atomic.Pointer[string] // the address that new connections reach
 
 	mu    sync.Mutex
@@ -22,7 +22,7 @@ type Link struct {
 	ctx   context.Context
 }
 
-// NewLink starts a link to the server at this address. It ends with the test.
+// NewLink starts a link to the server at this address. The link ends with the test.
 func NewLink(t testing.TB, server string) *Link {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -30,11 +30,12 @@ func NewLink(t testing.TB, server string) *Link {
 	close(l.whole)
 	l.Server.Store(&server)
 	l.Addr = acceptAll(t, l.serve)
-	t.Cleanup(cancel) // before the wait for those that are served
+	t.Cleanup(cancel) // before the wait for open connections
 	return l
 }
 
-// acceptAll serves every connection to the address that it returns, until the test ends. Then it waits for those that are served.
+// acceptAll serves every connection to the address that it returns, until the test ends. Then it waits until the open
+// connections are served.
 func acceptAll(t testing.TB, serve func(client net.Conn)) (address string) {
 	t.Helper()
 	ln, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", "127.0.0.1:0")
@@ -70,7 +71,7 @@ func NewLinkTo(t testing.TB, server string) (*Link, string) {
 	return l, u.String()
 }
 
-// Cut stops everything on the link, until Heal.
+// Cut stops all traffic on the link until Heal.
 func (l *Link) Cut() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -84,7 +85,7 @@ func (l *Link) Heal() {
 	close(l.whole)
 }
 
-// pass waits until the link is whole, and then for its delay. It returns false at the end of the test.
+// pass waits until the link is not cut, and then for its delay. It returns false at the end of the test.
 func (l *Link) pass() bool {
 	l.mu.Lock()
 	whole := l.whole

@@ -9,15 +9,15 @@ import (
 	"testing"
 )
 
-// LossyProxy forwards to a server and, when told to, swallows the next reply to a script call and closes the connection:
-// the server has done the work and the client does not know.
+// LossyProxy forwards to a server. While Lose is set, it drops each reply to a script call and closes the connection:
+// the server has executed the script, and the client cannot know that.
 type LossyProxy struct {
 	Addr   string
-	Lose   atomic.Bool            // whether replies to scripts are swallowed
+	Lose   atomic.Bool            // whether replies to scripts are dropped
 	Server atomic.Pointer[string] // the address that new connections reach
 }
 
-// NewLossyProxy starts a proxy before the server at this address; it ends with the test.
+// NewLossyProxy starts a proxy in front of the server at this address; it ends with the test.
 func NewLossyProxy(t testing.TB, server string) *LossyProxy {
 	t.Helper()
 	p := &LossyProxy{}

@@ -49,7 +49,7 @@ func (e *env) database(t testing.TB, migrated bool) string {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), opTimeout)
 	defer cancel()
-	// With the template come the roles, which belong to the server: AsService works on empty databases too.
+	// Getting the template also creates the roles, which belong to the server, so AsService works on empty databases.
 	template, err := p.template.get()
 	if err != nil {
 		t.Fatal("testenv: apply migrations: ", err)
@@ -75,16 +75,16 @@ func hours(t time.Time) int64 { return t.Unix() / int64(time.Hour/time.Second) }
 
 // postgresEnv is the server with the tests' databases.
 type postgresEnv struct {
-	base     *url.URL          // of the maintenance database
+	base     *url.URL          // URL of the maintenance database
 	citus    *localstack.Citus // nil: one server
 	origin   origin
 	template *lazy[string] // name of the migrated template
 	facts    serverFacts
 }
 
-// serverFacts says how databases are made on a server.
+// serverFacts describes how to create databases on a server.
 type serverFacts struct {
-	fileCopy bool // a template is copied as files: half of the CPU time, but it writes a checkpoint, which costs little without fsync
+	fileCopy bool // a template is copied as files: half of the CPU time, and a checkpoint, cheap without fsync
 	utc      bool // databases have the time zone UTC
 }
 
@@ -122,7 +122,7 @@ func newPostgresEnv(ctx context.Context, b backend) (*postgresEnv, error) {
 	}
 	p := &postgresEnv{base: base, origin: b.origin}
 	p.template = newLazy(p.ensureTemplate)
-	// Only a server that was given may hold databases of other runs.
+	// Only a server from a URL may contain databases of other runs.
 	if b.origin == fromURL {
 		if err := p.dropStale(ctx); err != nil {
 			return nil, err

@@ -13,15 +13,15 @@ import (
 	"github.com/quotasvc/quotasvc/internal/lab/localstack"
 )
 
-// control stops, kills and freezes a server of one test. A method that fails marks the test as failed. The server keeps its
-// address and password through stops and starts.
+// control stops, kills and freezes a server of one test. A method that fails marks the test as failed. The server keeps
+// its address and password through stops and starts.
 type control struct {
 	t      testing.TB
 	name   string
 	server *localstack.Server
 }
 
-// Stop stops the server in order. Its connections are closed.
+// Stop stops the server in order and closes its connections.
 func (c *control) Stop() { c.t.Helper(); within(c.t, "stop "+c.name, c.server.Stop) }
 
 // Start starts the stopped or killed server and returns when it answers.
@@ -39,8 +39,8 @@ func (c *control) Pause() { c.t.Helper(); check(c.t, "pause "+c.name, c.server.P
 // Resume ends a Pause.
 func (c *control) Resume() { c.t.Helper(); check(c.t, "resume "+c.name, c.server.Resume()) }
 
-// PostgresServer is a PostgreSQL for one test, with all migrations applied, that the test may stop, kill or freeze. Committed
-// data survives a Kill.
+// PostgresServer is a PostgreSQL for one test, with all migrations applied, that the test may stop, kill or freeze.
+// Committed data survives a Kill.
 type PostgresServer struct {
 	control
 
@@ -111,8 +111,8 @@ func startPostgresOf(t testing.TB, environment ...string) (*localstack.Postgres,
 	return p, &PostgresServer{control: control{t, "PostgreSQL", &p.Server}, URL: p.URL()}
 }
 
-// RedisServer is a Redis for one test that the test may stop, kill or freeze, and whose server-wide settings it may change. It
-// is empty after a stop or a kill.
+// RedisServer is a Redis for one test that the test may stop, kill or freeze, and whose server-wide settings it may
+// change. It is empty after a stop or a kill.
 type RedisServer struct {
 	control
 
@@ -145,8 +145,8 @@ func (s *RedisServer) Options() *redis.Options {
 	return &redis.Options{Addr: s.Addr, Password: s.redis.Password()}
 }
 
-// Info returns a section of the server's INFO, read on a separate connection. Unlike the other methods it returns an error
-// when the server is down.
+// Info returns a section of the server's INFO, read on a separate connection. Unlike the other methods it returns an
+// error when the server is down.
 func (s *RedisServer) Info(ctx context.Context, section string) (string, error) {
 	return s.redis.Info(ctx, section)
 }
@@ -157,8 +157,8 @@ func cleanUp(t testing.TB, stop func(context.Context) error) {
 	t.Cleanup(func() { within(t, "stop a private server", stop) })
 }
 
-// within limits do to stopTimeout, which is enough for a start as well. It calls Error, not Fatal, because fault tests call it
-// from other goroutines.
+// within limits do to stopTimeout, which is enough for a start as well. It calls Error, not Fatal, because fault tests
+// call it from other goroutines.
 func within(t testing.TB, what string, do func(context.Context) error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), stopTimeout)

@@ -77,7 +77,7 @@ func (e *env) logical(t testing.TB) *redis.Options {
 
 // redisEnv is the server with the tests' logical databases.
 type redisEnv struct {
-	base      *redis.Options // of database 0
+	base      *redis.Options // options for database 0
 	databases int
 }
 

@@ -39,8 +39,8 @@ type RedisCluster struct {
 	ids     map[*RedisServer]string
 }
 
-// RedisClusterPrivate starts a cluster for this test from local binaries. No replica takes over from a slow master before
-// the test calls LetFail: a takeover loses the last writes.
+// RedisClusterPrivate starts a cluster for this test from local binaries. No replica takes over from a slow master
+// before the test calls LetFail: a takeover loses the last writes.
 func RedisClusterPrivate(t testing.TB) *RedisCluster {
 	t.Helper()
 	g := newGroup(t)

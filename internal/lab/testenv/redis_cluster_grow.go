@@ -12,10 +12,10 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// toolTimeout bounds a run of redis-cli: a rebalancing moves thousands of slots.
+// toolTimeout bounds a run of redis-cli: a rebalance moves thousands of slots.
 const toolTimeout = 4 * time.Minute
 
-// Join adds a master without slots, as an operator does it, and waits until every node knows it.
+// Join adds a master without slots, as an operator would, and waits until every node has seen it.
 func (c *RedisCluster) Join() *RedisServer {
 	c.g.t.Helper()
 	n := c.startNodes(1)[0]
@@ -25,13 +25,13 @@ func (c *RedisCluster) Join() *RedisServer {
 	return n
 }
 
-// Rebalance moves slots to a master that joined. weight is its share, where that of each other master is 1.
+// Rebalance moves slots to a master that joined. weight is its share; every other master has weight 1.
 func (c *RedisCluster) Rebalance(n *RedisServer, weight string) {
 	c.g.t.Helper()
 	c.tool("rebalance", c.Masters[0].Addr, "--cluster-use-empty-masters", "--cluster-weight", c.ids[n]+"="+weight)
 }
 
-// Leave moves all slots of a master that joined to the others, and takes it out of the cluster.
+// Leave moves all slots of a master that joined to the others, and removes it from the cluster.
 func (c *RedisCluster) Leave(n *RedisServer) {
 	c.g.t.Helper()
 	c.tool("rebalance", c.Masters[0].Addr, "--cluster-weight", c.ids[n]+"=0")
@@ -40,7 +40,7 @@ func (c *RedisCluster) Leave(n *RedisServer) {
 	delete(c.clients, n)
 }
 
-// Serves reports whether a node says that it serves the slot of a key.
+// Serves reports whether, by its own slot table, a node serves the slot of a key.
 func (c *RedisCluster) Serves(n *RedisServer, key string) bool {
 	c.g.t.Helper()
 	slot := int64(c.Slot(key))
@@ -60,7 +60,7 @@ func (c *RedisCluster) Serves(n *RedisServer, key string) bool {
 	return false
 }
 
-// awaitKnown waits until every node knows n.
+// awaitKnown waits until every node has seen n.
 func (c *RedisCluster) awaitKnown(n *RedisServer) {
 	c.g.t.Helper()
 	c.g.await("all nodes know the new one", func(ctx context.Context) error {
@@ -77,7 +77,8 @@ func (c *RedisCluster) awaitKnown(n *RedisServer) {
 	})
 }
 
-// tool runs a command of redis-cli --cluster. It needs nodes that agree about the cluster, so it waits for that first.
+// tool runs a command of redis-cli --cluster. The command needs nodes that agree about the cluster, so tool waits for
+// that first.
 func (c *RedisCluster) tool(args ...string) {
 	c.g.t.Helper()
 	c.g.await("the nodes agree", func(ctx context.Context) error { return c.cli(ctx, "check", c.Masters[0].Addr) })

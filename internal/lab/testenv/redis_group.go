@@ -37,7 +37,7 @@ type group struct {
 	t        testing.TB
 	dir      string
 	password string
-	started  int // processes
+	started  int // number of processes
 }
 
 func newGroup(t testing.TB) *group {

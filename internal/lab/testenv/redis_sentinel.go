@@ -91,8 +91,7 @@ func (s *RedisSentinels) ready(ctx context.Context, watcher *RedisServer) error 
 	return nil
 }
 
-// Failover makes the sentinels swap a healthy master and its replica, as an operator
-// does for maintenance.
+// Failover makes the sentinels swap a healthy master and its replica, as an operator would for maintenance.
 func (s *RedisSentinels) Failover() {
 	s.g.t.Helper()
 	s.g.await("a sentinel begins the failover", func(ctx context.Context) error {
@@ -102,7 +101,7 @@ func (s *RedisSentinels) Failover() {
 	})
 }
 
-// AwaitMaster waits until the sentinels agree on who the master is.
+// AwaitMaster waits until the sentinels agree that want is the master.
 func (s *RedisSentinels) AwaitMaster(want *RedisServer) {
 	s.g.t.Helper()
 	for _, watcher := range s.Sentinels {
@@ -118,7 +117,7 @@ func (s *RedisSentinels) AwaitMaster(want *RedisServer) {
 	}
 }
 
-// SentinelFailovers returns what makes sentinels replace a master, by name.
+// SentinelFailovers returns the ways to make sentinels replace a master, by name.
 func SentinelFailovers() map[string]func(*RedisSentinels) {
 	return map[string]func(*RedisSentinels){
 		"killed": func(s *RedisSentinels) { s.Master.Kill() },

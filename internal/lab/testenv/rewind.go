@@ -1,7 +1,8 @@
 package testenv
 
-// Rewound are the statements that finish a test's rewriting of history, after it has moved the rows of tenant $1 (empty: all) into the past by $2: the
-// months and the documents of entries follow their instants, and the hash chains, which notice any such change, begin anew.
+// Rewound are the statements to execute after a test has moved the rows of tenant $1 (empty: all tenants) into the past
+// by $2. They move the months and the documents of entries to the new instants, and restart the hash chains, which
+// detect any such change.
 var Rewound = []string{
 	`UPDATE entries SET month = date_trunc('month', created_at AT TIME ZONE 'UTC')::date
 		WHERE $1::text IN ('', tenant_id) AND month <> date_trunc('month', created_at AT TIME ZONE 'UTC')::date AND $2::interval IS NOT NULL`,
@@ -16,6 +17,6 @@ var Rewound = []string{
 	`UPDATE chain_start SET at = 'infinity' WHERE $1::text IS NOT NULL AND $2::interval IS NOT NULL AND at <> 'infinity'`,
 }
 
-// RewoundHolds does the same for what the entries say of holds, where these were moved.
+// RewoundHolds moves the instants of holds in the documents of entries, if the holds were moved.
 const RewoundHolds = `UPDATE entries SET detail = jsonb_set(detail, '{answer,expires_at}', to_jsonb((detail #>> '{answer,expires_at}')::timestamptz - $2::interval))
 		WHERE $1::text IN ('', tenant_id) AND detail #>> '{answer,expires_at}' IS NOT NULL AND kind <> 'extend_grant'`

@@ -12,18 +12,18 @@ import (
 	"github.com/quotasvc/quotasvc/deploy/postgres"
 )
 
-// serviceLogin is the role that the code under test logs in as. It may do what quotasvc_service may, and nothing else.
+// serviceLogin is the role that the code under test logs in as. It has the rights of quotasvc_service and no others.
 const serviceLogin = "quotasvc_test_service"
 
-// PostgresService is Postgres for the code under test alone: the URL is that of the service's role.
+// PostgresService is Postgres for the code under test alone: the URL has the service's role.
 func PostgresService(t testing.TB) string {
 	t.Helper()
 	return AsService(Postgres(t))
 }
 
-// AsService returns the URL of the same database for the service's role. Whatever opens a part of the service uses it, so
-// that each test shows that the role's rights suffice. A test that rewrites rows, or changes tables, uses the URL of Postgres.
-// An address that is no URL stays as it is.
+// AsService returns the URL of the same database for the service's role. Tests open every part of the service with it,
+// so each test shows that the role's rights suffice. A test that rewrites rows or changes tables uses the URL of
+// Postgres. An address that is not a URL is returned unchanged.
 func AsService(databaseURL string) string {
 	u, err := url.Parse(databaseURL)
 	if err != nil || u.User == nil {
@@ -52,7 +52,8 @@ func AsSuperuser(t testing.TB, databaseURL string) string {
 	return u.String()
 }
 
-// makeServiceLogin makes the login role on conn's server, with the password of conn. The role quotasvc_service must exist.
+// makeServiceLogin creates the login role on conn's server, with the password of conn. The role quotasvc_service must
+// exist.
 func makeServiceLogin(ctx context.Context, conn *pgx.Conn) error {
 	var exists bool
 	if err := conn.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_roles WHERE rolname = $1)", serviceLogin).Scan(&exists); err != nil {
@@ -70,7 +71,7 @@ func makeServiceLogin(ctx context.Context, conn *pgx.Conn) error {
 	return nil
 }
 
-// makeServiceLoginAt is makeServiceLogin on a server of its own.
+// makeServiceLoginAt is makeServiceLogin on a separate server.
 func makeServiceLoginAt(ctx context.Context, databaseURL string) error {
 	conn, err := pgx.Connect(ctx, databaseURL)
 	if err != nil {

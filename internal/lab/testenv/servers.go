@@ -5,9 +5,9 @@ import (
 	"errors"
 )
 
-// Servers finds the servers of several test processes, in the order of the package's documentation, and returns what their
-// environment has to hold. A process that gets these variables shares the servers. stop ends what was started. A Citus
-// cluster is not shared: then each process starts its own.
+// Servers finds the servers for several test processes, in the order of the package's documentation, and returns the
+// environment variables for them. Processes with these variables share the servers. stop ends the servers that were
+// started. A Citus cluster is not shared: each process starts its own.
 func Servers(ctx context.Context) (environment []string, stop func(context.Context) error, err error) {
 	e := newEnv(systemSource())
 	if e.source.getenv(EnvCitus) != "" {
@@ -17,7 +17,7 @@ func Servers(ctx context.Context) (environment []string, stop func(context.Conte
 	if err != nil {
 		return nil, nil, errors.Join(err, e.stop(ctx))
 	}
-	if _, err := p.template.get(); err != nil { // once, not by whoever comes first while the others wait
+	if _, err := p.template.get(); err != nil { // once here, so that the processes need not wait for it
 		return nil, nil, errors.Join(err, e.stop(ctx))
 	}
 	r, err := e.startRedis(ctx)

@@ -22,7 +22,8 @@ const (
 	// tempPrefix begins the names of all temporary directories.
 	tempPrefix = "quotasvc-test-"
 
-	// maxConnections is the setting of a PostgreSQL of one test. Its parts have their own pools. PostgreSQL's default is 100.
+	// maxConnections is the setting of a PostgreSQL for one test, whose parts have their own pools. PostgreSQL's
+	// default is 100.
 	maxConnections = "200"
 
 	// sharedConnections is the setting of a PostgreSQL for the parallel tests of several packages.
@@ -122,7 +123,7 @@ func fallBack(localErr error, variable string, start func() (backend, error)) (b
 	return b, nil
 }
 
-// postgresDir makes a temporary directory for private servers of PostgreSQL, and removes those of processes that have ended.
+// postgresDir creates a temporary directory for private servers of PostgreSQL, and removes those of ended processes.
 func (s source) postgresDir(ctx context.Context) (string, error) {
 	bin, err := s.search.Postgres(ctx, 0)
 	if err != nil {
@@ -132,9 +133,8 @@ func (s source) postgresDir(ctx context.Context) (string, error) {
 	return localstack.TempDir(ctx, tempPrefix, bin)
 }
 
-// localPostgres starts a server for so many connections in a temporary directory, with
-// further variables in its environment. The returned function stops it and removes the
-// directory.
+// localPostgres starts a server for this number of connections in a temporary directory, with additional environment
+// variables. The returned function stops it and removes the directory.
 func (s source) localPostgres(ctx context.Context, connections string, env ...string) (*localstack.Postgres, func(context.Context) error, error) {
 	dir, err := s.postgresDir(ctx)
 	if err != nil {

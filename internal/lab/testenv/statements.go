@@ -10,8 +10,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Statements checks the named SQL of the package under test: PostgreSQL prepares each statement on the migrated schema, and the package's code
-// names it.
+// Statements checks the named SQL of the package under test: PostgreSQL prepares each statement on the migrated schema,
+// and the package's code uses its name.
 func Statements(t testing.TB, sql map[string]string) {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), Postgres(t))
@@ -30,7 +30,7 @@ func Statements(t testing.TB, sql map[string]string) {
 	}
 }
 
-// packageSource returns the code of the package under test, in whose directory its tests run.
+// packageSource returns the code of the package under test. Tests run in its directory.
 func packageSource(t testing.TB) string {
 	t.Helper()
 	paths, err := filepath.Glob("*.go")

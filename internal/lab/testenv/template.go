@@ -76,8 +76,8 @@ func (p *postgresEnv) ensureTemplate(ctx context.Context) (string, error) {
 	return name, nil
 }
 
-// templateName returns a name with a hash of the migrations, of the roles' rights and
-// of the month, because migrations create the current month's partitions.
+// templateName returns a name with a hash of the migrations, the roles' rights and the month, because migrations create
+// the current month's partitions.
 func templateName(files fs.FS, roles string, now time.Time) (string, error) {
 	paths, err := fs.Glob(files, "*.sql")
 	if err != nil {
@@ -95,7 +95,7 @@ func templateName(files fs.FS, roles string, now time.Time) (string, error) {
 	return templatePrefix + hex.EncodeToString(sum.Sum(nil)[:8]), nil
 }
 
-// migrate applies all migrations to a database, and the rights of the roles.
+// migrate applies all migrations to a database, then the rights of the roles.
 func migrate(ctx context.Context, databaseURL string) error {
 	return migrateThen(ctx, databaseURL, func() error { return nil })
 }

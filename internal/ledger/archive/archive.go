@@ -21,44 +21,46 @@ import (
 //go:embed sql/*.sql
 var sqlFiles embed.FS
 
-// keysKept is how far back keys are looked up: 31 days, and one for the difference of clocks.
+// keysKept is how far back keys are looked up: 31 days, plus one day for the difference of clocks.
 const keysKept = 32 * 24 * time.Hour
 
-// Options say what to archive. All but Progress are required.
+// Options select what to archive. All but Progress are required.
 type Options struct {
 	DatabaseURL string
 	Before      journal.Month // the oldest month that is kept
-	Dir         string        // where the archive goes; an earlier run of the same archive is continued
-	DryRun      bool          // only say what would be done
-	// Verify compares the whole journal with the rest, and fails if they differ.
+	Dir         string        // directory of the archive; an earlier run of the same archive is continued
+	DryRun      bool          // only report what would be done
+	// Verify compares the whole journal with the other tables, and fails if they differ.
 	Verify func(context.Context) error
-	// Checkpoint makes a checkpoint with archived = true for each balance, at its last entry before the border. It can be called again.
+	// Checkpoint writes a checkpoint with archived = true for each balance, at its last entry before the border. It can
+	// be called again.
 	Checkpoint func(ctx context.Context, border time.Time) error
-	// Rollup writes the sums of a balance up to an entry, so that sums from there on need no older entry. It can be called again.
+	// Rollup writes the sums of a balance up to an entry, so that later sums do not need older entries. It can be
+	// called again.
 	Rollup   func(ctx context.Context, k ledger.BalanceKey, seq int64) error
 	Log      *slog.Logger
-	Progress func(Progress) // nil: not wanted
+	Progress func(Progress) // nil: no progress
 }
 
-// Progress says what a run is doing.
+// Progress is the state of a run.
 type Progress struct {
 	Step  string // such as "export entries of 2026-01"
-	Rows  int64  // done in this step
-	Total int64  // of this step; 0: not known
+	Rows  int64  // rows done in this step
+	Total int64  // rows of this step; 0: unknown
 }
 
-// Month is what is in the journal of one month.
+// Month is the size of one month's journal.
 type Month struct {
 	Month journal.Month
 	Rows  int64
 	Bytes int64 // with indexes
 }
 
-// Result says what was archived, or of a dry run: what would be.
+// Result is what was archived, or what a dry run would archive.
 type Result struct {
 	Months   []Month // whose partitions are removed, oldest first
 	Manifest *Manifest
-	Oldest   time.Time // from now on, the oldest instant that can be asked about
+	Oldest   time.Time // the oldest instant that can be queried from now on
 	Nothing  bool      // there was nothing to archive
 }
 
@@ -72,12 +74,12 @@ type run struct {
 	state   state
 }
 
-// state is what the database says at the beginning.
+// state is the state of the database at the beginning.
 type state struct {
 	now      time.Time
 	schema   int64
 	database string
-	border   *time.Time // of earlier archives
+	border   *time.Time // border of earlier archives
 }
 
 // Run archives all months before o.Before. It returns a *Refusal if that is not allowed.
@@ -128,10 +130,10 @@ func (r *run) connect(ctx context.Context) error {
 	return nil
 }
 
-// lockWait is how long a run waits for another one: PostgreSQL notices with a delay that a killed one is gone.
+// lockWait is how long a run waits for another one: PostgreSQL notices a killed run with a delay.
 const lockWait = 5 * time.Second
 
-// lock takes the lock of the one run.
+// lock takes the lock that allows one run at a time.
 func (r *run) lock(ctx context.Context) error {
 	for deadline := time.Now().Add(lockWait); ; {
 		var mine bool
@@ -150,8 +152,8 @@ func (r *run) lock(ctx context.Context) error {
 	}
 }
 
-// open connects. The connection waits for locks and runs statements as long as they take. Its statements join whole tables, so that a loop over an
-// index would be the wrong plan.
+// open connects. The connection has no time limit for locks and statements. Its statements join whole tables, so a loop
+// over an index would be the wrong plan.
 func (r *run) open(ctx context.Context) error {
 	var err error
 	if r.sql, err = namedsql.Load(sqlFiles); err != nil {
@@ -174,7 +176,7 @@ func (r *run) open(ctx context.Context) error {
 	return nil
 }
 
-// readState reads what the database says.
+// readState reads the state from the database.
 func (r *run) readState(ctx context.Context) error {
 	s := &r.state
 	if err := r.conn.QueryRow(ctx, r.sql["State"]).Scan(&s.now, &s.schema, &s.database, &s.border); err != nil {
@@ -183,7 +185,7 @@ func (r *run) readState(ctx context.Context) error {
 	return nil
 }
 
-// plan reads the state, refuses what is not allowed, and lists the months to archive.
+// plan reads the state, refuses what is not allowed, and returns the months to archive.
 func (r *run) plan(ctx context.Context) ([]Month, error) {
 	if err := r.readState(ctx); err != nil {
 		return nil, err
@@ -222,7 +224,7 @@ func (r *run) plan(ctx context.Context) ([]Month, error) {
 	return months, nil
 }
 
-// manifest returns the manifest of an archive that is begun.
+// manifest returns the manifest of a new archive.
 func (r *run) manifest(months []Month) *Manifest {
 	m := &Manifest{
 		Format: format, Database: r.state.database, Schema: r.state.schema, Before: r.Before.String(), Oldest: r.Before.Start(),

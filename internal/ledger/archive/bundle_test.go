@@ -33,8 +33,8 @@ type bundle struct {
 	history *history.Reader
 	keys    int
 	moved   *testenv.DatabaseClock
-	at      time.Time // to which the clock was moved last
-	close   func()    // once; the end of the test does it, too
+	at      time.Time // last position of the clock
+	close   func()    // has an effect once; the end of the test also calls it
 }
 
 // newBundle returns a ledger whose clock stands at the first instant of a month.
@@ -56,7 +56,7 @@ func newBundle(t *testing.T, begin journal.Month) *bundle {
 	b.clock(begin.Start())
 	j, err := journal.New(b.logger())
 	b.check(err)
-	b.check(j.MakeAhead(t.Context(), b.db, begin)) // the service's role may not
+	b.check(j.MakeAhead(t.Context(), b.db, begin)) // the service's role has no right to do this
 	b.Ledger, err = pg.Open(t.Context(), pg.Config{DatabaseURL: testenv.AsService(b.url), Readers: 2, Clock: clock.New(clock.Config{SkewMax: 100 * 365 * 24 * time.Hour}), Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry()})
 	b.check(err)
 	b.check(b.Start(t.Context()))
@@ -94,7 +94,7 @@ func (b *bundle) count(sql string, args ...any) (n int64) {
 	return n
 }
 
-// clock moves PostgreSQL's clock to an instant, from which it goes on. The ledger learns of it.
+// clock sets PostgreSQL's clock to an instant, from which it runs on, and updates the ledger.
 func (b *bundle) clock(at time.Time) {
 	b.t.Helper()
 	b.at = at
@@ -104,7 +104,7 @@ func (b *bundle) clock(at time.Time) {
 	}
 }
 
-// catalogue makes plan basic (100 of meter calls a month, with rollover), and meter credits without allowance.
+// catalogue creates plan basic (100 of meter calls a month, with rollover), and meter credits without allowance.
 func (b *bundle) catalogue() {
 	b.t.Helper()
 	b.exec(`INSERT INTO meters (meter, unit) VALUES ('calls', 'call'), ('credits', 'credit');
@@ -159,7 +159,7 @@ func (b *bundle) verifier(ctx context.Context) (v *verifier.Verifier, end func()
 	return v, func() { _ = v.Stop(context.WithoutCancel(ctx)) }, err
 }
 
-// verify fails if the journal and the rest differ.
+// verify fails if the journal and the other tables differ.
 func (b *bundle) verify(ctx context.Context) error {
 	v, end, err := b.verifier(ctx)
 	if err != nil {
@@ -189,7 +189,7 @@ func (b *bundle) checkpoint(ctx context.Context, border time.Time) error {
 	return err
 }
 
-// options archive what is before a month.
+// options returns the options to archive the months before a month.
 func (b *bundle) options(before journal.Month, dir string) Options {
 	return Options{
 		DatabaseURL: b.url, Before: before, Dir: dir, Verify: b.verify, Checkpoint: b.checkpoint, Rollup: b.rollup,

@@ -23,21 +23,21 @@ import (
 // differencesMax bounds the differences that a check lists.
 const differencesMax = 100
 
-// CheckOptions say what to check.
+// CheckOptions select what to check.
 type CheckOptions struct {
 	DatabaseURL string
 	Dir         string
 	Log         *slog.Logger
-	Progress    func(Progress) // nil: not wanted
+	Progress    func(Progress) // nil: no progress
 }
 
-// Report says what a check has found.
+// Report is the result of a check.
 type Report struct {
 	Manifest    *Manifest
 	Entries     int64
-	Balances    int64    // that have entries in the archive
+	Balances    int64    // balances with entries in the archive
 	Differences []string // the first differencesMax
-	Count       int64    // of all differences
+	Count       int64    // number of all differences
 }
 
 // Clean reports whether there is no difference.
@@ -58,8 +58,9 @@ type check struct {
 	ends   *endRows
 }
 
-// Check compares an archive with its manifest and with the database that it was taken from: the files are unaltered, each balance's entries are
-// complete and in their hash chain, and where they end the database continues. An error says that the archive could not be checked at all.
+// Check compares an archive with its manifest and with the database that it comes from: the files are unaltered, each
+// balance's entries are complete and in their hash chain, and the database continues where they end. An error means
+// that the archive could not be checked at all.
 func Check(ctx context.Context, o CheckOptions) (*Report, error) {
 	m, digest, err := ReadManifest(o.Dir)
 	if err != nil {
@@ -112,7 +113,7 @@ func (c *check) compareManifest(ctx context.Context, digest string) error {
 	return nil
 }
 
-// compareFiles compares the files with the manifest, and reports whether all are as they were written.
+// compareFiles compares the files with the manifest, and reports whether all are unaltered.
 func (c *check) compareFiles() bool {
 	good := true
 	for i := range c.report.Manifest.Files {
@@ -132,7 +133,7 @@ var entryColumns = []string{
 	"requested", "fingerprint", "created_at", "effective_at", "op_subject", "detail", "metadata", "actor",
 }
 
-// entryColumnsLater are those of them that files of older versions do not have.
+// entryColumnsLater are the columns that files of older versions do not have.
 var entryColumnsLater = []string{"actor"}
 
 // entryFile reads a month's entries one after another.
@@ -141,7 +142,7 @@ type entryFile struct {
 	month journal.Month
 	in    *fileReader
 	row   []parquet.Value
-	at    ledger.BalanceKey // of the present row
+	at    ledger.BalanceKey // of the current row
 	ended bool
 }
 
@@ -167,7 +168,7 @@ func bytesOf(v parquet.Value) []byte {
 	return append([]byte(nil), v.ByteArray()...)
 }
 
-// entry returns the present row.
+// entry returns the current row.
 func (f *entryFile) entry() (*ledger.Entry, error) {
 	v := f.row
 	e := &ledger.Entry{
@@ -200,7 +201,8 @@ func compareKeys(a, b ledger.BalanceKey) int {
 	return cmp.Or(cmp.Compare(a.Tenant, b.Tenant), cmp.Compare(a.Meter, b.Meter), cmp.Compare(a.Subject, b.Subject))
 }
 
-// compareEntries reads the entries of all months in the order of balances and seq, beside the ends of archives that the database has recorded.
+// compareEntries reads the entries of all months in the order of balances and seq, in step with the recorded ends of
+// archives in the database.
 func (c *check) compareEntries(ctx context.Context) error {
 	defer func() {
 		for _, f := range c.files {
@@ -244,7 +246,7 @@ func (c *check) compareEntries(ctx context.Context) error {
 	return c.ends.err()
 }
 
-// first returns the first balance of which entries are left to be read.
+// first returns the first balance with unread entries.
 func (c *check) first() (key ledger.BalanceKey, found bool) {
 	for _, f := range c.files {
 		if !f.ended && (!found || compareKeys(f.at, key) < 0) {
@@ -254,7 +256,7 @@ func (c *check) first() (key ledger.BalanceKey, found bool) {
 	return key, found
 }
 
-// end is where the entries of a balance in an archive end.
+// end is the last entry of a balance in an archive.
 type end struct {
 	key       ledger.BalanceKey
 	seq       int64
@@ -270,7 +272,7 @@ type endRows struct {
 	fail error
 }
 
-// of returns the ends of a balance. Those of balances before it are skipped.
+// of returns the ends of a balance. Ends of balances before it are skipped.
 func (r *endRows) of(key ledger.BalanceKey) (out []end) {
 	for r.fail == nil {
 		if r.next == nil {
@@ -297,8 +299,8 @@ func (r *endRows) of(key ledger.BalanceKey) (out []end) {
 
 func (r *endRows) err() error { return errors.Join(r.fail, r.rows.Err()) }
 
-// compareBalance reads the entries of a balance, and compares their numbering, instants and chain with where the database says that they begin
-// and end.
+// compareBalance reads the entries of a balance, and compares their numbering, instants and chain with the recorded
+// beginnings and ends in the database.
 func (c *check) compareBalance(key ledger.BalanceKey) error {
 	ends := c.ends.of(key)
 	c.report.Balances++
@@ -371,7 +373,7 @@ func endsAt(ends []end, seq int64) bool {
 	return false
 }
 
-// startOf returns the chain before entry seq, as the archive before it has left it.
+// startOf returns the chain before entry seq, where the previous archive ended.
 func startOf(ends []end, seq int64) ledger.Chain {
 	for _, e := range ends {
 		if e.seq == seq-1 {
@@ -382,7 +384,7 @@ func startOf(ends []end, seq int64) ledger.Chain {
 	return ledger.Chain{}
 }
 
-// chainFrom returns the first entry that the chain at the next end from entry seq on covers; 0: none.
+// chainFrom returns the first entry that the chain covers at the next end from entry seq on; 0: none.
 func chainFrom(ends []end, seq int64) int64 {
 	for _, e := range ends {
 		if e.seq >= seq {
@@ -393,7 +395,7 @@ func chainFrom(ends []end, seq int64) int64 {
 	return 0
 }
 
-// decodeChain decodes a column chain: first and newest entry, 8 bytes each, then the head.
+// decodeChain decodes a chain column: first and newest entry, 8 bytes each, then the head.
 func decodeChain(stored []byte) (c ledger.Chain, ok bool) {
 	if len(stored) == 0 {
 		return c, true

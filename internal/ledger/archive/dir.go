@@ -19,21 +19,21 @@ import (
 
 const (
 	manifestName = "manifest.json"
-	// format is the version of the archive's form: of the manifest, and of what the files hold.
+	// format is the version of the archive's format: of the manifest, and of the files' contents.
 	format = 1
 	// partial is the suffix of a file that is being written.
 	partial = ".partial"
 )
 
-// Manifest describes an archive. It is written anew after each file; the last time, Complete is set.
+// Manifest describes an archive. It is rewritten after each file; the last time, Complete is set.
 type Manifest struct {
 	Format   int       `json:"format"`
 	Complete bool      `json:"complete"`
 	Database string    `json:"database"` // id of the database, which a restored copy shares
 	Schema   int64     `json:"schema"`   // version of the schema
-	Before   string    `json:"before"`   // the oldest month that was kept
+	Before   string    `json:"before"`   // the oldest month that was kept in the database
 	Oldest   time.Time `json:"oldest"`   // its first instant
-	Months   []string  `json:"months"`   // whose entries are here
+	Months   []string  `json:"months"`   // months of the entries in this archive
 	MadeAt   time.Time `json:"made_at"`
 	Files    []File    `json:"files"`
 }
@@ -42,13 +42,13 @@ type Manifest struct {
 type File struct {
 	Name   string `json:"name"`
 	Table  string `json:"table"`
-	Month  string `json:"month,omitempty"` // of entries
+	Month  string `json:"month,omitempty"` // month of the entries
 	Rows   int64  `json:"rows"`
 	Bytes  int64  `json:"bytes"`
 	SHA256 string `json:"sha256"`
 }
 
-// file returns the entry of a file, nil if there is none.
+// file returns a file's entry in the manifest, nil if there is none.
 func (m *Manifest) file(name string) *File {
 	for i := range m.Files {
 		if m.Files[i].Name == name {
@@ -76,7 +76,7 @@ func (m *Manifest) Bytes() int64 {
 	return total
 }
 
-// directory is the place of an archive.
+// directory is the path of an archive.
 type directory string
 
 func (d directory) path(name string) string { return filepath.Join(string(d), name) }
@@ -101,7 +101,8 @@ func ReadManifest(dir string) (*Manifest, string, error) {
 	return &m, hex.EncodeToString(sum[:]), nil
 }
 
-// open prepares the directory for the archive that want describes, and returns what an earlier run has left there: want itself if nothing.
+// open prepares the directory for the archive that want describes, and returns the manifest of an earlier run, or want
+// if there is none.
 func (d directory) open(want *Manifest) (*Manifest, error) {
 	names, err := d.names()
 	if err != nil {
@@ -138,8 +139,8 @@ func (d directory) names() ([]string, error) {
 	return names, nil
 }
 
-// begun returns the manifest in a directory that contains names; nil: the directory is empty. It refuses a directory with anything else than the
-// archive that want describes.
+// begun returns the manifest in a directory that contains names; nil: the directory is empty. It refuses a directory
+// that contains anything but the archive that want describes.
 func (d directory) begun(names []string, want *Manifest) (*Manifest, error) {
 	if len(names) == 0 || len(names) == 1 && names[0] == manifestName+partial {
 		return nil, nil
@@ -178,7 +179,7 @@ func (d directory) save(m *Manifest) error {
 	return err
 }
 
-// newFile is a file that is being written. It gets its name when it is complete and on disk.
+// newFile is a file that is being written. It is renamed to its final name when it is complete and on disk.
 type newFile struct {
 	dir    directory
 	name   string
@@ -204,7 +205,7 @@ func (f *newFile) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// end closes the file. If err is nil it is complete, and gets its name.
+// end closes the file. If err is nil the file is complete, and gets its final name.
 func (f *newFile) end(err error) (bytes int64, digest string, _ error) {
 	if err == nil {
 		err = f.buffer.Flush()
@@ -224,7 +225,7 @@ func (f *newFile) end(err error) (bytes int64, digest string, _ error) {
 	return f.bytes, hex.EncodeToString(f.sum.Sum(nil)), nil
 }
 
-// syncDirectory makes sure that new names are on disk.
+// syncDirectory makes sure that new file names are on disk.
 func syncDirectory(path string) error {
 	d, err := os.Open(path)
 	if err != nil {
@@ -256,7 +257,7 @@ func (d directory) check(f *File) error {
 	return nil
 }
 
-// Refusal says that a command asks for what is not allowed. Nothing was done.
+// Refusal is the reason why a command's request is not allowed. Nothing was done.
 type Refusal struct{ Option, Reason string }
 
 func (r *Refusal) Error() string { return r.Option + ": " + r.Reason }
@@ -265,5 +266,5 @@ func refuse(option, format string, args ...any) *Refusal {
 	return &Refusal{Option: option, Reason: fmt.Sprintf(format, args...)}
 }
 
-// entriesFile names the file of a month's entries.
+// entriesFile returns the name of the file with a month's entries.
 func entriesFile(m journal.Month) string { return "entries-" + m.String() + ".parquet" }

@@ -16,11 +16,11 @@ import (
 type table struct {
 	name   string
 	export string // the statement
-	both   bool   // the statement takes the border as an instant, and as the first day that is kept
-	keep   bool   // rows are exported only
+	both   bool   // the statement takes the border as an instant, and the first kept day
+	keep   bool   // rows are exported, not removed
 }
 
-// tables are in the order in which their rows are removed: lines before what they belong to.
+// tables are in the order in which their rows are removed: lines before the rows that they belong to.
 var tables = []table{
 	{name: "checkpoints", export: "ExportCheckpoints", keep: true},
 	{name: "refunds", export: "ExportRefunds"},
@@ -35,7 +35,7 @@ var tables = []table{
 
 func (t *table) file() string { return t.name + ".parquet" }
 
-// export verifies the journal and writes the files that are missing. Then the manifest is complete.
+// export verifies the journal, writes the missing files, and completes the manifest.
 func (r *run) export(ctx context.Context, m *Manifest) error {
 	for i := range m.Files {
 		if err := r.dir.check(&m.Files[i]); err != nil {
@@ -78,8 +78,8 @@ func (r *run) export(ctx context.Context, m *Manifest) error {
 	return r.dir.save(m)
 }
 
-// rollUp writes the sums up to the last archived entry of each balance, and up to the last one before the period that contains the border: figures of
-// that period, and what was held when it began, are differences of these.
+// rollUp writes the sums up to the last archived entry of each balance, and up to the last entry before the period that
+// contains the border. The figures of that period, and the amount held at its start, are differences of these sums.
 func (r *run) rollUp(ctx context.Context, border time.Time) error {
 	rows, err := r.conn.Query(ctx, r.sql["SumsNeeded"], border)
 	if err != nil {
@@ -97,7 +97,7 @@ func (r *run) rollUp(ctx context.Context, border time.Time) error {
 	return err
 }
 
-// exportFile writes one file and its line of the manifest, unless an earlier run has.
+// exportFile writes one file and its line in the manifest, unless an earlier run has written it.
 func (r *run) exportFile(ctx context.Context, m *Manifest, f File, statement string, args ...any) error {
 	if m.file(f.Name) != nil {
 		return nil
@@ -115,7 +115,7 @@ func (r *run) exportFile(ctx context.Context, m *Manifest, f File, statement str
 	return r.dir.save(m)
 }
 
-// copyRows writes the rows of a statement to a Parquet file, and returns how many.
+// copyRows writes the rows of a statement to a Parquet file, and returns their number.
 func (r *run) copyRows(ctx context.Context, out *newFile, step, statement string, args ...any) (int64, error) {
 	args = append([]any{pgx.QueryResultFormats{pgx.BinaryFormatCode}}, args...)
 	rows, err := r.conn.Query(ctx, r.sql[statement], args...)

@@ -18,10 +18,11 @@ import (
 	"github.com/quotasvc/quotasvc/internal/store/namedsql"
 )
 
-// largeBalances is the number of balances in the suite, with 200 entries each in two archived months; `make bench-archive` sets a larger one.
+// largeBalances is the number of balances in the suite, with 200 entries each in two archived months; `make
+// bench-archive` sets a larger one.
 const largeBalances = 20
 
-// An archive of many entries says what it costs: time by step, bytes in the database and in the files.
+// An archive of many entries logs its cost: time by step, bytes in the database and in the files.
 func TestArchive_ManyEntries_CostIsShown(t *testing.T) {
 	t.Parallel()
 	n := largeBalances
@@ -47,7 +48,7 @@ func TestArchive_ManyEntries_CostIsShown(t *testing.T) {
 	}
 	b.clock(time.Now())
 	b.debit("acme", "calls", 1)
-	// The others are copies without a hash chain: the database says that they are older than chains.
+	// The other balances are copies without a hash chain: the database records that they are older than chains.
 	b.exec("UPDATE chain_start SET at = 'infinity'; UPDATE balances SET chain = NULL")
 	for _, table := range []string{"tenants", "tenant_terms", "balances", "grants", "periods", "entries"} {
 		own := "jsonb_build_object('tenant_id', 'tenant-' || g)"

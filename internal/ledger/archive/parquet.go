@@ -17,11 +17,11 @@ import (
 const (
 	// groupRows bounds a row group, which the writer keeps in memory: about 20 MB of entries.
 	groupRows = 50_000
-	// batchRows are handed to the writer, or taken from the reader, at once.
+	// batchRows is the number of rows that are passed to the writer, or read from the reader, at once.
 	batchRows = 512
 )
 
-// Microseconds and days from 1970, from which Parquet counts, to 2000, from which PostgreSQL counts.
+// Microseconds and days from 1970, the epoch of Parquet, to 2000, the epoch of PostgreSQL.
 const (
 	epochMicros = 946_684_800_000_000
 	epochDays   = 10_957
@@ -30,12 +30,13 @@ const (
 // column is a column of a query and of its file. All columns are optional.
 type column struct {
 	name  string
-	index int // in the file, whose columns are in the order of their names
+	index int // in the file, whose columns are sorted by name
 	node  parquet.Node
-	value func(raw []byte) parquet.Value // of PostgreSQL's binary form
+	value func(raw []byte) parquet.Value // converts PostgreSQL's binary form
 }
 
-// columnsOf returns the columns of a query in the order of its results. It fails on a type that has no place in an archive yet.
+// columnsOf returns the columns of a query in the order of its results. It fails on a type that archives do not support
+// yet.
 func columnsOf(fields []pgconn.FieldDescription) ([]column, *parquet.Schema, error) {
 	columns, group, types := make([]column, len(fields)), parquet.Group{}, pgtype.NewMap()
 	for i, f := range fields {
@@ -78,7 +79,7 @@ func columnsOf(fields []pgconn.FieldDescription) ([]column, *parquet.Schema, err
 	return columns, schema, nil
 }
 
-// instantValue keeps the instants before and after all others as they are.
+// instantValue converts an instant. Infinite instants keep their values.
 func instantValue(raw []byte) parquet.Value {
 	micros := int64(binary.BigEndian.Uint64(raw))
 	if micros != pgInfinity && micros != pgMinusInfinity {
@@ -112,8 +113,8 @@ type fileWriter struct {
 	columns []column
 	out     *parquet.GenericWriter[any]
 	batch   []parquet.Row
-	n       int    // of batch
-	bytes   []byte // of the batch: what the driver returns is valid for one row only
+	n       int    // number of rows in batch
+	bytes   []byte // data of the batch: the driver's bytes are valid for one row only
 	grouped int
 	rows    int64
 }
@@ -148,7 +149,7 @@ func (w *fileWriter) add(raw [][]byte) error {
 	return w.write()
 }
 
-// write hands the batch to the writer, which copies it.
+// write passes the batch to the writer, which copies it.
 func (w *fileWriter) write() error {
 	if _, err := w.out.WriteRows(w.batch[:w.n]); err != nil {
 		return fmt.Errorf("write rows: %w", err)
@@ -165,7 +166,7 @@ func (w *fileWriter) write() error {
 	return nil
 }
 
-// close writes what is left, and the file's footer.
+// close writes the remaining rows and the file's footer.
 func (w *fileWriter) close() error {
 	if err := w.write(); err != nil {
 		return err
@@ -176,20 +177,20 @@ func (w *fileWriter) close() error {
 	return nil
 }
 
-// fileReader reads the rows of a Parquet file in order, some columns of it.
+// fileReader reads some columns of a Parquet file, row by row, in order.
 type fileReader struct {
 	file    *os.File
 	groups  []parquet.RowGroup
 	rows    parquet.Rows
-	columns []int // in the file, of the names that were asked for; columnAbsent: the file has no such column
+	columns []int // positions of the requested columns in the file; columnAbsent: the file has no such column
 	batch   []parquet.Row
 	n, at   int
 }
 
-// columnAbsent is the place of a column that a file does not have. Its values are null.
+// columnAbsent is the position of a column that a file does not have. Its values are null.
 const columnAbsent = -1
 
-// openFile opens a file to read the named columns. Those of later may be absent: the file was written before there were such columns.
+// openFile opens a file to read the named columns. The columns of later may be absent: older files do not have them.
 func openFile(path string, names []string, later ...string) (*fileReader, error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -219,7 +220,8 @@ func openFile(path string, names []string, later ...string) (*fileReader, error)
 	return r, nil
 }
 
-// next fills out with the columns of the next row. Their bytes are valid until the next call. It returns io.EOF after the last row.
+// next fills out with the columns of the next row. Their bytes are valid until the next call. It returns io.EOF after
+// the last row.
 func (r *fileReader) next(out []parquet.Value) error {
 	for r.at == r.n {
 		if err := r.fill(); err != nil {

@@ -21,14 +21,14 @@ import (
 type twins struct {
 	archived, whole *bundle
 	log             []string
-	at              time.Time // of both clocks
+	at              time.Time // time of both clocks
 	border          time.Time // of archives; zero: none yet
 	dirs            []string
 	made            []string // keys of debits, oldest first
 	holds, grants   []string
 }
 
-// try makes an operation on both. What an archive makes impossible is done on neither.
+// try makes an operation on both ledgers. An operation that the archive makes impossible is made on neither.
 func try[R any](w *twins, name string, op func() ledger.Request[R]) (done bool, err error) {
 	ctx := asOf(w.archived.t.Context(), op().ID().Key)
 	got, gotErr := pg.Do(ctx, w.archived.Ledger, op())
@@ -47,7 +47,7 @@ func try[R any](w *twins, name string, op func() ledger.Request[R]) (done bool, 
 	return gotErr == nil, w.compare()
 }
 
-// compare compares the balances of both.
+// compare compares the balances of both ledgers.
 func (w *twins) compare() error {
 	for _, tenant := range []string{"acme", "beta"} {
 		got, err := w.archived.Balances(w.archived.t.Context(), tenant, "")
@@ -65,7 +65,7 @@ func (w *twins) compare() error {
 	return nil
 }
 
-// figuresOf returns what does not depend on the microsecond of an operation.
+// figuresOf returns the figures that do not depend on the microsecond of an operation.
 func figuresOf(list []ledger.Balance) string {
 	var out []string
 	for i := range list {
@@ -85,7 +85,7 @@ func (w *twins) pass(by time.Duration) {
 	w.whole.clock(w.at)
 }
 
-// step draws a step and makes it.
+// step draws a step and executes it.
 func (w *twins) step(t *rapid.T, n int) error {
 	tenant := rapid.SampledFrom([]string{"acme", "beta"}).Draw(t, "tenant")
 	meter := rapid.SampledFrom([]string{"calls", "credits"}).Draw(t, "meter")
@@ -111,7 +111,8 @@ func (w *twins) step(t *rapid.T, n int) error {
 		return err
 	case 5:
 		_, err := try(w, "hold", func() ledger.Request[ledger.HoldResult] {
-			// A quarter of an hour off the steps of the clock: the two holds are made some milliseconds apart, and must end in the same step.
+			// A quarter of an hour off the steps of the clock: the two holds are made some milliseconds apart, and must
+			// end in the same step.
 			ttl := time.Duration(amount)*time.Hour/2 + 15*time.Minute
 			return &ledger.Hold{Tenant: tenant, Key: key, HoldID: key, Items: []ledger.Item{{Meter: meter, Amount: amount}}, TTL: ttl}
 		})
@@ -162,7 +163,7 @@ func (w *twins) step(t *rapid.T, n int) error {
 	}
 }
 
-// archive archives as much as it may, or a month less. What is asked since the border is answered as before.
+// archive archives all allowed months, or one less. Answers about the time since the border stay the same.
 func (w *twins) archive(t *rapid.T, begin journal.Month, dir string) error {
 	b := w.archived
 	before := journal.MonthOf(w.at.Add(-keysKept)) - journal.Month(rapid.IntRange(0, 1).Draw(t, "keep"))
@@ -189,7 +190,8 @@ func (w *twins) archive(t *rapid.T, begin journal.Month, dir string) error {
 	return b.verify(b.t.Context())
 }
 
-// forgetWhenMade leaves out when a grant was made: one of a period that is not written yet is made by whoever reads it.
+// forgetWhenMade removes the creation times of grants: the grant of a period that is not written yet is created by its
+// first reader.
 func forgetWhenMade(a answers) {
 	for _, answer := range a {
 		if balance, ok := answer.(*ledger.Balance); ok {
@@ -200,8 +202,8 @@ func forgetWhenMade(a answers) {
 	}
 }
 
-// Random programs run on two ledgers, and one of them is archived at random instants: no operation and no balance tells them apart, but for operations
-// that name what is archived. Afterwards verify is clean, and so is every archive.
+// Random programs run on two ledgers, and one of them is archived at random instants. Operations and balances of both
+// stay equal, except for operations that name archived rows. Afterwards verify is clean, and so is every archive.
 func TestArchive_RandomInstants_NothingTellsThemApart(t *testing.T) {
 	t.Parallel()
 	steps := model.SoakSteps(t, "QUOTASVC_SOAK_ARCHIVE_STEPS")

@@ -14,10 +14,10 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger/pg"
 )
 
-// answers are what readers are told of a tenant.
+// answers are the answers that readers get about a tenant.
 type answers map[string]any
 
-// ask asks everything about a tenant that can be asked of [from, now].
+// ask returns the answers to all possible queries about a tenant in [from, now].
 func (b *bundle) ask(tenant string, from time.Time, operations ...string) answers {
 	b.t.Helper()
 	ctx, out := b.t.Context(), answers{}
@@ -62,7 +62,7 @@ func (b *bundle) wantArchived(what string, err error, oldest time.Time) {
 	}
 }
 
-// Before there were archives, a dropped month made the balance of prepaid credits of a past day -50.
+// Before archives existed, dropping a month changed the balance of prepaid credits on a past day to -50.
 func TestArchive_AnswersSinceBorder_AreTheSame_OlderOnesSayArchived(t *testing.T) {
 	t.Parallel()
 	b, begin := year(t)
@@ -108,7 +108,7 @@ func TestArchive_AnswersSinceBorder_AreTheSame_OlderOnesSayArchived(t *testing.T
 	_, err = b.HoldByID(ctx, "acme", oldHold)
 	b.wantArchived("hold", err, border)
 
-	// A tenant of whom nothing was archived has its usual answers.
+	// A tenant without archived rows has its usual answers.
 	b.tenant("new")
 	b.debit("new", "calls", 1)
 	if _, err = b.history.Operation(ctx, "new", old, time.Time{}); errcode.Of(err) != errcode.OperationNotFound {

@@ -16,10 +16,11 @@ import (
 	"github.com/quotasvc/quotasvc/internal/outbox/auditlog"
 )
 
-// removeRows are removed in one transaction: some tens of milliseconds.
+// removeRows is the number of rows removed per transaction: some tens of milliseconds.
 const removeRows = 1000
 
-// remove removes what the files hold. Everything before it can be repeated; from here on the months are recorded as archived.
+// remove removes what the files contain. Everything before it can be repeated; from here on the months are recorded as
+// archived.
 func (r *run) remove(ctx context.Context, m *Manifest) error {
 	months, err := m.months()
 	if err != nil {
@@ -81,7 +82,8 @@ func (r *run) record(ctx context.Context, months []journal.Month, digest []byte)
 	return nil
 }
 
-// removeMonth detaches and drops a month's partition if it has as many entries as its file, before and after it is detached.
+// removeMonth detaches and drops a month's partition. Before and after it is detached, the partition must have as many
+// entries as its file.
 func (r *run) removeMonth(ctx context.Context, f *File) error {
 	month, err := monthOfFile(f)
 	if err != nil {
@@ -115,7 +117,7 @@ func (r *run) removeMonth(ctx context.Context, f *File) error {
 	return r.journal.Drop(ctx, r.conn, month)
 }
 
-// removeTable removes the rows that a file holds, by their keys.
+// removeTable removes the rows of a file from their table, by their keys.
 func (r *run) removeTable(ctx context.Context, f *File) error {
 	names, types, err := r.keyColumns(ctx, f.Table)
 	if err != nil {
@@ -182,7 +184,7 @@ func removeStatement(table string, names, types []string) string {
 		table, strings.Join(arrays, ", "), strings.Join(names, ", "), strings.Join(equal, " AND "))
 }
 
-// keyValue returns a value of a file as PostgreSQL takes it.
+// keyValue converts a value of a file to a query argument.
 func keyValue(v parquet.Value, kind string) any {
 	switch kind {
 	case "integer":

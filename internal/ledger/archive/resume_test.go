@@ -18,7 +18,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger/pg"
 )
 
-// runUntil runs o until its progress says step for the nth time, and kills it there. It reports whether the run came to its end before.
+// runUntil runs o until its progress reports step for the nth time, and kills it there. It reports whether the run
+// ended before that.
 func (b *bundle) runUntil(o Options, step string, nth int) (ended bool) {
 	b.t.Helper()
 	ctx, kill := context.WithCancel(b.t.Context())
@@ -72,7 +73,7 @@ func TestArchive_KilledAtEachStep_NextRunGoesOn(t *testing.T) {
 	assert.Equal(t, before, b.ask("acme", border))
 }
 
-// A run waits until PostgreSQL has noticed that a killed one is gone, but not for one that works.
+// A run waits until PostgreSQL has noticed that a killed run is gone. It does not wait for a running one.
 func TestArchive_OtherRun_WaitedForAWhile(t *testing.T) {
 	t.Parallel()
 	b, begin := year(t)
@@ -98,7 +99,7 @@ func TestArchive_OtherRun_WaitedForAWhile(t *testing.T) {
 
 func (o *Options) dir() directory { return directory(o.Dir) }
 
-// exported returns a ledger with an archive whose files are complete, of which nothing is removed yet.
+// exported returns a ledger and an archive whose files are complete, before anything is removed.
 func exported(t *testing.T) (*bundle, Options) {
 	t.Helper()
 	b, begin := year(t)
@@ -197,8 +198,8 @@ func TestArchive_OtherArchiveInDirectory_Refused(t *testing.T) {
 	}
 }
 
-// What the database has recorded about where the archive ends must fit the archive, and archives follow each other.
-// Archives of the version before actors have no such column.
+// The end of the archive in the database's record must fit the archive, and archives must follow each other. Archives
+// from before actors do not have that column.
 func TestCheck_FilesWithoutActors_Clean(t *testing.T) {
 	t.Parallel()
 	now := journal.MonthOf(time.Now())

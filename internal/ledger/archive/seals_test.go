@@ -18,7 +18,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/store/namedsql"
 )
 
-// Seals from before an archive hold after it, as far as their entries are there; heads of archived days leave with their months.
+// Seals from before an archive stay valid after it, as far as their entries still exist; heads of archived days are
+// removed with their months.
 func TestArchive_SealedDays_AreCheckedAfterwards(t *testing.T) {
 	t.Parallel()
 	now := journal.MonthOf(time.Now())
@@ -66,7 +67,7 @@ func TestArchive_SealedDays_AreCheckedAfterwards(t *testing.T) {
 	}
 	b.debit("acme", "calls", 10)
 	b.debit("rare", "credits", 1)
-	b.clock(time.Now().AddDate(0, 0, 3)) // also if this is the first day of a month
+	b.clock(time.Now().AddDate(0, 0, 3)) // works also on the first day of a month
 	next, err := v.Seal(t.Context(), audit.SealOptions{Host: func() time.Time { return time.Now().AddDate(9, 0, 0) }})
 	b.check(err)
 	if r := report(next); !r.Clean() || next.Heads != 2 || r.Entries == 0 {

@@ -32,29 +32,29 @@ type Key struct{ Tenant, Meter, Subject string }
 // String returns tenant, meter and subject with slashes between them, as far as they are given.
 func (k Key) String() string { return strings.TrimRight(k.Tenant+"/"+k.Meter+"/"+k.Subject, "/") }
 
-// Copy is what a cache holds of a balance.
+// Copy is what a cache holds about a balance.
 type Copy struct {
 	Seq, Remaining   int64
-	AsOf, ValidUntil time.Time // when it was made, and its next event
+	AsOf, ValidUntil time.Time // when the copy was made, and the balance's next event
 }
 
-// CopyReader returns what a cache holds of each key, nil where it holds nothing.
+// CopyReader returns what a cache holds for each key, nil for a key without a copy.
 type CopyReader func(context.Context, []Key) ([]*Copy, error)
 
 // Options selects what is verified.
 type Options struct {
-	Tenant   string        // empty: all
+	Tenant   string        // empty: all tenants
 	Copies   CopyReader    // nil: no cache is compared
-	Progress func(Report)  // called after every chunk; nil: not wanted
+	Progress func(Report)  // called after every chunk; nil: no progress
 	Pause    time.Duration // between chunks, to spare the database
-	// Incremental reads what was entered since the newest checkpoints, and leaves out balances that did not change. Otherwise the pass begins at
-	// the first entries, or at archived checkpoints.
+	// Incremental reads the entries after the newest checkpoints, and skips balances that did not change. Otherwise the
+	// pass begins at the first entries, or at archived checkpoints.
 	Incremental bool
 	// ReadOnly writes no checkpoints.
 	ReadOnly bool
-	// After continues a pass over all tenants behind this balance, with what it has found so far.
+	// After continues a pass over all tenants after this balance, with the results that the pass has so far.
 	After *Position
-	// Save is called with the position after every page; nil: not wanted.
+	// Save is called with the position after every page; nil: positions are not saved.
 	Save func(context.Context, *Position)
 }
 
@@ -63,12 +63,12 @@ type Auditor struct {
 	pool *pgxpool.Pool
 	sql  map[string]string
 
-	// RangeEntries bounds the entries that one transaction reads. A larger balance is read in ranges, of which only the last one is in the
-	// transaction of the comparison: entries never change.
+	// RangeEntries bounds the entries that one transaction reads. A larger balance is read in ranges. Only the last
+	// range is read in the transaction of the comparison: entries never change.
 	RangeEntries int64
 }
 
-// New returns an auditor that reads through pool, which is to a database of this kind.
+// New returns an auditor that reads through pool. The pool's database is of the kind target.
 func New(pool *pgxpool.Pool, target namedsql.Target) (*Auditor, error) {
 	sql, err := namedsql.LoadFor(target, sqlFiles)
 	if err != nil {
@@ -77,8 +77,8 @@ func New(pool *pgxpool.Pool, target namedsql.Target) (*Auditor, error) {
 	return &Auditor{pool: pool, sql: sql, RangeEntries: rangeEntries}, nil
 }
 
-// Verify compares every balance, its grants, periods, holds and refunds with the journal, the journal with its hash chain, and cached copies with the
-// balances.
+// Verify compares every balance, its grants, periods, holds and refunds with the journal, the journal with its hash
+// chain, and cached copies with the balances.
 func (a *Auditor) Verify(ctx context.Context, o Options) (*Report, error) {
 	report := newReport()
 	report.Incremental = o.Incremental
@@ -154,7 +154,7 @@ func (p *pass) onePage(ctx context.Context, page []*candidate, t *tenants) error
 	return p.compareTenants(ctx, ended, p.touched, t.archived)
 }
 
-// tenants notes which tenants a pass is in the middle of.
+// tenants are the tenants whose balances a pass has read in part.
 type tenants struct {
 	open     string
 	archived map[string]bool // have archived checkpoints
@@ -162,7 +162,7 @@ type tenants struct {
 
 func newTenants() *tenants { return &tenants{archived: map[string]bool{}} }
 
-// add returns the tenants of which page has the last balance.
+// add returns the tenants whose last balance is in page.
 func (t *tenants) add(page []*candidate) (ended []string) {
 	for _, c := range page {
 		if c.from != nil && c.from.Archived {
@@ -184,7 +184,7 @@ func (a *Auditor) findOrphans(ctx context.Context, tenant string, report *Report
 	ctx, cancel := context.WithTimeout(ctx, orphansTimeout)
 	defer cancel()
 	err := pgx.BeginFunc(ctx, a.pool, func(tx pgx.Tx) error {
-		// This statement reads the journal whole; a hash join is its best plan.
+		// This statement reads the whole journal; a hash join is its best plan.
 		if _, err := tx.Exec(ctx, setTimeout(orphansTimeout)+"; SET LOCAL enable_seqscan = on; SET LOCAL enable_hashjoin = on"); err != nil {
 			return err
 		}
@@ -220,12 +220,12 @@ func setTimeout(d time.Duration) string {
 	return fmt.Sprintf("SET LOCAL statement_timeout = %d", d.Milliseconds())
 }
 
-// Difference is one way in which two records of the same fact disagree.
+// Difference is a fact on which two records disagree.
 type Difference struct {
 	Tenant, Meter, Subject string
 	What                   string // the fact
-	Want                   string // what the journal says
-	Got                    string // what is stored
+	Want                   string // the value in the journal
+	Got                    string // the stored value
 }
 
 // String returns the difference as one line.
@@ -238,13 +238,13 @@ type Report struct {
 	Balances, Entries, Periods, Grants int64
 	Unchanged                          int64 // balances that an incremental pass did not need to read
 	Copies                             int64 // cached copies compared
-	StaleCopies                        int64 // of these, how many are older than their balance; no difference
+	StaleCopies                        int64 // of these, copies older than their balance; not a difference
 	CopiesCompared                     bool  // false: there was no cache to compare
-	Incremental                        bool  // only what was entered since the last clean pass was read
+	Incremental                        bool  // only entries after the last clean pass were read
 	Totals                             map[string]Totals
 	Count                              int64        // differences found
 	Differences                        []Difference // the first DifferencesMax
-	Unread                             int64        // balances or tenants that could not be read, because of a time-out or a lock
+	Unread                             int64        // balances or tenants not read, because of a time-out or a lock
 	UnreadFirst                        []Key        // the first of them
 	Elapsed                            time.Duration
 
@@ -261,10 +261,10 @@ func (r *Report) Clone() Report {
 	return out
 }
 
-// mark returns the report as it is, for reset.
+// mark returns a copy of the report, for reset.
 func (r *Report) mark() Report { return r.Clone() }
 
-// reset takes back what was reported since mark.
+// reset discards what was reported since mark.
 func (r *Report) reset(before Report) { *r = before }
 
 // unread notes a balance that could not be read. A key without a meter stands for a tenant's refunds and holds.
@@ -274,7 +274,7 @@ func (r *Report) unread(k Key) {
 	}
 }
 
-// conserve compares each meter's sums over all balances: what came in was used, expired, is held or is still there.
+// conserve compares each meter's sums over all balances: all units that came in were used, expired, are held or remain.
 func (r *Report) conserve() {
 	for meter, t := range r.totals {
 		shown := t.shown()
@@ -286,7 +286,7 @@ func (r *Report) conserve() {
 	}
 }
 
-// Position is how far a pass has come.
+// Position is where a pass has arrived.
 type Position struct {
 	Key    Key
 	Report Report
@@ -303,7 +303,7 @@ func (r *Report) sums() map[string][]string {
 	return out
 }
 
-// restore returns the report of an interrupted pass, to be continued.
+// restore returns the report of an interrupted pass, which continues it.
 func (p *Position) restore() *Report {
 	out := p.Report.Clone()
 	if out.Totals == nil {
@@ -320,7 +320,7 @@ func (p *Position) restore() *Report {
 	return &out
 }
 
-// Clean reports that everything was read and nothing differs.
+// Clean reports whether everything was read and nothing differs.
 func (r *Report) Clean() bool { return r.Count == 0 && r.Unread == 0 }
 
 func (r *Report) add(k Key, what string, want, got any) {

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// chain is the hash chain of a balance: From and Last are the first and the newest entry that it covers.
+// chain is the hash chain of a balance. From and Last are the first and the newest entry that it covers.
 type chain struct {
 	From, Last int64
 	Head       [sha256.Size]byte
@@ -17,7 +17,7 @@ type chain struct {
 // chainBytes is the length of a stored chain: From and Last, 8 bytes each, big endian, then Head.
 const chainBytes = 16 + sha256.Size
 
-// decodeChain decodes a column chain. NULL is a chain that covers nothing.
+// decodeChain decodes a chain column. NULL is a chain that covers no entry.
 func decodeChain(stored []byte) (c chain, ok bool) {
 	if len(stored) == 0 {
 		return c, true
@@ -30,7 +30,7 @@ func decodeChain(stored []byte) (c chain, ok bool) {
 	return c, c.From >= 1 && c.Last >= c.From
 }
 
-// encode returns the chain as it is stored.
+// encode returns the stored form of the chain.
 func (c *chain) encode() []byte {
 	if c.From == 0 {
 		return nil
@@ -42,7 +42,7 @@ func (c *chain) encode() []byte {
 	return out
 }
 
-// hasher computes heads. It keeps its buffers.
+// hasher computes heads. It reuses its buffers.
 type hasher struct {
 	buf       []byte
 	documents documents
@@ -54,7 +54,7 @@ func (h *hasher) add(c *chain, k Key, e *entry) error {
 	if len(e.actor) == 0 {
 		b = append(b, 1) // the version of the format
 	} else {
-		b = append(b, 2) // the same with an actor, which ends it
+		b = append(b, 2) // the same format with an actor at its end
 	}
 	b = text(text(text(b, k.Tenant), k.Meter), k.Subject)
 	b = text(binary.AppendVarint(b, e.seq), e.operation)
@@ -92,12 +92,12 @@ func (h *hasher) add(c *chain, k Key, e *entry) error {
 	return nil
 }
 
-// text appends bytes after their length.
+// text appends the length of t, then its bytes.
 func text[T string | []byte](b []byte, t T) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(t))), t...)
 }
 
-// decimal returns a number as whole digits, none of them a zero at the end, and a power of ten.
+// decimal returns a number as an integer without trailing zeros, and a power of ten.
 func decimal(number string) string {
 	mantissa, power, scientific := strings.Cut(strings.ToLower(number), "e")
 	exponent := new(big.Int)

@@ -11,9 +11,9 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// checkpoint is what an earlier pass has found to be true of a balance's entries up to and including Seq.
+// checkpoint is what an earlier pass has verified about a balance's entries up to and including Seq.
 type checkpoint struct {
-	Seq, At, Remaining int64 // of that entry
+	Seq, At, Remaining int64 // of entry Seq
 	Chain              chain
 	Archived           bool
 	State              state
@@ -22,15 +22,16 @@ type checkpoint struct {
 // stateVersion is the format of state. Checkpoints of another format are not used.
 const stateVersion = 1
 
-// state is the column state of checkpoints: the sums of all entries up to the checkpoint that later entries, or later comparisons, build on.
+// state is the column state of checkpoints: the sums of all entries up to the checkpoint, as far as later entries or
+// later comparisons need them.
 type state struct {
 	Version     int                   `json:"v"`
-	Open        int64                 `json:"open"`    // start of the period of the newest entry, microseconds since 1970
+	Open        int64                 `json:"open"`    // start of the newest entry's period, microseconds since 1970
 	Held        int64                 `json:"held"`    // units that holds reserve
 	ForgivenSeq int64                 `json:"forgave"` // the newest entry that forgave overage
 	Period      []int64               `json:"period"`  // sums of the open period: see periodSums.list
 	Totals      []*big.Int            `json:"totals"`  // of all periods: see journal.overall
-	Grants      map[string]*grantSums `json:"grants"`  // those that had not ended
+	Grants      map[string]*grantSums `json:"grants"`  // grants that had not ended
 	Facts       string                `json:"facts"`   // digest of the balance's row; empty: the row was not compared
 }
 
@@ -67,7 +68,7 @@ func (c *checkpoint) valid() bool {
 	return c.State.Version == stateVersion && len(c.State.Period) == 12 && len(c.State.Totals) == overallSums && !slices.Contains(c.State.Totals, nil)
 }
 
-// stateOf returns the state of j. open has the grants that had not ended; nil keeps all.
+// stateOf returns the state of j. open contains the grants that had not ended; nil keeps all grants.
 func stateOf(j *journal, open map[string]bool, facts string) state {
 	out := state{
 		Version: stateVersion, Open: j.newest(), Held: j.held, ForgivenSeq: j.forgivenSeq, Facts: facts,
@@ -110,7 +111,7 @@ type saved struct {
 	archived bool
 }
 
-// save writes checkpoints, and removes those before them that are not archived.
+// save writes checkpoints, and removes earlier ones that are not archived.
 func (a *Auditor) save(ctx context.Context, list []saved) error {
 	if len(list) == 0 {
 		return nil

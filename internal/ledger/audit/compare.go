@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// compare compares what is stored of balance k with what its entries say. clean reports that they agree.
+// compare compares the stored rows of balance k with its entries. clean reports that they agree.
 func (s *stored) compare(k Key, j *journal, r *Report) (clean bool) {
 	before := r.Count
 	r.Balances++
@@ -44,7 +44,7 @@ func (b *balance) compareNewest(k Key, j *journal, r *Report) {
 	}
 }
 
-// compareChain compares the stored head with the one that the entries give.
+// compareChain compares the stored head with the head computed from the entries.
 func (b *balance) compareChain(k Key, j *journal, r *Report) {
 	want, ok := decodeChain(b.chain)
 	switch {
@@ -57,11 +57,12 @@ func (b *balance) compareChain(k Key, j *journal, r *Report) {
 	}
 }
 
-// comparePeriods checks each period's sums, that every period foots, and that closing and opening meet.
+// comparePeriods checks the sums of each period, that every period foots, and that each period opens with what the
+// period before it closed with.
 func (s *stored) comparePeriods(k Key, j *journal, r *Report) {
 	b := s.balances[k]
 	list := slices.Clone(s.periods[k])
-	if j.resumed != nil { // those that a checkpoint has seen closed
+	if j.resumed != nil { // skip periods that a checkpoint has seen closed
 		list = slices.DeleteFunc(list, func(p period) bool { return p.start.UnixMicro() < j.resumed.State.Open })
 	}
 	if b.opened() {
@@ -115,8 +116,8 @@ func (p *period) compareSums(k Key, at string, sums *periodSums, r *Report) {
 	r.equal(k, at+"overage", sums.overage, p.overage)
 }
 
-// compareRun compares what a run of idle periods began with: what it owed, and the rollover into its first period. An ordinary period has none of
-// these.
+// compareRun compares the opening of a run of idle periods: what it owed, and the rollover into its first period. An
+// ordinary period has neither.
 func (p *period) compareRun(k Key, at string, sums *periodSums, j *journal, r *Report) {
 	owing, rollover, rolledOver := int64(0), int64(0), int64(0)
 	if p.idle > 0 {
@@ -158,7 +159,8 @@ func (s *stored) compareEnd(k Key, at string, j *journal, list []period, i int, 
 	}
 }
 
-// compareGrants compares every grant with the entries about it, checks that open grants sum to remaining, and that the head burns first.
+// compareGrants compares every grant with the entries about it, checks that open grants sum to remaining, and that the
+// head burns first.
 func (s *stored) compareGrants(k Key, j *journal, r *Report) {
 	b := s.balances[k]
 	open, held := int64(0), int64(0)
@@ -168,7 +170,7 @@ func (s *stored) compareGrants(k Key, j *journal, r *Report) {
 		g := &s.grants[k][i]
 		rows[g.id] = true
 		if g.id == b.headID {
-			g.remaining = b.headRemaining // the stored remainder of the head is old
+			g.remaining = b.headRemaining // the stored remainder of the head grant is outdated
 			if g.source != b.headSource {
 				r.add(k, "source of the head grant", g.source, b.headSource)
 			}
@@ -193,13 +195,13 @@ func (s *stored) compareGrants(k Key, j *journal, r *Report) {
 	}
 	r.equal(k, "sum of open grants", b.remaining(), open)
 	r.equal(k, "sum of held in grants", b.held, held)
-	// A head that was drawn to zero stays in place until the next draw reads the grants.
+	// A head that was drawn down to zero stays the head until the next draw reads the grants.
 	if first != nil && b.headRemaining > 0 && first.id != b.headID {
 		r.add(k, "head grant", first.id, b.headID)
 	}
 }
 
-// compare compares a grant with the entry that made it, and with what the others left of it.
+// compare compares a grant with the entry that created it, and its remainder with the other entries.
 func (g *grant) compare(k Key, j *journal, r *Report) {
 	of := " of grant " + g.id
 	sums := j.grants[g.id]
@@ -210,7 +212,7 @@ func (g *grant) compare(k Key, j *journal, r *Report) {
 		return
 	}
 	if j.resumed != nil && j.resumed.State.Grants[g.id] == nil && g.createdAt.UnixMicro() <= j.resumed.At {
-		return // a checkpoint has seen this grant end; an entry has named it again
+		return // a checkpoint has seen this grant end; a later entry has named it
 	}
 	r.equal(k, "remainder"+of, sums.Left, g.remaining)
 	amount := sums.Issued
@@ -226,8 +228,8 @@ func (g *grant) compare(k Key, j *journal, r *Report) {
 	}
 	switch sums.Kind {
 	case "grant", "schedule", "rollover_in", "adjust_up":
-		// The rollover of a run of idle periods is entered with the run and belongs to the period after it. A minimum to which nothing rolled
-		// over was called a rollover by older versions.
+		// The rollover of a run of idle periods is entered with the run and belongs to the period after it. Older
+		// versions also called a minimum a rollover when nothing rolled over to it.
 		minimum, isMinimum := strings.CutPrefix(sums.Operation, "§rollover-min/")
 		if g.operation != sums.Operation && !strings.HasPrefix(sums.Operation, "§idle/") && (!isMinimum || g.operation != "§rollover/"+minimum) {
 			r.add(k, "operation"+of, sums.Operation, g.operation)
@@ -238,7 +240,7 @@ func (g *grant) compare(k Key, j *journal, r *Report) {
 	}
 }
 
-// compareFacts compares a grant with what the entry that made it says of it.
+// compareFacts compares a grant with the detail of the entry that created it.
 func (g *grant) compareFacts(k Key, of string, f *grantFacts, r *Report) {
 	r.equal(k, "priority"+of, int64(*f.Priority), int64(g.priority))
 	if !g.effectiveAt.Equal(f.EffectiveAt) {
@@ -261,7 +263,8 @@ func (g *grant) compareFacts(k Key, of string, f *grantFacts, r *Report) {
 // forever is the expiry of grants that never expire.
 var forever = time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC)
 
-// compareEvents checks that nothing is due before the balance's next event. An earlier one does no harm: it finds nothing.
+// compareEvents checks that nothing is due before the balance's next event. A next event that is too early does no
+// harm: nothing is due then.
 func (s *stored) compareEvents(k Key, r *Report) {
 	b := s.balances[k]
 	if !b.opened() {

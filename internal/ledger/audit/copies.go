@@ -6,13 +6,14 @@ import (
 	"fmt"
 )
 
-// ErrCopiesUnread means that the cache did not answer, so nothing is known of its copies.
+// ErrCopiesUnread means that the cache did not answer, so its copies could not be compared.
 var ErrCopiesUnread = errors.New("the cached copies of balances cannot be read")
 
-// compareCopies compares cached copies with their balances. It reads the copies first, so that none can be newer than its balance
-// unless something is wrong. A copy that is older is no difference: it was published a moment ago, or its instance was
-// killed before it could publish the next one. Checks limit its age. Nor is one that was made when something was due that is not written yet: a read
-// works that off in memory. Only a copy that was made before the stored next event, and names it, says what the balance says.
+// compareCopies compares cached copies with their balances. It reads the copies first, so a copy that is newer than its
+// balance is a difference. An older copy is not a difference: it was published a moment ago, or its instance was killed
+// before it could publish the next one. Checks limit its age. A copy is not a difference either if it was made when
+// something was due and not yet written: a read computes that in memory. Only a copy that was made before the stored
+// next event, and names that event, must agree with the balance.
 func (a *Auditor) compareCopies(ctx context.Context, keys []Key, read CopyReader, r *Report) error {
 	copies, err := read(ctx, keys)
 	if err != nil {
@@ -39,7 +40,7 @@ func (a *Auditor) compareCopies(ctx context.Context, keys []Key, read CopyReader
 		case copied.Seq < b.seq:
 			r.StaleCopies++
 		case !copied.AsOf.Before(b.nextEvent):
-			r.StaleCopies++ // something was due and is not written yet: the copy's reader worked it off in memory
+			r.StaleCopies++ // something was due and not yet written: the copy's reader computed it in memory
 		case copied.Seq > b.seq:
 			r.add(keys[i], "cached copy's seq", b.seq, copied.Seq)
 		case !copied.ValidUntil.Equal(b.nextEvent):

@@ -11,9 +11,10 @@ import (
 	"unicode/utf8"
 )
 
-// documents writes the canonical form of JSON documents, which depends on their values only: members sorted by name, the last of equal ones, texts
-// without escapes, numbers as digits and a power of ten. It reads a document once and keeps its buffers, because the general decoder took half
-// of the time of a pass. What is rare, such as an escape or a fraction, it leaves to that one. It is not safe for concurrent use.
+// documents writes the canonical form of JSON documents, which depends only on their values: members sorted by name,
+// the last of equal names, texts without escapes, numbers as digits and a power of ten. It reads a document once and
+// reuses its buffers: the general decoder took half of a pass's time. Rare forms, such as an escape or a fraction, are
+// left to the general decoder. It is not safe for concurrent use.
 type documents struct {
 	in      []byte
 	at      int // the next byte of in
@@ -22,7 +23,7 @@ type documents struct {
 	spare   []byte
 }
 
-// member is a member of an object: its name, and where out has its canonical form.
+// member is a member of an object: its name, and the position of its canonical form in out.
 type member struct {
 	name     []byte
 	from, to int
@@ -74,7 +75,7 @@ func (d *documents) value() error {
 	}
 }
 
-// word takes true, false or null: its first letter is its canonical form.
+// word reads true, false or null. Its first letter is its canonical form.
 func (d *documents) word(w string) error {
 	if !bytes.HasPrefix(d.in[d.at:], []byte(w)) {
 		return errDocument
@@ -84,7 +85,7 @@ func (d *documents) word(w string) error {
 	return nil
 }
 
-// text takes a text and returns its bytes.
+// text reads a text and returns its bytes.
 func (d *documents) text() ([]byte, error) {
 	if d.next() != '"' {
 		return nil, errDocument
@@ -111,10 +112,10 @@ func (d *documents) text() ([]byte, error) {
 	return nil, errDocument
 }
 
-// escaped reports whether a text with r is not what it says: r begins an escape, or is not allowed.
+// escaped reports whether r begins an escape, or is not allowed in a text.
 func escaped(r rune) bool { return r == '\\' || r < ' ' }
 
-// number takes a number.
+// number reads a number.
 func (d *documents) number() error {
 	from, whole := d.at, true
 	for ; d.at < len(d.in); d.at++ {
@@ -144,7 +145,7 @@ func (d *documents) number() error {
 	return nil
 }
 
-// open leaves room for a count before what comes next. close writes it.
+// open reserves room for a count in front of what follows. close writes the count.
 func (d *documents) open() int {
 	d.out = append(d.out, 0)
 	return len(d.out)
@@ -158,7 +159,7 @@ func (d *documents) close(at, n int) {
 	d.out = slices.Replace(d.out, at-1, at, binary.AppendUvarint(nil, uint64(n))...)
 }
 
-// more takes what is between two elements, or the end of a list. n elements were taken.
+// more reads the separator of two elements, or the end of a list. n elements were read.
 func (d *documents) more(n int, end byte) (bool, error) {
 	switch c := d.next(); {
 	case c == end:
@@ -231,7 +232,7 @@ func (d *documents) object() error {
 	return nil
 }
 
-// sort sorts the members that out has from a position on, keeps the last of equal ones, and returns how many there are.
+// sort sorts the members in out from position from, keeps the last of equal names, and returns how many remain.
 func (d *documents) sort(members []member, from int) (n int) {
 	slices.SortStableFunc(members, func(a, b member) int { return bytes.Compare(a.name, b.name) })
 	d.spare = append(d.spare[:0], d.out[from:]...)

@@ -24,12 +24,12 @@ type entry struct {
 	detail, metadata  []byte
 	actor             []byte // empty: none
 
-	moves *moves // what one unit of it moves; nil: its kind is not known
-	named string // the kind that moves is of
+	moves *moves // what one unit of the entry moves; nil: unknown kind
+	named string // the kind of moves
 	span  monthSpan
 }
 
-// monthSpan has the instants of a month, microseconds since 1970, from inclusive.
+// monthSpan is the instants of a month, microseconds since 1970: from inclusive, until exclusive.
 type monthSpan struct{ from, until int64 }
 
 // PostgreSQL counts instants and days from the year 2000.
@@ -38,7 +38,8 @@ const (
 	epoch2000Days = 10_957
 )
 
-// readable fails unless the columns of VerifyEntries come in PostgreSQL's binary form. Texts are the same in both forms.
+// readable fails unless the columns of VerifyEntries come in PostgreSQL's binary form. Texts are the same in both
+// forms.
 func readable(rows pgx.Rows) error {
 	fields := rows.FieldDescriptions()
 	for _, i := range [...]int{0, 1, 3, 4, 6, 9, 10, 11, 12, 13, 14, 15} {
@@ -49,8 +50,9 @@ func readable(rows pgx.Rows) error {
 	return nil
 }
 
-// eachEntry calls do with each row of VerifyEntries, and with the position of its balance among those that were asked for, from 0. The statement has
-// no order of its own over all balances, which would sort all rows; the rows come in it all the same, and it is an error if they do not.
+// eachEntry calls do with each row of VerifyEntries, and with the position of its balance in the request, from 0. The
+// statement does not order the rows over all balances, because that would sort all rows. PostgreSQL returns them in
+// order nevertheless, and it is an error if it does not.
 func eachEntry(rows pgx.Rows, do func(balance int, e *entry) error) error {
 	defer rows.Close()
 	var e entry
@@ -75,7 +77,8 @@ func eachEntry(rows pgx.Rows, do func(balance int, e *entry) error) error {
 	return nil
 }
 
-// read takes the columns of VerifyEntries. Decoding them by hand is a third of the time of a scan. It returns the position of the balance.
+// read decodes the columns of VerifyEntries, and returns the position of the balance. It decodes by hand, which takes a
+// third of the time of a scan.
 func (e *entry) read(v [][]byte) (ord int) {
 	number := func(i int) int64 { return int64(binary.BigEndian.Uint64(v[i])) }
 	ord = int(number(0))
@@ -92,7 +95,7 @@ func (e *entry) read(v [][]byte) (ord int) {
 	}
 	e.opSubject, e.detail, e.metadata = v[16], v[columnDetail], v[columnMetadata]
 	e.actor = v[columnActor]
-	if e.named != string(e.kind) { // mostly it is the kind of the entry before
+	if e.named != string(e.kind) { // most entries have the kind of the entry before
 		m, known := kinds[string(e.kind)]
 		e.named, e.moves = string(e.kind), nil
 		if known {

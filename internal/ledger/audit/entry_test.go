@@ -11,7 +11,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/store/namedsql"
 )
 
-// The entries of a group come in their order without a sort of all of them, which would write to disk.
+// The entries of a group come in order without a sort of all entries, which would write to disk.
 func TestVerifyEntries_ManyBalances_AreNotSorted(t *testing.T) {
 	t.Parallel()
 	testenv.NotOnCitus(t, "rows of all shards are sorted there")
@@ -24,7 +24,7 @@ func TestVerifyEntries_ManyBalances_AreNotSorted(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = db.Close(t.Context()) }()
-	// As in the verifier's connections.
+	// The same settings as in the verifier's connections.
 	if _, err := db.Exec(t.Context(), "SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off"); err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +42,8 @@ func TestVerifyEntries_ManyBalances_AreNotSorted(t *testing.T) {
 	}
 }
 
-// Entries that come in another order than that of the balances would be added to balances that were read before: that is an error.
+// If entries do not come in the order of the balances, they would be added to balances that were read before: that is
+// an error.
 func TestEachEntry_BalancesOutOfOrder_IsAnError(t *testing.T) {
 	t.Parallel()
 	db, err := pgx.Connect(t.Context(), testenv.Postgres(t))
@@ -67,7 +68,7 @@ func TestEachEntry_BalancesOutOfOrder_IsAnError(t *testing.T) {
 	}
 }
 
-// An entry like the one before it takes no memory.
+// An entry that resembles the one before takes no memory.
 func TestJournal_PlainEntry_TakesNoMemory(t *testing.T) {
 	debit := moves{used: 1, left: -1}
 	at := time.Date(2026, 5, 1, 0, 0, 0, 0, time.UTC)
@@ -85,7 +86,7 @@ func TestJournal_PlainEntry_TakesNoMemory(t *testing.T) {
 	}
 	add()
 	add()
-	faults := len(j.faults) // the first one is no entry that a balance begins with
+	faults := len(j.faults) // the first entry is not one that a balance can begin with
 	if n := testing.AllocsPerRun(1000, add); n > 0 {
 		t.Errorf("%v allocations", n)
 	}

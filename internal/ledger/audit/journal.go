@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// journal is what the entries of one balance say, up to and including the newest one that was read.
+// journal is the sums and facts from the entries of one balance, up to and including the newest entry that was read.
 type journal struct {
 	first, last, count int64
 	at, remaining      int64 // created_at and remaining_after of the newest entry
@@ -15,45 +15,45 @@ type journal struct {
 	periods            map[int64]*periodSums // by start
 	grants             map[string]*grantSums
 
-	// The period and the grant of the newest entry: most entries are of those of the entry before.
+	// The period and the grant of the newest entry: most entries have the same ones as the entry before.
 	period      *periodSums
 	periodStart int64
 	grant       *grantSums
 	grantID     string
 
-	// resumed is the checkpoint that the journal was taken from; nil: it was read from the first entry on.
+	// resumed is the checkpoint at which the journal begins; nil: it begins at the first entry.
 	resumed *checkpoint
 	faults  []fault
 }
 
-// fault is something that is wrong with the entries themselves.
+// fault is an error in the entries themselves.
 type fault struct{ what, want, got string }
 
 // faultsMax bounds the faults that one balance reports. Each kind is reported at its first entry.
 const faultsMax = 16
 
-// periodSums is what the entries of one period add up to.
+// periodSums is the sums of the entries of one period.
 type periodSums struct {
 	moves
 
-	owing, forgiven int64 // overage that the period began with, and that was forgiven at its end
-	held            int64 // that was reserved after the period's newest entry
+	owing, forgiven int64 // overage at the period's beginning, and overage forgiven at its end
+	held            int64 // reserved units after the period's newest entry
 	lastSeq         int64
-	rollover        string // id of the rollover that ended in the period; of several the last
+	rollover        string // id of the rollover that ended in the period; of several, the last
 }
 
-// grantSums is what the entries say of one grant.
+// grantSums is the sums of the entries about one grant.
 type grantSums struct {
 	Issued    int64 `json:"issued,omitempty"`
 	Scheduled int64 `json:"scheduled,omitempty"`
-	Returned  int64 `json:"returned,omitempty"` // by the entry that made a grant of what came back
+	Returned  int64 `json:"returned,omitempty"` // amount of the entry that created this grant from returned units
 	Left      int64 `json:"left,omitempty"`
-	Topped    int64 `json:"topped,omitempty"`    // of a rollover: what was issued in the newest period that issued any
+	Topped    int64 `json:"topped,omitempty"`    // for a rollover: units issued in the newest period that issued any
 	ToppedIn  int64 `json:"topped_in,omitempty"` // start of that period, microseconds since 1970
 	maker
 }
 
-// maker is the entry that made a grant, and what it says of it.
+// maker is the entry that created a grant, and its facts about the grant.
 type maker struct {
 	Source    string      `json:"source"`
 	Kind      string      `json:"kind"`
@@ -61,7 +61,7 @@ type maker struct {
 	Facts     *grantFacts `json:"facts,omitempty"`
 }
 
-// grantFacts is the part of an entry's detail that says what a grant is.
+// grantFacts is the part of an entry's detail that describes a grant.
 type grantFacts struct {
 	Priority    *int32     `json:"priority"`
 	EffectiveAt time.Time  `json:"effective_at"`
@@ -77,7 +77,7 @@ func newJournal() *journal {
 func (j *journal) fault(what, want, got string) {
 	for _, f := range j.faults {
 		if f.what == what {
-			return // the first entry is enough to look there
+			return // the first entry suffices to find the fault
 		}
 	}
 	if len(j.faults) < faultsMax {
@@ -85,7 +85,8 @@ func (j *journal) fault(what, want, got string) {
 	}
 }
 
-// add takes the next entry. The hash chain covers it unless it is older than unchained, and stored says that the chain begins later.
+// add takes the next entry. The hash chain covers it, unless it is older than unchained and the stored chain begins
+// later.
 func (j *journal) add(h *hasher, k Key, e *entry, stored *chain, unchained int64) error {
 	m := e.moves
 	if m == nil {
@@ -199,10 +200,10 @@ func (j *journal) addToGrant(e *entry, m *moves) {
 	}
 }
 
-// extend takes the later end of a grant. What a checkpoint has seen of the grant stays as it is.
+// extend adopts the later end of a grant. The facts that a checkpoint has seen stay as they are.
 func (j *journal) extend(e *entry, g *grantSums) {
 	if g.Facts == nil {
-		return // a checkpoint has seen it end, and compare says so; or what made it has no facts, and cannot be extended
+		return // a checkpoint has seen it end, and compare reports that; or its maker has no facts
 	}
 	var of struct {
 		Answer struct {
@@ -218,7 +219,8 @@ func (j *journal) extend(e *entry, g *grantSums) {
 	facts.ExpiresAt, g.Facts = a.Until, &facts
 }
 
-// roll takes an entry about a rollover. What rolls over is entered in the period before it, and what its minimum adds in its own.
+// roll takes an entry about a rollover. The rolled amount is entered in the period before, the addition up to a minimum
+// in the grant's own period.
 func (g *grantSums) roll(e *entry, m *moves) {
 	if m.issued != 0 && g.ToppedIn != e.period {
 		g.Topped, g.ToppedIn = 0, e.period
@@ -226,7 +228,8 @@ func (g *grantSums) roll(e *entry, m *moves) {
 	g.Topped += m.issued * e.amount
 }
 
-// makerOf returns what the first entry of a grant says of it. Its Kind is empty if such an entry cannot be the first one.
+// makerOf returns the facts of a grant's first entry. Its Kind is empty if an entry of this kind cannot be the first
+// one.
 func makerOf(e *entry) maker {
 	m := maker{Source: string(e.source), Operation: string(e.operation)}
 	switch kind := string(e.kind); kind {

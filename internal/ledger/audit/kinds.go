@@ -1,12 +1,12 @@
 package audit
 
-// moves says what one unit of an entry adds to the sums of its period, to the grant it names, and to what holds reserve.
+// moves is what one unit of an entry adds to the sums of its period, to the grant it names, and to what holds reserve.
 type moves struct {
 	granted, refunded, used, expired, adjusted int64
 	overage, owed, paid                        int64
 	held                                       int64
-	left                                       int64 // of the grant
-	issued                                     int64 // by the grant
+	left                                       int64 // what is left of the grant
+	issued                                     int64 // what the grant has issued
 }
 
 // remaining returns what one unit adds to the remaining units of the balance.
@@ -14,7 +14,8 @@ func (m *moves) remaining() int64 {
 	return m.granted + m.refunded - m.used - m.expired + m.adjusted - m.held
 }
 
-// kinds is the auditor's own table of the kinds of entries. It shares nothing with the ledger's on purpose; a test compares the two.
+// kinds is the auditor's own table of the kinds of entries. It deliberately shares nothing with the ledger's table; a
+// test compares the two.
 var kinds = map[string]moves{
 	"grant":         {granted: 1, left: 1, issued: 1},
 	"debit":         {used: 1, left: -1},
@@ -47,8 +48,8 @@ type Moved struct {
 	Granted, Refunded, Used, Expired, Adjusted, Held, Overage, Owed, Paid, Remaining int64
 }
 
-// MovedBy returns what the auditor takes a kind to move, for the test that compares it with the ledger. It returns false for a kind that it
-// does not know.
+// MovedBy returns what a kind moves in the auditor's table, for the test that compares it with the ledger. It returns
+// false for an unknown kind.
 func MovedBy(kind string) (Moved, bool) {
 	m, known := kinds[kind]
 	return Moved{m.granted, m.refunded, m.used, m.expired, m.adjusted, m.held, m.overage, m.owed, m.paid, m.remaining()}, known

@@ -11,15 +11,16 @@ import (
 )
 
 const (
-	// pageBalances is how many balances one transaction compares: few enough not to hold back the removal of dead row versions.
+	// pageBalances is the number of balances that one transaction compares: few, so that it does not delay the removal
+	// of dead row versions.
 	pageBalances = 200
-	// rangeEntries is Auditor.RangeEntries if nobody sets it: about half a second.
+	// rangeEntries is the default of Auditor.RangeEntries: about half a second.
 	rangeEntries = 100_000
 	// chunkTimeout bounds one transaction.
 	chunkTimeout = 60 * time.Second
 )
 
-// pass is one verification under way.
+// pass is one running verification.
 type pass struct {
 	auditor   *Auditor
 	options   *Options
@@ -31,7 +32,7 @@ type pass struct {
 	touched   map[string]bool // tenants with entries of refunds or holds
 }
 
-// candidate is a balance that a pass is going to read.
+// candidate is a balance that a pass will read.
 type candidate struct {
 	Key
 
@@ -41,7 +42,7 @@ type candidate struct {
 	chain chain // as it is stored
 }
 
-// pending returns how many entries are to be read.
+// pending returns the number of entries to read.
 func (c *candidate) pending() int64 {
 	if c.from != nil {
 		return c.seq - c.from.Seq
@@ -49,7 +50,8 @@ func (c *candidate) pending() int64 {
 	return c.seq
 }
 
-// unchanged reports that nothing was entered since the checkpoint, and that the balance's row is the one that was compared then.
+// unchanged reports whether nothing was entered since the checkpoint, and the balance's row is the one that was
+// compared then.
 func (c *candidate) unchanged() bool {
 	return c.from != nil && c.from.Seq == c.seq && c.from.State.Facts == c.facts
 }
@@ -104,8 +106,8 @@ func (p *pass) verify(ctx context.Context, page []*candidate) error {
 	return nil
 }
 
-// group verifies balances together. If that takes too long, it tries halves; a single balance that cannot be read is reported, and the pass
-// goes on.
+// group verifies balances together. If that takes too long, it tries halves. A single balance that cannot be read is
+// reported, and the pass continues.
 func (p *pass) group(ctx context.Context, group []*candidate) error {
 	if p.options.Incremental {
 		changed := make([]*candidate, 0, len(group))
@@ -193,7 +195,8 @@ func (p *pass) compare(ctx context.Context, group []*candidate) error {
 	return nil
 }
 
-// readAhead reads entries of a group that is one balance with more of them than one transaction should read, but for the newest.
+// readAhead reads the entries of a group in ranges, except the newest, if the group is one balance with more entries
+// than one transaction should read.
 func (p *pass) readAhead(ctx context.Context, group []*candidate, journals []*journal) error {
 	for len(group) == 1 && group[0].seq-journals[0].last > p.auditor.RangeEntries {
 		last := journals[0].last
@@ -204,7 +207,7 @@ func (p *pass) readAhead(ctx context.Context, group []*candidate, journals []*jo
 			return err
 		}
 		if journals[0].last == last {
-			return nil // there are none: the comparison says so
+			return nil // there are no entries: the comparison reports that
 		}
 		if p.options.Progress != nil {
 			p.options.Progress(*p.report)

@@ -8,12 +8,13 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Pin makes an archived checkpoint of every balance at its last entry before an instant, so that the entries up to there can be removed. It
-// begins at the archived checkpoints that exist, reads the entries in ranges, and checks their numbering, times, remainders and months as Verify
-// does. It does not compare them with balances, grants and periods, which are those of now: verify before. A balance without new entries keeps
-// the checkpoint that it has. Pin may be interrupted and run again.
+// Pin writes an archived checkpoint for every balance at its last entry before an instant, so that the entries up to it
+// can be removed. It begins at the archived checkpoints that exist, reads the entries in ranges, and checks their
+// numbering, times, remainders and months as Verify does. It does not compare them with balances, grants and periods,
+// because these are current: verify before. A balance without new entries keeps the checkpoint that it has. Pin may be
+// interrupted and run again.
 //
-// The differences in the report are those of the entries. With any, nothing must be removed.
+// The report lists differences within the entries. If there is one, nothing may be removed.
 func (a *Auditor) Pin(ctx context.Context, before time.Time, progress func(Report)) (*Report, error) {
 	report := newReport()
 	p := &pass{auditor: a, options: &Options{}, report: report, before: before, touched: map[string]bool{}}
@@ -46,7 +47,7 @@ func (a *Auditor) Pin(ctx context.Context, before time.Time, progress func(Repor
 	}
 }
 
-// pin makes the checkpoints of a group of balances.
+// pin writes the checkpoints of a group of balances.
 func (p *pass) pin(ctx context.Context, group []*candidate) error {
 	journals, keys := make([]*journal, len(group)), make([]Key, len(group))
 	for i, c := range group {

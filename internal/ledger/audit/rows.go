@@ -12,14 +12,14 @@ import (
 
 func text64(n int64) string { return strconv.FormatInt(n, 10) }
 
-// stored is what the tables have of some balances, read in one transaction.
+// stored is the stored rows of some balances, read in one transaction.
 type stored struct {
 	order    []Key
 	balances map[Key]*balance
 	periods  map[Key][]period
 	grants   map[Key][]grant
 	held     map[grantKey]int64
-	holdEnds map[Key]time.Time // when the first open hold line ends
+	holdEnds map[Key]time.Time // earliest end of an open hold line
 }
 
 type grantKey struct {
@@ -45,7 +45,7 @@ func (b *balance) remaining() int64 {
 	return b.opening + b.granted + b.refunded - b.used - b.expired + b.adjusted - b.held
 }
 
-// opened reports whether the balance has a period: its start is the epoch before.
+// opened reports whether the balance has a period. Before its first period, start is the epoch.
 func (b *balance) opened() bool { return b.start.Unix() != 0 }
 
 // period is a row of periods.
@@ -56,7 +56,7 @@ type period struct {
 	expired, adjusted               int64
 	overage, held, closing, lastSeq int64
 	closedAt                        time.Time
-	idle                            int64 // number of idle periods that the row stands for; 0: an ordinary period
+	idle                            int64 // number of idle periods in the row; 0: an ordinary period
 	rolledOver, rollover, owing     int64 // what the first of them began with
 }
 
@@ -72,7 +72,7 @@ type grant struct {
 	status                  string
 }
 
-// burnsBefore reports whether debits draw from g before they draw from o: lower priority, then sooner expiry, then earlier effect,
+// burnsBefore reports whether debits draw from g before o: lower priority, then earlier expiry, then earlier effect,
 // then id.
 func (g *grant) burnsBefore(o *grant) bool {
 	return cmp.Or(cmp.Compare(g.priority, o.priority), g.expiresAt.Compare(o.expiresAt), g.effectiveAt.Compare(o.effectiveAt),
@@ -105,7 +105,7 @@ func scanBalances(rows pgx.Rows, into map[Key]*balance) error {
 	return err
 }
 
-// queueStored queues the reads of what belongs to the balances keys.
+// queueStored queues the reads of the rows that belong to the balances keys.
 func (a *Auditor) queueStored(b *pgx.Batch, keys []Key) *stored {
 	s := &stored{
 		order: keys, balances: map[Key]*balance{}, periods: map[Key][]period{}, grants: map[Key][]grant{}, held: map[grantKey]int64{},

@@ -11,21 +11,21 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger/audit/seal"
 )
 
-// headsPage is how many sealed heads are read together.
+// headsPage is the number of sealed heads that one query reads.
 const headsPage = 2000
 
-// SealReport says what the check of a seal has found.
+// SealReport is the result of the check of a seal.
 type SealReport struct {
-	Seals       int64 // up to the one that was checked
+	Seals       int64 // up to the checked seal
 	Heads       int64
-	Archived    int64 // heads whose entries are archived: only their root was compared, or nothing if they are archived too
-	Entries     int64 // hashed again
-	Balances    int64 // that they are of
+	Archived    int64 // heads whose entries are archived: only the root is compared, if the heads still exist
+	Entries     int64 // entries hashed again
+	Balances    int64 // balances of these entries
 	Differences []string
-	Count       int64 // of all differences; Differences has the first DifferencesMax
+	Count       int64 // all differences; Differences has the first DifferencesMax
 }
 
-// Clean reports that nothing differs.
+// Clean reports whether nothing differs.
 func (r *SealReport) Clean() bool { return r.Count == 0 }
 
 func (r *SealReport) add(format string, args ...any) {
@@ -35,20 +35,20 @@ func (r *SealReport) add(format string, args ...any) {
 	}
 }
 
-// sealCheck is one check.
+// sealCheck is one check of a seal.
 type sealCheck struct {
 	*Auditor
 	seal     *seal.Seal
 	until    time.Time // its day
 	report   *SealReport
 	progress func(SealReport)
-	days     map[time.Time]*seal.Heads // of the days that have a seal
+	days     map[time.Time]*seal.Heads // of the days with a seal
 	open     *segment                  // of the newest balance
 }
 
-// CheckSeal compares the journal and the log of seals with a seal that somebody else holds: every head that was sealed until its day is the
-// hash of the entries that are there now, the heads of each day have its root, and the log has the root of the seal's checkpoint. It returns
-// a *Refusal if the seal is of another database.
+// CheckSeal compares the journal and the log of seals with a seal that a third party keeps: every head that was sealed
+// up to its day is the hash of today's entries, the heads of each day have the day's root, and the log has the root of
+// the seal's checkpoint. It returns a *Refusal if the seal belongs to another database.
 func (a *Auditor) CheckSeal(ctx context.Context, s *seal.Seal, progress func(SealReport)) (*SealReport, error) {
 	state, err := a.readSealState(ctx)
 	if err != nil {
@@ -109,7 +109,7 @@ func (c *sealCheck) compareLog(list []sealRow, database string) error {
 	}
 	for _, t := range trees {
 		if l.Size() < t.Size {
-			continue // said above
+			continue // already reported
 		}
 		root, err := l.RootAt(t.Size)
 		if err != nil {
@@ -122,7 +122,7 @@ func (c *sealCheck) compareLog(list []sealRow, database string) error {
 	return nil
 }
 
-// sealedHead is a row of sealed_heads, with where the archived entries of its balance end.
+// sealedHead is a row of sealed_heads, with the end of the archived entries of its balance.
 type sealedHead struct {
 	Key
 
@@ -132,7 +132,7 @@ type sealedHead struct {
 	archived    []byte
 }
 
-// compareHeads hashes the entries again that the sealed heads cover.
+// compareHeads hashes the entries of the sealed heads again.
 func (c *sealCheck) compareHeads(ctx context.Context) error {
 	for after := (sealedHead{day: time.Time{}}); ; {
 		page, err := c.readHeads(ctx, &after)
@@ -175,7 +175,7 @@ func (c *sealCheck) readHeads(ctx context.Context, after *sealedHead) ([]sealedH
 	})
 }
 
-// take adds a head to its day and to its balance's segment, which it returns.
+// take adds a head to its day and to its balance's segment, and returns the segment.
 func (c *sealCheck) take(h *sealedHead) *segment {
 	heads := c.days[h.day]
 	if heads != nil {
@@ -194,7 +194,7 @@ func (c *sealCheck) take(h *sealedHead) *segment {
 	}
 	head, valid := decodeChain(h.chain)
 	switch {
-	case heads == nil, t.reported: // the run for that day was interrupted; or the first difference was said
+	case heads == nil, t.reported: // the run for that day was interrupted; or the first difference was reported
 	case !valid || head.From == 0:
 		c.report.add("%s: the head that was sealed on %s cannot be read", t.name(), date(h.day))
 	case h.archivedSeq != nil && head.Last < *h.archivedSeq:
@@ -209,13 +209,13 @@ func (c *sealCheck) take(h *sealedHead) *segment {
 	return t
 }
 
-// continues reports whether a head that was sealed can be the hash of the segment and what follows it. It cannot if it covers entries from before
-// balances had chains, and these are archived.
+// continues reports whether a sealed head can be the hash of the segment and the entries after it. It cannot if it
+// covers archived entries from before balances had chains.
 func (t *segment) continues(head *chain) bool {
 	return len(t.marks) > 0 || head.From == t.chain.From || t.chain.From == 0 && head.From == t.last+1
 }
 
-// compareRest reports the first mark of which no entry was found.
+// compareRest reports the first mark whose entry was not found.
 func (c *sealCheck) compareRest(t *segment) {
 	if len(t.marks) == 0 {
 		return

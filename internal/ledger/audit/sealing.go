@@ -12,25 +12,25 @@ import (
 )
 
 const (
-	// sealDelay is how long after its end a day is sealed: operations that were decided before may still be committed. One that comes even
-	// later is part of the next seal.
+	// sealDelay is the time between the end of a day and its seal: operations that were decided before the end may
+	// still be committed. An even later one is part of the next seal.
 	sealDelay = time.Minute
-	// sealPage is how many balances are looked at together. Most of them have nothing new.
+	// sealPage is the number of balances that are examined together. Most of them have no new entry.
 	sealPage = 500
 )
 
-// SealOptions say what to seal.
+// SealOptions select what to seal.
 type SealOptions struct {
 	Day      time.Time        // its first instant in UTC; zero: the last day that has ended
 	Signer   seal.Signer      // nil: the checkpoint is not signed
 	Host     func() time.Time // the clock of this machine; nil: time.Now
-	Progress func(Sealing)    // called after every page; nil: not wanted
+	Progress func(Sealing)    // called after every page; nil: no progress
 }
 
-// Sealing says how far a run is.
+// Sealing is the progress of a run.
 type Sealing struct{ Balances, Heads, Entries int64 }
 
-// Refusal says that what was asked for is not possible. Nothing was done.
+// Refusal is the reason why a request is not possible. Nothing was done.
 type Refusal struct{ Reason string }
 
 // Error returns the reason.
@@ -48,9 +48,10 @@ type sealRun struct {
 	done    Sealing
 }
 
-// Seal seals a day: it hashes what was entered since the seal before up to the end of the day, writes the head of each balance, and their root into
-// the log of seals. A day that is sealed already is returned as it is. It can be interrupted and called again. It returns a *Refusal if the day
-// cannot be sealed, and another error if entries are not in the hash chain of their balance: Verify says more then.
+// Seal seals a day: it hashes the entries after the previous seal up to the end of the day, writes the head of each
+// balance, and writes their root to the log of seals. If the day is sealed already, it returns that seal. It can be
+// interrupted and called again. It returns a *Refusal if the day cannot be sealed, and another error if entries are not
+// in the hash chain of their balance: Verify reports the details then.
 func (a *Auditor) Seal(ctx context.Context, o SealOptions) (*seal.Seal, error) {
 	r := &sealRun{Auditor: a, options: &o}
 	unlock, err := r.lock(ctx)
@@ -83,7 +84,7 @@ func (a *Auditor) Seal(ctx context.Context, o SealOptions) (*seal.Seal, error) {
 	return r.finish(ctx)
 }
 
-// lock takes the lock of those who make seals, on a connection of its own.
+// lock takes the lock for making seals, on a connection of its own.
 func (r *sealRun) lock(ctx context.Context) (unlock func(), err error) {
 	ctx, cancel := context.WithTimeout(ctx, chunkTimeout)
 	defer cancel()
@@ -110,7 +111,7 @@ func (r *sealRun) lock(ctx context.Context) (unlock func(), err error) {
 	}, nil
 }
 
-// choose sets the day to seal, or returns its seal if there is one.
+// choose selects the day to seal, or returns its seal if it exists.
 func (r *sealRun) choose(list []sealRow) (sealed *sealRow, err error) {
 	now := r.state.now
 	host := time.Now
@@ -173,7 +174,7 @@ func (r *sealRun) writeHeads(ctx context.Context) error {
 	}
 }
 
-// dropUnfinished removes heads of other days that have no seal: a run for them was interrupted.
+// dropUnfinished removes heads of other days without a seal: a run for these days was interrupted.
 func (r *sealRun) dropUnfinished(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, orphansTimeout)
 	defer cancel()
@@ -186,14 +187,14 @@ func (r *sealRun) dropUnfinished(ctx context.Context) error {
 	})
 }
 
-// balancePage has the balances of a page that have entries after their newest head.
+// balancePage is the balances of a page with entries after their newest head.
 type balancePage struct {
 	segments []*segment
-	begun    []chain // where each segment began
-	stored   []chain // of the balances' rows
+	begun    []chain // beginning of each segment
+	stored   []chain // chains in the balances' rows
 }
 
-// page reads the next balances. last is the key of the last one that was looked at.
+// page reads the next balances. last is the key of the last balance that was examined.
 func (r *sealRun) page(ctx context.Context, after Key) (p *balancePage, last Key, err error) {
 	ctx, cancel := context.WithTimeout(ctx, chunkTimeout)
 	defer cancel()

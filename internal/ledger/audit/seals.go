@@ -10,10 +10,10 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger/audit/seal"
 )
 
-// maxPosition is behind every position of the log.
+// maxPosition is greater than every position in the log.
 const maxPosition = int64(1) << 62
 
-// sealState is what the database says to those who make or check seals.
+// sealState is the state of the database that making and checking seals needs.
 type sealState struct {
 	now      time.Time
 	database string
@@ -37,7 +37,7 @@ func (s *sealRow) record(database string) *seal.Record {
 // SealInfo is a seal in a list.
 type SealInfo struct {
 	Day      time.Time
-	Position int64 // in the log, from 0
+	Position int64 // position in the log, from 0
 	Heads    int64 // balances with new entries
 	Root     seal.Hash
 	SealedAt time.Time
@@ -92,7 +92,8 @@ func (a *Auditor) Seals(ctx context.Context, before int64, limit int) ([]SealInf
 	return out, nil
 }
 
-// SealOf returns the position of the seal that covers the end of a day, and the day that it is of. found is false if the day is not sealed.
+// SealOf returns the position of the seal that covers the end of a day, and the day of that seal. found is false if the
+// day is not sealed.
 func (a *Auditor) SealOf(ctx context.Context, day time.Time) (position int64, of time.Time, found bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, chunkTimeout)
 	defer cancel()

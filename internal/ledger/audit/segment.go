@@ -9,22 +9,22 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// segment is a part of a balance's entries that is hashed again.
+// segment is a range of a balance's entries that is hashed again.
 type segment struct {
 	key   Key
-	chain chain // up to the newest entry that was read
-	last  int64 // that entry
-	until int64 // no later entry is wanted
+	chain chain // up to the newest entry read
+	last  int64 // seq of the newest entry read
+	until int64 // seq of the last entry to read
 	fault string
 
-	// marks are the heads that were sealed, oldest first. Each is compared when its entry was read. differ is called with the first that does
-	// not agree; later ones differ for the same reason.
+	// marks are the sealed heads, oldest first. Each is compared when its entry was read. differ is called with the
+	// first mark that does not agree; later marks differ for the same reason.
 	marks    []mark
 	differ   func(*segment, *mark)
 	reported bool
 }
 
-// mark is a head that was sealed.
+// mark is a sealed head.
 type mark struct {
 	day   time.Time
 	chain chain
@@ -61,7 +61,8 @@ func (t *segment) compare() {
 	}
 }
 
-// readSegments reads the entries of segments that are older than before, in groups that one transaction can read, and returns how many.
+// readSegments reads the entries of segments that are older than before, in groups that one transaction can read, and
+// returns the number of entries.
 func (a *Auditor) readSegments(ctx context.Context, segments []*segment, before time.Time) (entries int64, err error) {
 	h := &hasher{}
 	segments = slices.DeleteFunc(segments, func(t *segment) bool { return t.pending() == 0 })

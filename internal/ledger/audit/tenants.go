@@ -12,7 +12,8 @@ import (
 // tenantTimeout bounds the comparison of one tenant's refunds and holds, which reads the tenant's entries once more.
 const tenantTimeout = 10 * time.Minute
 
-// compareTenants compares refunds and holds of tenants with the journal. touched are those that have such entries; the others are looked up.
+// compareTenants compares refunds and holds of tenants with the journal. touched contains the tenants with such
+// entries; the others are looked up.
 func (p *pass) compareTenants(ctx context.Context, tenants []string, touched, archived map[string]bool) error {
 	rows, err := p.auditor.pool.Query(ctx, p.auditor.sql["WithRefundsOrHolds"], tenants)
 	if err != nil {
@@ -41,7 +42,7 @@ func (p *pass) compareTenants(ctx context.Context, tenants []string, touched, ar
 	return nil
 }
 
-// compareGauges compares the gauges of a tenant, or of all, with their entries.
+// compareGauges compares the gauges of a tenant, or of all tenants, with their entries.
 func (a *Auditor) compareGauges(ctx context.Context, tenant string, report *Report) error {
 	err := a.inSnapshot(ctx, orphansTimeout, func(ctx context.Context, tx pgx.Tx) error {
 		rows, err := tx.Query(ctx, a.sql["VerifyGauges"], tenant)

@@ -6,21 +6,22 @@ import (
 	"slices"
 )
 
-// Totals are a meter's sums over all verified balances: Issued + Refunded + Adjusted = Used + Expired + Remaining + Held. A sum beyond
-// 2^63-1 is shown as that; the comparison is exact.
+// Totals are a meter's sums over all verified balances: Issued + Refunded + Adjusted = Used + Expired + Remaining +
+// Held. A sum above 2^63-1 is shown as 2^63-1; the comparison is exact.
 type Totals struct {
 	Issued, Used, Refunded, Expired, Adjusted, Remaining, Held int64
-	// Partial reports that some balances could not be read: the sums are not those of all.
+	// Partial reports that some balances could not be read: the sums do not include them.
 	Partial bool
 }
 
 // totals are Totals without a bound: issued, used, refunded, expired, adjusted, remaining, held.
 type totals [7]big.Int
 
-// overallSums are those of totals that the entries give: all but remaining and held.
+// overallSums is the number of totals that come from entries: all but remaining and held.
 const overallSums = 5
 
-// overall returns the sums over all periods: issued, used, refunded, expired, adjusted. The sums of one period fit 64 bits, these need not.
+// overall returns the sums over all periods: issued, used, refunded, expired, adjusted. The sums of one period fit in
+// 64 bits, the sums of all periods may not.
 func (j *journal) overall() []*big.Int {
 	out := make([]*big.Int, overallSums)
 	for i := range out {
@@ -37,7 +38,7 @@ func (j *journal) overall() []*big.Int {
 	for _, p := range j.periods {
 		add(p, 1)
 	}
-	if j.resumed != nil { // its open period is among them, and in its totals
+	if j.resumed != nil { // its open period is in periods, and also in its totals
 		add(periodOf(j.resumed.State.Period), -1)
 	}
 	return out

@@ -7,12 +7,12 @@ import (
 )
 
 const (
-	barRoom   = vg.Length(20) // of a bar and the gap to the next
+	barRoom   = vg.Length(20) // height of a bar and the gap to the next
 	barHeight = vg.Length(13)
-	axisRoom  = vg.Length(44) // of the horizontal axis, its ticks and label
+	axisRoom  = vg.Length(44) // height of the horizontal axis with its ticks and label
 	gap       = vg.Length(6)  // between a bar and its name and note
 
-	// wider is how much wider than its own font's a text may become where that font is missing.
+	// wider is the factor by which a text may become wider if its own font is missing.
 	wider = 1.2
 )
 
@@ -20,8 +20,8 @@ const (
 type Bars struct {
 	X    string // label of the axis
 	Bars []Bar
-	Line float64 // where a vertical line is drawn; notes begin right of it. 0: none
-	Cut  float64 // longer bars end here; their notes tell the value. 0: none
+	Line float64 // position of a vertical line; notes begin to its right. 0: no line
+	Cut  float64 // longer bars end here, and their notes have the value. 0: no cut
 }
 
 // Bar is a name, parts from left to right, and a note at their end.
@@ -48,9 +48,9 @@ func (b *Bar) length() (sum float64) {
 type rows struct {
 	Bars
 
-	most  float64   // where the longest bar ends
-	left  vg.Length // where the names begin
-	names vg.Length // the room that they need
+	most  float64   // end of the longest bar
+	left  vg.Length // position where the names begin
+	names vg.Length // width of the names
 }
 
 // NewBars returns a panel of bars.
@@ -76,12 +76,13 @@ func NewBars(config Bars) *Panel {
 	return p
 }
 
-// place leaves room for the names left of the axis, and for the notes right of the bars: the axis becomes longer by the longest.
+// place reserves room for the names to the left of the axis, and for the notes to the right of the bars: it lengthens
+// the axis by the longest note.
 func (r *rows) place(c draw.Canvas, p *plot.Plot) draw.Canvas {
 	style := styled(textSize, draw.YCenter)
 	r.left = c.Min.X
 	c = draw.Crop(c, r.names, 0, 0, 0)
-	width, part := c.Size().X, 1.0 // of the axis that ends where the longest bar does
+	width, part := c.Size().X, 1.0 // part of the axis up to the end of the longest bar
 	for _, b := range r.Bars.Bars {
 		note := style.Width(b.Note)*wider + gap
 		if end := r.noteAt(&b); end > 0 {
@@ -113,7 +114,7 @@ func (r *rows) Plot(c draw.Canvas, p *plot.Plot) {
 	}
 }
 
-// upTo has no ticks in the room of the notes.
+// upTo are ticks that end at the longest bar, left of the notes.
 type upTo struct{ *rows }
 
 // Ticks returns the ticks of an axis.

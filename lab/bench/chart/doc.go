@@ -2,8 +2,9 @@
 //
 // # Terms
 //
-// A page is one file: a title and panels from top to bottom, with aligned axes. A panel holds curves over an axis, or bars. An
-// ink is the color of a thing: the service, a baseline, a target that was missed. It keeps its meaning on every page.
+// A page is one file: a title and panels from top to bottom, with aligned axes. A panel holds curves over an axis, or
+// bars. An ink is the color of one meaning: the service, a baseline, a missed target. It has the same meaning on every
+// page.
 //
 // # Invariants
 //

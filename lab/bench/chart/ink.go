@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// Ink is the color of a thing.
+// Ink is a color with a meaning.
 type Ink int
 
 // The inks. Met and Missed are for targets only.
 const (
 	Service Ink = iota
 	Baseline
-	Second // a second curve beside Service
+	Second // a second curve next to Service
 	Third
 	Met
 	Missed
@@ -41,8 +41,8 @@ func (i Ink) shades() shades {
 
 func (i Ink) color() color.Color { return i.shades().light }
 
-// darkStyle returns the rules that replace the light colors on a dark background. The canvas writes colors into the style of
-// each element, so the rules match those.
+// darkStyle returns the rules that replace the light colors on a dark background. The canvas writes colors into the
+// style of each element, so the rules match those.
 func darkStyle() string {
 	hex := func(c color.RGBA) string { return fmt.Sprintf("#%02X%02X%02X", c.R, c.G, c.B) }
 	var b strings.Builder

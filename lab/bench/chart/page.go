@@ -46,7 +46,7 @@ func (p *Page) Save(path string) error {
 
 	inner := draw.Crop(all, margin, -margin, margin, -margin-titleRoom)
 	canvases := make([]draw.Canvas, len(p.Panels))
-	axis := vg.Length(0) // the room that the widest labels of a vertical axis need
+	axis := vg.Length(0) // width of the widest labels of a vertical axis
 	for i, panel := range p.Panels {
 		panel.prepare()
 		each := inner.Size().Y / vg.Length(len(p.Panels))
@@ -59,7 +59,7 @@ func (p *Page) Save(path string) error {
 	return p.write(canvas, path)
 }
 
-// write adds what the canvas does not write: the title and description, the fonts to fall back to, and the dark colors.
+// write adds what the canvas does not write: the title and description, the fallback fonts, and the dark colors.
 func (p *Page) write(canvas *vgsvg.Canvas, path string) error {
 	var b bytes.Buffer
 	if _, err := canvas.WriteTo(&b); err != nil {

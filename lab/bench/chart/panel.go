@@ -16,15 +16,15 @@ const (
 	curveWidth  = vg.Length(1.6)
 	dotRadius   = vg.Length(2.5)
 	keyWidth    = vg.Length(18)
-	headroom    = 1.3 // of an axis whose panel has the texts of marks, so that they stand above the curves
+	headroom    = 1.3 // factor for an axis with texts of marks, so that they stand above the curves
 )
 
-// Panel is a pair of axes with what is drawn on them.
+// Panel is a pair of axes with its curves or bars.
 type Panel struct {
 	plot   *plot.Plot
 	height vg.Length
 	keys   []key
-	rows   *rows // of a panel of bars
+	rows   *rows // bars; nil: a panel of curves
 	log    bool
 	marked bool // the texts of marks need room above the curves
 }
@@ -47,7 +47,7 @@ type Curve struct {
 	Points []Point
 }
 
-// NewPanel returns a panel for curves. Its axes start at zero and end where the curves do.
+// NewPanel returns a panel for curves. Its axes start at zero and end where the curves end.
 func NewPanel(x, y string) *Panel {
 	p := plot.New()
 	p.BackgroundColor = page.color()
@@ -94,10 +94,10 @@ func (p *Panel) Key(name string, ink Ink) {
 	p.keys = append(p.keys, key{name, draw.LineStyle{Color: ink.color(), Width: vg.Length(textSize) - 2}})
 }
 
-// Tall makes the panel as high as two.
+// Tall doubles the height of the panel.
 func (p *Panel) Tall() { p.height = 2 * curveHeight }
 
-// LogY makes the vertical axis logarithmic between two powers of ten. Points below least are drawn there.
+// LogY makes the vertical axis logarithmic between two powers of ten. Points below least are drawn at least.
 func (p *Panel) LogY(least, most float64) {
 	p.plot.Y.Scale, p.plot.Y.Tick.Marker = floor{least}, decades{}
 	p.plot.Y.Min, p.plot.Y.Max = least, most
@@ -169,7 +169,7 @@ func (p *Panel) drawKeys(c draw.Canvas, at vg.Point) {
 	}
 }
 
-// ticks are the library's, with whole figures.
+// ticks are the library's ticks, with all digits of whole numbers.
 type ticks struct{}
 
 // Ticks returns the ticks of an axis.
@@ -200,12 +200,13 @@ func (decades) Ticks(least, most float64) (all []plot.Tick) {
 // floor is a logarithmic scale that has no values below least.
 type floor struct{ least float64 }
 
-// Normalize returns the place of x between least and most, from 0 to 1.
+// Normalize returns the position of x between least and most, from 0 to 1.
 func (f floor) Normalize(least, most, x float64) float64 {
 	return math.Log(max(x, f.least)/least) / math.Log(most/least)
 }
 
-// Figure returns a value as text: thousands in groups, small values with up to two digits after the point, tiny ones with four.
+// Figure returns a value as text: thousands in groups, small values with up to two digits after the point, tiny ones
+// with four.
 func Figure(v float64) string {
 	if math.Abs(v) < 0.1 {
 		return strconv.FormatFloat(math.Round(v*1e4)/1e4, 'f', -1, 64)

@@ -14,9 +14,9 @@ import (
 // floodCmd floods the service with refused requests.
 type floodCmd struct {
 	programConfig
-	Rate        int           `default:"100" help:"Debits/s of other tenants. The flood has ten times as many requests. The machine must have time left at both, else the result is how full it is."`
+	Rate        int           `default:"100" help:"Debits/s of other tenants. The flood has ten times as many requests. The machine must have idle CPU under both loads, or the result only shows its overload."`
 	Connections int           `default:"128" help:"Connections of the others, and as many of the flood."`
-	Rounds      int           `default:"3" help:"Rounds: each has every flood once, and before each as long without one."`
+	Rounds      int           `default:"3" help:"Rounds: each has every flood once, after an equally long slice without a flood."`
 	Docs        string        `default:"docs" type:"path" help:"Directory of the documents."`
 	Record      bool          `help:"Write the picture into the documents."`
 	Slice       time.Duration `default:"6s" help:"Duration with or without a flood in a round."`
@@ -51,7 +51,8 @@ func (c *floodCmd) Run(ctx context.Context) error {
 	})
 }
 
-// attackCmd is the process that sends a flood: it reads an Attack from standard input and writes the answers to standard output.
+// attackCmd is the process that sends a flood: it reads an Attack from standard input and writes the answers to
+// standard output.
 type attackCmd struct{}
 
 // Run sends the flood.

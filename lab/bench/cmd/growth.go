@@ -11,10 +11,10 @@ import (
 	"github.com/quotasvc/quotasvc/lab/bench"
 )
 
-// growthCmd measures how cost depends on what is stored.
+// growthCmd measures how the cost of the service depends on the amount of stored data.
 type growthCmd struct {
 	programConfig
-	Small        bool              `env:"GROWTH_SMALL" help:"Tiny sizes, to see that everything works. The figures say nothing."`
+	Small        bool              `env:"GROWTH_SMALL" help:"Tiny sizes, to test that everything works. The figures are meaningless."`
 	Full         bool              `env:"GROWTH_FULL" help:"A journal of 100M entries too, and 10M debits on each layout of balances. Needs about 60 GB of disk and some hours."`
 	Only         []string          `placeholder:"STEP" help:"Measure only these steps: tenants, journal, instances, partitions, catalogue, balances, month-end."`
 	Again        []string          `placeholder:"STEP" help:"Measure these steps again although their results are stored."`
@@ -39,7 +39,7 @@ type growthCmd struct {
 	Markdown     bool              `help:"Print the tables for a page of the documents."`
 }
 
-// sizes returns the preset with the sizes that were given.
+// sizes returns the preset, with the sizes given on the command line.
 func (c *growthCmd) sizes() bench.GrowthSizes {
 	z := bench.GrowthMedium
 	switch {
@@ -67,7 +67,7 @@ func (c *growthCmd) sizes() bench.GrowthSizes {
 	return z
 }
 
-// Run measures what is missing, prints the results and stores them.
+// Run measures the missing steps, prints the results and stores them.
 func (c *growthCmd) Run(ctx context.Context) error {
 	rounds, slice, openFor := 5, 1500*time.Millisecond, 2500*time.Millisecond
 	if c.Small {

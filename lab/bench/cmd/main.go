@@ -18,7 +18,7 @@ import (
 	"github.com/quotasvc/quotasvc/lab/bench/report"
 )
 
-// Exit statuses, as those of quotasvc.
+// Exit statuses, the same as in quotasvc.
 const (
 	exitFailure = 1
 	exitUsage   = 2
@@ -31,7 +31,7 @@ var errMissed = errors.New("a target was missed")
 type cli struct {
 	Run      runCmd      `cmd:"" default:"withargs" help:"Measure throughput and latency beside the baselines. Print the results and store them with charts."`
 	Outage   outageCmd   `cmd:"" help:"Kill Redis under load and start it again. Show how long callers wait and how much is admitted."`
-	Flood    floodCmd    `cmd:"" help:"Flood the service with requests that it refuses. Show what others notice and what a refusal costs."`
+	Flood    floodCmd    `cmd:"" help:"Flood the service with requests that it refuses. Show the effect on other tenants and the cost of a refusal."`
 	Scale    scaleCmd    `cmd:"" help:"Compute what a rate of debits needs, from measured costs: a model, not a measurement."`
 	Postgres postgresCmd `cmd:"" help:"Run the debit load on PostgreSQL with one setting after the other. Show what each changes."`
 	Growth   growthCmd   `cmd:"" help:"Compare small and large amounts of stored data: tenants, entries, instances, partitions, rules, a month's end."`
@@ -91,7 +91,7 @@ func printer() *report.Printer {
 	return &report.Printer{Out: os.Stdout, Color: term.IsTerminal(int(os.Stdout.Fd()))}
 }
 
-// baselineCmd is the process that a run starts to compare the service with.
+// baselineCmd is the process that a run compares the service with.
 type baselineCmd struct {
 	DatabaseURL string `name:"database-url" env:"QUOTASVC_DATABASE_URL" required:"" help:"PostgreSQL."`
 	Conns       int    `required:"" help:"Connections to PostgreSQL."`

@@ -9,19 +9,20 @@ import (
 	"github.com/quotasvc/quotasvc/lab/bench/report"
 )
 
-// The bounds of the targets, against the smallest size in the same run.
+// The bounds of the targets, relative to the smallest size in the same run.
 const (
 	throughputLeast = 0.85 // x
 	p99Most         = 1.5  // x
-	memoryMost      = 1.1  // x, where what grows is not kept in the process
-	memoryMB        = 150  // with any number of tenants: each memory of the process has a bound
-	ruleMemory      = 2.5  // kB for a rule: the catalogue is in memory
+	memoryMost      = 1.1  // x, if the data that grows is not kept in the process
+	memoryMB        = 150  // with any number of tenants: each cache of the process has a bound
+	ruleMemory      = 2.5  // kB per rule: the catalogue is in memory
 	monthMost       = 2.0  // x p99 of live debits before the month's end
-	hotLeast        = 0.95 // of the updates, with the table as the schema makes it
-	bloatMost       = 2.0  // x heap and indexes after the debits, with the table as the schema makes it
+	hotLeast        = 0.95 // share of HOT updates, with the layout of the schema
+	bloatMost       = 2.0  // x heap and indexes after the debits, with the layout of the schema
 )
 
-// InMemory ends the label of a size whose instances keep all of its tenants in memory. Their memory is what they are asked to take, and has no bound.
+// InMemory ends the label of a size whose instances keep all of its tenants in memory. Their memory grows by
+// configuration, and has no bound.
 const InMemory = ", all of them in memory"
 
 // AsMigrated is the label of the layout that the schema makes.
@@ -106,7 +107,7 @@ func (s *Step) p99(i int, load string) report.Target {
 func (s *Step) memory(i int) []report.Target {
 	first, here := &s.Sizes[0], &s.Sizes[i]
 	if first.Memory == 0 || here.Memory == 0 || strings.HasSuffix(here.Label, InMemory) {
-		return nil // unknown on this system, or that of another size's process
+		return nil // unknown on this system, or the process belongs to another size
 	}
 	switch s.Name {
 	case Tenants:

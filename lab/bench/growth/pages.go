@@ -10,10 +10,10 @@ import (
 	"github.com/quotasvc/quotasvc/lab/bench/report"
 )
 
-// cut is where bars of ratios end; their notes tell the value.
+// cut is the end of long bars of ratios; their notes have the value.
 const cut = 3.0
 
-// draw draws what was measured, and removes pictures of what was not.
+// draw draws the measured steps, and removes the pictures of other steps.
 func (r *Result) draw(pathOf func(name string) string) error {
 	for name, page := range map[string]*chart.Page{
 		"throughput": r.ratioPage("Throughput, in relation to the smallest size", "x the throughput of the first size; less than 0.85 is red", throughputLeast, (*Step).Throughput),

@@ -38,7 +38,7 @@ func (r *Result) Print(p *report.Printer) error {
 	return p.Targets(r.Targets())
 }
 
-// Markdown writes the tables for a page, and which runs they come from.
+// Markdown writes the tables for a page, and the runs that they come from.
 func (r *Result) Markdown(out io.Writer) error {
 	for i := range r.Steps {
 		s := &r.Steps[i]
@@ -101,7 +101,7 @@ func (s *Step) tables() (all []table) {
 	return all
 }
 
-// loads returns what each size did under one load.
+// loads returns the results of each size under one load.
 func (s *Step) loads(load string) table {
 	t := table{{s.Name, load + "/s", "to first", "p50", "p99", "to first", "CPU of one", "to first", "service", "PostgreSQL", "Redis", "errors"}}
 	first := s.Sizes[0].load(load).Used.Cost()
@@ -116,7 +116,7 @@ func (s *Step) loads(load string) table {
 	return t
 }
 
-// sizes returns what each size takes by itself.
+// sizes returns the cost of each size itself, without load.
 func (s *Step) sizes() table {
 	t := table{{s.Name, "entries before", "database", "peak memory of an instance", "start of an instance", "whole pages in the WAL for a debit", "`quotasvc verify`", "entries/s"}}
 	for i := range s.Sizes {
@@ -125,7 +125,7 @@ func (s *Step) sizes() table {
 			continue // it shares another size's database and instances
 		}
 		row := []string{z.Label, figure(float64(z.Entries)), bytes(z.Disk), bytes(z.Memory), seconds(z.Start), fmt.Sprintf("%.2f", z.Pages), seconds(z.Verified), figure(float64(z.Entries) / z.Verified)}
-		if z.Verified == 0 { // another size's database
+		if z.Verified == 0 { // it uses another size's database
 			row[1], row[6], row[7] = "", "", ""
 		}
 		t = append(t, row)

@@ -34,7 +34,7 @@ const (
 	Checks = "checks"
 )
 
-// Result is what was measured so far. growth.json has the same content.
+// Result is the measured steps so far. growth.json has the same content.
 type Result struct {
 	Steps []Step `json:"steps"`
 }
@@ -42,7 +42,7 @@ type Result struct {
 // Step is the result of one step.
 type Step struct {
 	Name     string          `json:"name"`
-	Settings string          `json:"settings"` // sizes and load; a run with others measures again
+	Settings string          `json:"settings"` // sizes and load; a run with other settings measures the step again
 	Machine  report.Machine  `json:"machine"`
 	Took     string          `json:"took"`
 	LeftOut  []string        `json:"left_out,omitempty"` // sizes that were not measured, and why
@@ -57,27 +57,27 @@ type Size struct {
 	Label    string  `json:"label"`
 	Value    float64 `json:"value"`
 	Entries  int64   `json:"entries"`        // of the journal before the load
-	Disk     int64   `json:"database_bytes"` // before the load
+	Disk     int64   `json:"database_bytes"` // size before the load
 	Prepared float64 `json:"prepare_seconds"`
-	Start    float64 `json:"start_seconds"`          // of the slowest instance, until it answers
-	Memory   int64   `json:"service_peak_rss_bytes"` // of the largest instance; 0: unknown, or that of another size's process
-	Verified float64 `json:"verify_seconds"`         // of `quotasvc verify` after the load; 0: not run
-	Pages    float64 `json:"whole_pages"`            // in the WAL for a debit, after the warm-up
+	Start    float64 `json:"start_seconds"`          // time until the slowest instance answers
+	Memory   int64   `json:"service_peak_rss_bytes"` // largest instance; 0: unknown, or another size's process
+	Verified float64 `json:"verify_seconds"`         // time of `quotasvc verify` after the load; 0: not run
+	Pages    float64 `json:"whole_pages"`            // whole pages in the WAL per debit, after the warm-up
 	Loads    []Load  `json:"loads"`
 }
 
-// Load is what one size did under one load.
+// Load is the result of one size under one load.
 type Load struct {
 	Name     string     `json:"name"`
-	Rates    []float64  `json:"per_second"` // of the closed loop, by round
+	Rates    []float64  `json:"per_second"` // rate of the closed loop, by round
 	Used     report.CPU `json:"cpu_ns_per_unit"`
 	P50s     []float64  `json:"p50_micros"` // at the fixed rate, by round
 	P99s     []float64  `json:"p99_micros"`
-	Achieved float64    `json:"achieved"` // least part of the fixed rate that a round has reached
+	Achieved float64    `json:"achieved"` // lowest part of the fixed rate that a round has reached
 	Errors   int64      `json:"errors"`
 }
 
-// Layout is the table balances after many debits, with one setting of its storage.
+// Layout is the state of the table balances after many debits, with one setting of its storage.
 type Layout struct {
 	Label      string     `json:"label"`
 	Fillfactor int        `json:"fillfactor"`
@@ -93,7 +93,7 @@ type Layout struct {
 	IndexesWas int64      `json:"index_bytes_before"`
 	Dead       float64    `json:"dead_share"` // of the heap's bytes, 0..1; -1: pgstattuple is not installed
 	Free       float64    `json:"free_share"`
-	WAL        int64      `json:"wal_bytes"` // that all debits have written
+	WAL        int64      `json:"wal_bytes"` // bytes that all debits wrote
 	Vacuums    int64      `json:"autovacuums"`
 }
 
@@ -106,21 +106,21 @@ func (l *Layout) Bloat() float64 {
 type Month struct {
 	Tenants int     `json:"tenants"`
 	Rate    int     `json:"debits_per_second"`
-	Rolled  int64   `json:"rolled"`            // balances, by the job
-	Lazily  int64   `json:"rolled_by_debits"`  // by their first debit
-	Job     float64 `json:"roll_seconds"`      // of `quotasvc roll`
+	Rolled  int64   `json:"rolled"`            // balances rolled by the job
+	Lazily  int64   `json:"rolled_by_debits"`  // balances rolled by their first debit
+	Job     float64 `json:"roll_seconds"`      // time of `quotasvc roll`
 	Errors  int64   `json:"errors"`            // debits without a 200
-	Ended   float64 `json:"ended_at_seconds"`  // since the begin of the timeline
-	JobFrom float64 `json:"roll_from_seconds"` // when the job was started
-	JobTo   float64 `json:"roll_to_seconds"`   // when it had ended
-	Phases  []Phase `json:"phases"`            // before, lazily, beside the job, after
+	Ended   float64 `json:"ended_at_seconds"`  // since the beginning of the timeline
+	JobFrom float64 `json:"roll_from_seconds"` // start of the job
+	JobTo   float64 `json:"roll_to_seconds"`   // end of the job
+	Phases  []Phase `json:"phases"`            // before, by debits only, during the job, after
 	Moments []Phase `json:"timeline_micros_by_1s"`
 }
 
 // Phase is the latency of live debits in a part of the timeline.
 type Phase struct {
 	Name           string  `json:"name,omitempty"`
-	At             float64 `json:"at_seconds"` // since the begin of the timeline
+	At             float64 `json:"at_seconds"` // since the beginning of the timeline
 	Debits         int64   `json:"debits"`
 	report.Latency `json:"latency_micros"`
 }
@@ -154,7 +154,7 @@ func (r *Result) Step(name string) *Step {
 	return nil
 }
 
-// Put adds a step or replaces that of the same name, and keeps the order.
+// Put adds a step, or replaces the step of the same name, and keeps the order.
 func (r *Result) Put(s *Step) {
 	r.Steps = slices.DeleteFunc(r.Steps, func(o Step) bool { return o.Name == s.Name })
 	r.Steps = append(r.Steps, *s)
@@ -181,7 +181,7 @@ func (s *Size) load(name string) *Load {
 	return &Load{}
 }
 
-// ErrPartial refuses to record a run without all steps.
+// ErrPartial refuses to record a run in which steps are missing.
 var ErrPartial = errors.New("not all steps were measured; a record needs all")
 
 // Keep writes the record and the pictures below docs. It fails if a step is missing.

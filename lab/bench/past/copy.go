@@ -6,11 +6,12 @@ import (
 	"time"
 )
 
-// Rows in PostgreSQL's binary format of COPY, which costs both sides least. Its manual describes it under "COPY", "Binary Format".
+// Rows in the binary format of PostgreSQL's COPY, which costs both sides least. Its manual describes it under "COPY",
+// "Binary Format".
 
 var copyBegin = []byte("PGCOPY\n\xff\r\n\x00\x00\x00\x00\x00\x00\x00\x00\x00")
 
-// postgresEpoch is where PostgreSQL's instants and days count from.
+// postgresEpoch is the origin of PostgreSQL's instants and days.
 var postgresEpoch = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 
 func copyRow(b []byte, columns int) []byte { return binary.BigEndian.AppendUint16(b, uint16(columns)) }
@@ -37,7 +38,7 @@ func copyDay(b []byte, t time.Time) []byte {
 
 func copyNull(b []byte) []byte { return binary.BigEndian.AppendUint32(b, ^uint32(0)) }
 
-// copyStream is the data of a COPY. It asks for a further row when it has none left.
+// copyStream is the data of a COPY. It encodes further rows when its buffer is empty.
 type copyStream struct {
 	row  func(b []byte) []byte // appends the next row, nothing at the end
 	buf  []byte
@@ -45,7 +46,7 @@ type copyStream struct {
 	over bool
 }
 
-// copyChunk is how much is encoded at a time.
+// copyChunk is the number of bytes to encode at a time.
 const copyChunk = 64 << 10
 
 func newCopyStream(row func(b []byte) []byte) *copyStream {

@@ -21,38 +21,39 @@ import (
 //go:embed tenants.sql
 var tenantsSQL string
 
-// Journal is a journal that is written past the service: each tenant has a balance with its allowance and a number of debits of one unit, as the
-// service would have written them, with their hash chain. `quotasvc verify` accepts it. Through the service, 20M entries would take
-// six to twelve minutes; this way they take two or three.
+// Journal is a journal that is written without the service: each tenant has a balance with its allowance and a number
+// of debits of one unit, as the service would have written them, with their hash chain. `quotasvc verify` accepts it.
+// The service would take six to twelve minutes for 20M entries; Write takes two or three.
 type Journal struct {
 	Tenants int
 	Debits  int           // of each tenant, at least 1
-	Anchor  time.Time     // where the period begins
-	End     time.Time     // where it ends
-	Every   string        // the allowance's unit
-	From    time.Time     // of the first debit
-	Span    time.Duration // to the last one
+	Anchor  time.Time     // beginning of the period
+	End     time.Time     // end of the period
+	Every   string        // unit of the allowance
+	From    time.Time     // instant of the first debit
+	Span    time.Duration // from the first debit to the last
 }
 
 // Meter is the meter of all balances.
 const Meter = "api_calls"
 
-// TenantID returns the id of tenant number v, from 0 on.
+// TenantID returns the id of tenant number v; numbers begin at 0.
 func TenantID(v int) string { return fmt.Sprintf("t-%06d", v) }
 
 const (
 	historyAmount = 1_000_000_000_000 // the allowance, as in tenants.sql
-	historyPart   = 250_000           // entries of a COPY: some seconds, so that progress shows
+	historyPart   = 250_000           // entries per COPY: some seconds, so that progress is visible
 
-	// historyFill is how full the index pages of the months are made, in percent: what random keys leave in the long run. Keys in order
-	// would fill them, and the first live debits would split them all.
+	// historyFill is the fill factor of the months' index pages, in percent: what random keys cause in the long run.
+	// Ordered keys would fill the pages, and the first live debits would split all of them.
 	historyFill = 70
 
-	// rollupStep is the number of entries between rows of sums. The service would write them in the background, beside the load.
+	// rollupStep is the number of entries between rows of sums. The service would write them in the background, beside
+	// the load.
 	rollupStep = 400
 )
 
-// Yearly is the journal of a balance whose debits began with the last month and whose period does not end soon.
+// Yearly is a journal of balances whose debits began with the last month and whose period does not end soon.
 func Yearly(tenants, debits int, now time.Time) Journal {
 	now = now.UTC().Truncate(time.Second)
 	last := time.Date(now.Year(), now.Month()-1, 1, 0, 0, 0, 0, time.UTC)
@@ -63,7 +64,7 @@ func Yearly(tenants, debits int, now time.Time) Journal {
 // Entries returns the number of entries of the journal.
 func (h *Journal) Entries() int64 { return int64(h.Tenants) * int64(h.Debits+1) }
 
-// at returns the instant of debit i, from 1 on.
+// at returns the instant of debit i; debits begin at 1.
 func (h *Journal) at(i int) time.Time {
 	return h.From.Add(h.Span / time.Duration(h.Debits) * time.Duration(i)).Truncate(time.Microsecond)
 }
@@ -73,7 +74,8 @@ func (h *Journal) operation() string {
 	return "§allowance/" + Meter + "//" + h.Anchor.Format(time.RFC3339Nano)
 }
 
-// Write stores the catalogue's tenants, the journal, the balances and their grants. done gets the share that is written.
+// Write stores the catalogue's tenants, the journal, the balances and their grants. It calls done with the share that
+// is written.
 func (h *Journal) Write(ctx context.Context, url string, done func(share float64)) error {
 	db, err := pgx.Connect(ctx, url)
 	if err != nil {
@@ -106,14 +108,14 @@ func (h *Journal) Write(ctx context.Context, url string, done func(share float64
 			return fmt.Errorf("sums and months: %w", err)
 		}
 	}
-	// As autovacuum leaves it; it would come during the load otherwise.
+	// Otherwise autovacuum would do this during the load.
 	if _, err := db.Exec(ctx, "VACUUM (ANALYZE) entries, balances, grants, tenants, tenant_terms, rollups"); err != nil {
 		return fmt.Errorf("vacuum: %w", err)
 	}
 	return nil
 }
 
-// fillIndexes sets how full the pages of the months' indexes are made.
+// fillIndexes sets the fill factor of the months' indexes.
 func (h *Journal) fillIndexes(ctx context.Context, db *pgx.Conn, percent int) error {
 	rows, err := db.Query(ctx, `SELECT i.indexrelid::regclass::text FROM pg_inherits n JOIN pg_index i ON i.indrelid = n.inhrelid WHERE n.inhparent = 'entries'::regclass`)
 	if err != nil {
@@ -131,12 +133,12 @@ func (h *Journal) fillIndexes(ctx context.Context, db *pgx.Conn, percent int) er
 	return nil
 }
 
-// inParts writes entries, balances and grants on as many connections as there are cores.
+// inParts writes entries, balances and grants on one connection per core.
 func (h *Journal) inParts(ctx context.Context, url string, done func(share float64)) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	workers := min(runtime.NumCPU(), 4, h.Tenants)
-	each := max(1, historyPart/(h.Debits+1)) // tenants of a part
+	each := max(1, historyPart/(h.Debits+1)) // tenants per part
 	errs := make([]error, workers)
 	var mu sync.Mutex
 	written := 0
@@ -191,10 +193,10 @@ const (
 		head_source, head_remaining, next_event_at, updated_at, roll_at, chain) FROM STDIN BINARY`
 	copyGrantsSQL = `COPY grants (tenant_id, meter, grant_id, source, amount, priority, effective_at, expires_at, operation_id, created_at, remaining, status) FROM STDIN BINARY`
 
-	historyActor = "bootstrap" // as debits with the first administrator's key have
+	historyActor = "bootstrap" // the same as in debits with the bootstrap key
 )
 
-// entryRows returns the entries of the tenants from number first on, one after another, and extends their chains.
+// entryRows returns the entries of consecutive tenants from number first on, and extends their chains.
 func (h *Journal) entryRows(first int, chains []ledger.Chain) func(b []byte) []byte {
 	fingerprint := []byte("of generated row")
 	at, i := 0, 0 // tenant and entry
@@ -210,7 +212,7 @@ func (h *Journal) entryRows(first int, chains []ledger.Chain) func(b []byte) []b
 			e.Kind, e.OperationID, e.Amount, e.Requested, e.Fingerprint, e.Actor = ledger.EntryGrant, h.operation(), historyAmount, 0, nil, ""
 			e.CreatedAt, e.EffectiveAt = h.at(1), h.Anchor
 		} else {
-			key = fmt.Appendf(key[:0], "g%015x", uint64(first+at)*uint64(h.Debits)+uint64(i)) // live keys have hexadecimal digits only
+			key = fmt.Appendf(key[:0], "g%015x", uint64(first+at)*uint64(h.Debits)+uint64(i)) // no live key
 			e.Kind, e.OperationID, e.Amount, e.Requested, e.Fingerprint, e.Actor = ledger.EntryDebit, string(key), 1, 1, fingerprint, historyActor
 			e.CreatedAt, e.EffectiveAt = h.at(i), time.Time{}
 		}

@@ -1,14 +1,15 @@
-// Package report judges, prints, draws and compares what the benchmark program has measured.
+// Package report judges, prints, draws and compares the results of the benchmark program.
 //
 // # Terms
 //
-// A variant is one kind of load on one server, measured in rounds. A target is a bound that the service should keep; it is met or
-// missed. A ratio is information without a bound. A record is the small file with the figures of an earlier run; it is committed.
+// A variant is one kind of load on one server, measured in rounds. A target is a bound that the service should keep; it
+// is met or missed. A ratio is information without a bound. A record is the small file with the figures of an earlier
+// run; it is committed.
 //
 // # Invariants
 //
-//  1. The cost of a unit is the CPU time of the service, PostgreSQL and Redis together. It is divided by the CPU time of the
-//     bare echo handler in the same round; the result is the median of the rounds.
+//  1. The cost of a unit is the CPU time of the service, PostgreSQL and Redis together. It is divided by the CPU
+//     time of the bare echo handler in the same round; the result is the median of the rounds.
 //  2. A target that was missed is never drawn or printed like one that was met.
 //  3. What a run has not measured has no target and no bar.
 //

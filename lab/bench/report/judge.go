@@ -7,17 +7,17 @@ import (
 	"github.com/quotasvc/quotasvc/lab/bench/chart"
 )
 
-// The bounds of the targets. Costs are CPU time in relation to the bare echo handler's: that holds on a busy machine.
+// The bounds of the targets. Costs are CPU time relative to the bare echo handler, so they also hold on a busy machine.
 const (
 	debitCost      = 3.0  // x echo
 	debitHotCost   = 2.4  // x echo
-	batchCost      = 40.0 // µs a debit
+	batchCost      = 40.0 // µs per debit
 	batchRate      = 60_000.0
-	batchRatio     = 8.0  // x one PL/pgSQL call per debit, instead of batchRate
+	batchRatio     = 8.0  // x one PL/pgSQL call per debit; replaces batchRate
 	checkCost      = 1.5  // x echo
 	checkBatchCost = 0.35 // x echo, each
 	keptCost       = 1.05 // x another binary; two runs of the same binary differ by less
-	thresholdCost  = 1.05 // x a debit without thresholds: the same, as two runs of it are
+	thresholdCost  = 1.05 // x a debit without thresholds: as much as two runs of it differ
 	oneClientP99   = 3.0  // ms
 	memoryMB       = 150.0
 	firstTouchRate = 10_000.0
@@ -31,7 +31,7 @@ var latencyTargets = []struct {
 	most float64
 }{{LoadDebit, 1000, 8}, {LoadCheck, 10_000, 5}, {LoadDebit, 10_000, 20}}
 
-// Judge computes the targets and ratios from what was measured.
+// Judge computes the targets and ratios from the results.
 func (r *Results) Judge() {
 	r.Targets = slices.Concat(r.costs(), r.batches(), r.latencies(), r.sizes())
 	r.Ratios = measured(
@@ -52,7 +52,7 @@ func (r *Results) Judge() {
 // Met reports whether all targets are met.
 func (r *Results) Met() bool { return AllMet(r.Targets) }
 
-// measured leaves out what was not measured in this run.
+// measured returns the targets that were measured in this run.
 func measured(all ...Target) []Target {
 	return slices.DeleteFunc(all, func(t Target) bool { return t.High == 0 })
 }
@@ -72,8 +72,8 @@ func (r *Results) costs() []Target {
 	)
 }
 
-// cost returns the median over the rounds of the cost of a unit of a divided by that of b. Of a baseline only the HTTP server
-// counts: PostgreSQL and Redis have nothing to do for it.
+// cost returns the median over the rounds of a's cost per unit divided by b's. For a baseline only the HTTP server
+// counts: it does not use PostgreSQL or Redis.
 func (r *Results) cost(what, a, b string, most float64) Target {
 	over, base := r.variant(a).Rounds, r.variant(b)
 	var all []float64

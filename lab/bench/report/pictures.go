@@ -11,11 +11,11 @@ import (
 	"github.com/quotasvc/quotasvc/lab/bench/chart"
 )
 
-// strainCut is where bars of missed targets are cut; their notes tell the values.
+// strainCut is the end of long bars of missed targets; their notes have the values.
 const strainCut = 3.0
 
-// charts draws throughput, costs, targets, and latency. It leaves out pictures without content: a run of some variants may have
-// no target, or no fixed rate. pathOf returns the file of a picture.
+// charts draws throughput, costs, targets, and latency. It leaves out pictures without content: a run of some variants
+// may have no target, or no fixed rate. pathOf returns the file of a picture.
 func (r *Results) charts(pathOf func(name string) string) error {
 	for name, draw := range map[string]func() *chart.Page{
 		"throughput": r.throughputPage, "cpu": r.costPage, "latency": r.latencyPage,
@@ -37,7 +37,7 @@ func (r *Results) charts(pathOf func(name string) string) error {
 	return nil
 }
 
-// inkOf tells baselines from the service.
+// inkOf returns different inks for baselines and the service.
 func (v *Variant) inkOf() chart.Ink {
 	if v.Baseline {
 		return chart.Baseline
@@ -95,8 +95,8 @@ func (r *Results) costPage() *chart.Page {
 	}
 }
 
-// TargetsPage shows how much of what each target allows was used, because targets have different units. Missed ones are red.
-// It returns nil without targets.
+// TargetsPage shows which part of each target's allowance was used, because targets have different units. Missed
+// targets are red. It returns nil without targets.
 func TargetsPage(title string, targets []Target) *chart.Page {
 	if len(targets) == 0 {
 		return nil
@@ -126,7 +126,7 @@ func TargetsPage(title string, targets []Target) *chart.Page {
 	}
 }
 
-// latencyPage has a curve per load and percentile over the rates.
+// latencyPage has a curve over the rates for each load and percentile.
 func (r *Results) latencyPage() *chart.Page {
 	if len(r.OpenLoops) == 0 {
 		return nil

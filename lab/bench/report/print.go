@@ -14,7 +14,7 @@ import (
 type Printer struct {
 	Out   io.Writer
 	Color bool    // red and green verdicts, for terminals
-	Last  *Record // what changes are against; nil: no changes
+	Last  *Record // the record to compare with; nil: no changes are printed
 }
 
 // Results writes the results of a run.
@@ -67,7 +67,7 @@ func (p *Printer) Results(r *Results) error {
 	return nil
 }
 
-// Machine writes what the numbers depend on.
+// Machine writes the facts that the numbers depend on.
 func (p *Printer) Machine(m *Machine) {
 	fmt.Fprintf(p.Out, "\n%s, %d cores, %s; %s, %s, %s\n%s; 8 KiB write+fsync %s; load before %s\n", m.CPU, m.Cores, m.OS, m.Go, m.PostgreSQL,
 		m.Redis, m.Durability, Micros(m.SyncMicros), m.LoadBefore)

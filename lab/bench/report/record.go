@@ -11,7 +11,7 @@ import (
 	"slices"
 )
 
-// Record is the figures of an earlier run by their names. The change of a commit is seen against the record of the last.
+// Record is the figures of an earlier run by their names. A commit's changes are measured against the last record.
 type Record struct {
 	Machine  Machine            `json:"machine"`
 	Targets  map[string]float64 `json:"targets"`
@@ -44,7 +44,7 @@ func (r *Results) record() *Record {
 	return out
 }
 
-// digits leaves out digits that differ between any two runs.
+// digits removes the digits that differ between any two runs.
 func digits(v float64) float64 {
 	if v >= 1000 {
 		return float64(int64(v))
@@ -52,13 +52,13 @@ func digits(v float64) float64 {
 	return float64(int64(v*100+0.5)) / 100
 }
 
-// ErrPartial refuses to record a run of some variants.
+// ErrPartial refuses to record a run in which variants are missing.
 var ErrPartial = errors.New("this run has measured some variants only; a record needs all")
 
-// recordFile is where the record lies below the documents.
+// recordFile is the path of the record below the documents.
 var recordFile = filepath.Join("bench", "results.json")
 
-// Picture returns where a picture lies below the documents.
+// Picture returns the path of a picture below the documents.
 func Picture(docs, name string) string { return filepath.Join(docs, "img", "bench-"+name+".svg") }
 
 // Keep writes the record and the pictures below docs. It fails for a run that did not measure everything.
@@ -100,12 +100,12 @@ func change(now float64, recorded map[string]float64, name string) string {
 	}
 	percent := math.Round((now/was - 1) * 100)
 	if percent == 0 {
-		return "0%" // neither +0 nor -0
+		return "0%" // instead of +0 or -0
 	}
 	return fmt.Sprintf("%+.0f%%", percent)
 }
 
-// about tells what the changes are against.
+// about describes the run that the changes are measured against.
 func (r *Record) about(now *Machine) string {
 	m := &r.Machine
 	out := fmt.Sprintf("changes are against the record of %s: %d rounds of %s, load before %s", m.Date.Format("2006-01-02"), m.Rounds, m.Slice,

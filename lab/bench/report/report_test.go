@@ -136,7 +136,7 @@ func TestWrite_NothingToShow_PictureLeftOut(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
-			for _, old := range []string{"latency.svg", "targets.svg", "cpu.svg"} { // from an earlier run of all variants
+			for _, old := range []string{"latency.svg", "targets.svg", "cpu.svg"} { // from an earlier, complete run
 				require.NoError(t, os.WriteFile(filepath.Join(dir, old), nil, 0o600))
 			}
 			c.of.Judge()

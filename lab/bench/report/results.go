@@ -35,8 +35,8 @@ type Machine struct {
 	PostgreSQL    string    `json:"postgresql"`
 	Redis         string    `json:"redis"`
 	Durability    string    `json:"durability"`
-	SyncMicros    int64     `json:"disk_sync_micros"` // median of an 8 KiB write and fsync where PostgreSQL's data lies
-	LoadBefore    string    `json:"load_before"`      // load average before the run; shows other load
+	SyncMicros    int64     `json:"disk_sync_micros"` // median of an 8 KiB write and fsync on the disk of PostgreSQL
+	LoadBefore    string    `json:"load_before"`      // load average before the run; reveals other load
 	Connections   int       `json:"connections"`
 	Tenants       int       `json:"tenants"`
 	Batch         int       `json:"batch"`
@@ -61,7 +61,7 @@ type Variant struct {
 // OpenLoop is the latency at one fixed rate, or of one client.
 type OpenLoop struct {
 	Name     string  `json:"name"`
-	Rate     int     `json:"per_second"` // 0: one client that sends when it has its answer
+	Rate     int     `json:"per_second"` // 0: one client that sends after each answer
 	Achieved float64 `json:"achieved_per_second"`
 	Errors   int64   `json:"errors"`
 	Latency  `json:"latency_micros"`
@@ -76,7 +76,7 @@ type Latency struct {
 	Max  int64 `json:"max"`
 }
 
-// InUse is what many tenants cost: each gets its first debit in a batch and then a check, in a service of its own.
+// InUse is the cost of many tenants: each gets its first debit in a batch and then a check, in a separate service.
 type InUse struct {
 	Tenants    int     `json:"tenants"`
 	FirstTouch float64 `json:"first_debits_per_second"`
@@ -94,10 +94,10 @@ type CPU struct {
 	Generator  time.Duration `json:"generator"` // the benchmark program
 }
 
-// Cost returns what a unit costs whoever runs the service.
+// Cost returns the CPU time that the operator of the service pays for.
 func (c CPU) Cost() time.Duration { return c.Service + c.PostgreSQL + c.Redis }
 
-// Minus returns the time since o.
+// Minus returns the time used since o.
 func (c CPU) Minus(o CPU) CPU {
 	return CPU{c.Service - o.Service, c.PostgreSQL - o.PostgreSQL, c.Redis - o.Redis, c.Generator - o.Generator}
 }

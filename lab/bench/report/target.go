@@ -12,18 +12,18 @@ type Target struct {
 	Unit     string  `json:"unit"`
 	Target   float64 `json:"target,omitempty"`
 	Measured float64 `json:"measured"`
-	Low      float64 `json:"low,omitempty"` // of the rounds, for ratios
+	Low      float64 `json:"low,omitempty"` // lowest ratio of the rounds
 	High     float64 `json:"high,omitempty"`
-	AtMost   bool    `json:"at_most,omitempty"` // the target is a bound from above
+	AtMost   bool    `json:"at_most,omitempty"` // the target is an upper bound
 	Pass     bool    `json:"pass"`
 }
 
-// AtMost returns a target with a bound from above.
+// AtMost returns a target with an upper bound.
 func AtMost(what, unit string, most, measured float64) Target {
 	return Target{What: what, Unit: unit, Target: most, Measured: measured, AtMost: true, Pass: measured <= most}
 }
 
-// AtLeast returns a target with a bound from below.
+// AtLeast returns a target with a lower bound.
 func AtLeast(what, unit string, least, measured float64) Target {
 	return Target{What: what, Unit: unit, Target: least, Measured: measured, Pass: measured >= least}
 }
@@ -33,8 +33,8 @@ func AllMet(targets []Target) bool {
 	return !slices.ContainsFunc(targets, func(t Target) bool { return !t.Pass })
 }
 
-// strain returns how much of what the target allows was used: above 1 the target is missed. A target that is met in another way
-// has at most 1.
+// strain returns the used part of the target's allowance: above 1 the target is missed. If the target is met in another
+// way, it is at most 1.
 func (t *Target) strain() float64 {
 	s := 0.0
 	switch {
@@ -42,7 +42,7 @@ func (t *Target) strain() float64 {
 		s = t.Measured / t.Target
 	case !t.AtMost && t.Measured > 0:
 		s = t.Target / t.Measured
-	case !t.Pass: // nothing was allowed, or nothing was measured
+	case !t.Pass: // the allowance is zero, or nothing was measured
 		return strainCut
 	}
 	if t.Pass {
@@ -59,7 +59,7 @@ func (t *Target) wanted() string {
 	return sign + " " + amount(t.Target, t.Unit)
 }
 
-// Say returns the target as a sentence's part: what was measured and what was wanted.
+// Say returns the target as part of a sentence: the measured and the required value.
 func (t *Target) Say() string {
 	return t.What + " is " + amount(t.Measured, t.Unit) + ", wanted " + t.wanted()
 }

@@ -2,20 +2,21 @@
 //
 // # Terms
 //
-// A cost is CPU time or bytes for one debit; costs are measured, and docs/scaling.md names the run of each. A machine is a kind of computer
-// with a disk; its figures are assumptions. A node is one PostgreSQL server: the only one, or a worker of Citus. A resource is what a node
-// has a limited amount of. The resource that needs the most nodes saturates first.
+// A cost is CPU time or bytes for one debit; costs are measured, and docs/scaling.md names the run of each. A machine
+// is a kind of computer with a disk; its figures are assumptions. A node is one PostgreSQL server: the only one, or a
+// worker of Citus. A resource is something of which a node has a limited amount. The resource that needs the most nodes
+// saturates first.
 //
 // # Formulas
 //
 //	µs of PostgreSQL per debit   Row + Transaction / b, where b is the number of debits in a transaction
-//	b                            1 + lane rate * time of a transaction: what arrives while the one before is under way
+//	b                            1 + lane rate * time of a transaction: debits that arrive during the transaction before
 //	time of a transaction        Trips * RoundTrip + Flush + b * Row
-//	lanes                        so many that each works laneBusy of its time at most
-//	nodes                        max over resources of (use / what a node has of it), rounded up
+//	lanes                        as many as needed for each to work at most laneBusy of its time
+//	nodes                        max over resources of (use / amount per node), rounded up
 //
-// b is solved by iteration; it is at most BatchMax. Row is the part of a transaction's time that grows with its debits, because one
-// session works for a lane.
+// b is solved by iteration; it is at most BatchMax. Row is the part of a transaction's time that grows with its debits,
+// because one session works for a lane.
 //
 // # Invariants
 //
@@ -24,5 +25,6 @@
 //
 // # Clock, concurrency, failure
 //
-// No clock, no I/O. Values are not changed after they were made. Inputs that are not positive are refused by name.
+// No clock, no I/O. Values do not change after their creation. An input that is not positive is an error, which names
+// it.
 package scale

@@ -5,68 +5,68 @@ import (
 	"math"
 )
 
-// BatchMax is the most debits in a transaction, as in internal/ledger/pg.
+// BatchMax is the maximum number of debits in a transaction, as in internal/ledger/pg.
 const BatchMax = 1024
 
-// Costs are what one debit takes. Times are µs of CPU.
+// Costs are the costs of one debit. Times are µs of CPU.
 type Costs struct {
 	Service     float64 // in the service, HTTP included
 	Row         float64 // in PostgreSQL, for the debit itself
-	Transaction float64 // in PostgreSQL, for a transaction whatever it contains
-	Redis       float64 // copies of balances that checks ask about
+	Transaction float64 // in PostgreSQL, per transaction, whatever it contains
+	Redis       float64 // for the copies of balances that checks read
 	WAL         float64 // bytes of WAL
 	Journal     float64 // bytes of the journal with its indexes
 	Trips       float64 // round trips of a transaction
-	Debits      float64 // debits that an operation stands for: above 1 if a process spends units of a hold by itself
+	Debits      float64 // debits that one operation represents: above 1 if a process spends units of a hold locally
 }
 
 // Machine is a kind of computer. Prices are of any currency.
 type Machine struct {
 	Cores     float64 // of a node, and of an instance of the service
-	Busy      float64 // share of the CPU that is planned with
-	WAL       float64 // bytes/s that the disk takes of WAL, sustained
+	Busy      float64 // planned share of the CPU
+	WAL       float64 // bytes/s of WAL that the disk sustains
 	Disk      float64 // bytes for the journal
 	Flush     float64 // µs of a flush
-	RoundTrip float64 // µs between an instance and a node, network and switches
-	Redis     float64 // µs of CPU that a Redis node has in a second, planned
+	RoundTrip float64 // µs between an instance and a node, with network and switches
+	Redis     float64 // µs of CPU per second that a Redis node has, as planned
 	CoreHour  float64 // price
 	GBMonth   float64 // price of disk
 }
 
-// Choice is what an operator decides.
+// Choice is the operator's decisions.
 type Choice struct {
-	Mean     float64 // share of the rate that a month has on average: a rate is that of the busiest time
-	Months   float64 // of the journal that stay in the database
-	Replicas float64 // copies of a node beside it, each with disk and WAL of its own
-	Affinity bool    // requests of a tenant go to one instance, so that an instance meets few shards
-	Citus    bool    // several nodes; a transaction contains debits of one shard group only
-	Lanes    float64 // of an instance, or more where they would be busy; on Citus one for each shard group
+	Mean     float64 // average share of the rate in a month: a rate applies to the busiest time
+	Months   float64 // months of the journal that stay in the database
+	Replicas float64 // additional copies of a node, each with its own disk and WAL
+	Affinity bool    // requests of a tenant go to one instance, so each instance uses few shards
+	Citus    bool    // several nodes; a transaction contains debits of only one shard group
+	Lanes    float64 // lanes per instance, or more if these would be too busy; on Citus one for each shard group
 }
 
-// Plan is what a rate needs.
+// Plan is the resources that a rate needs.
 type Plan struct {
 	Rate        float64 // debits/s
 	Batch       float64 // debits in a transaction
-	Micros      float64 // µs of CPU of PostgreSQL for a debit
+	Micros      float64 // µs of PostgreSQL's CPU per debit
 	Instances   float64
 	Nodes       float64
 	First       string  // the resource that decided Nodes
-	Fits        bool    // false: more nodes than one without Citus, or than shard groups
+	Fits        bool    // false: it needs more than one node without Citus, or more nodes than shard groups
 	Lanes       float64 // of all instances
 	Connections float64 // of lanes, on a node
-	WAL         float64 // bytes/s of all nodes, replicas not counted
-	Journal     float64 // bytes for Months of all nodes, replicas not counted
+	WAL         float64 // bytes/s of all nodes, without replicas
+	Journal     float64 // bytes for Months on all nodes, without replicas
 	RedisNodes  float64
-	Cost        float64 // for a million debits
+	Cost        float64 // price of a million debits
 }
 
-// resource is what a node has a limited amount of.
+// resource is something of which a node has a limited amount.
 type resource struct {
 	name      string
 	use, each float64
 }
 
-// NewPlan computes what rate debits/s need.
+// NewPlan computes the resources for rate debits/s.
 func NewPlan(rate float64, c Costs, m Machine, choice Choice) (Plan, error) {
 	if err := check(rate, &c, &m, &choice); err != nil {
 		return Plan{}, err
@@ -75,10 +75,10 @@ func NewPlan(rate float64, c Costs, m Machine, choice Choice) (Plan, error) {
 	p := Plan{Rate: rate, WAL: operations * c.WAL, Journal: operations * choice.Mean * c.Journal * secondsOfMonth * choice.Months}
 	p.Instances = nodesFor(operations*c.Service, m.Cores*m.Busy*second)
 	p.Lanes = p.Instances * choice.Lanes
-	if choice.Citus && choice.Affinity { // a shard group has one lane in all
+	if choice.Citus && choice.Affinity { // a shard group has one lane in total
 		p.Lanes = choice.Lanes
 	}
-	full := c.Row + (c.Transaction+m.trip(&c))/fullBatch // µs that a lane needs for a debit
+	full := c.Row + (c.Transaction+m.trip(&c))/fullBatch // µs of a lane per debit
 	p.Lanes = max(p.Lanes, math.Ceil(operations*full/(laneBusy*second)))
 	p.Batch = batch(operations/p.Lanes, &c, &m)
 	p.Micros = (c.Row + c.Transaction/p.Batch) / c.Debits
@@ -100,21 +100,21 @@ func NewPlan(rate float64, c Costs, m Machine, choice Choice) (Plan, error) {
 	return p, nil
 }
 
-// trip returns the µs of a transaction that cost no CPU.
+// trip returns the µs of a transaction that use no CPU.
 func (m *Machine) trip(c *Costs) float64 { return c.Trips*m.RoundTrip + m.Flush }
 
 const (
-	laneBusy  = 0.7 // share of the time in which a lane works, at most: above it, debits wait
+	laneBusy  = 0.7 // maximum share of the time in which a lane works: above it, debits wait
 	fullBatch = 256 // debits in a transaction of a busy lane
 
 	second         = 1e6        // µs
 	secondsOfMonth = 30 * 86400 // a month has 30 days here
 )
 
-// batch returns how many debits a transaction of a lane has that gets rate debits/s.
+// batch returns the number of debits in a transaction of a lane that receives rate debits/s.
 func batch(rate float64, c *Costs, m *Machine) float64 {
 	b := 1.0
-	for range 200 { // it rises towards its limit
+	for range 200 { // it rises to its limit
 		took := m.trip(c) + c.Transaction + b*c.Row
 		next := min(BatchMax, 1+rate*took/second)
 		if math.Abs(next-b) < 1e-6*b {
@@ -125,10 +125,10 @@ func batch(rate float64, c *Costs, m *Machine) float64 {
 	return b
 }
 
-// nodesFor returns how many nodes have so much, at least one.
+// nodesFor returns the number of nodes for this use, at least one.
 func nodesFor(use, each float64) float64 { return max(1, math.Ceil(use/each)) }
 
-// check refuses inputs that are not positive, by name.
+// check returns an error that names the first input that is not positive.
 func check(rate float64, c *Costs, m *Machine, choice *Choice) error {
 	for _, in := range []struct {
 		name  string

@@ -16,21 +16,24 @@ type Way struct {
 	Choice Choice
 }
 
-// Measured are the costs of single debits over HTTP, of balances that are checked as well. docs/scaling.md names the run of each. Row and
-// Transaction follow from two figures of one run: 27.3 µs a debit in transactions of 500, and 37.9 in those of 56.
+// Measured is the costs of single debits over HTTP, on balances that are also checked. docs/scaling.md names the run of
+// each. Row and Transaction follow from two figures of one run: 27.3 µs per debit in transactions of 500, and 37.9 in
+// transactions of 56.
 func Measured() Costs {
 	return Costs{Service: 42.6, Row: 26, Transaction: 670, Redis: 4.4, WAL: 990, Journal: 425, Trips: 2, Debits: 1}
 }
 
-// citusTransaction is what a transaction costs a Citus cluster: five statements are planned again, 1.0 to 2.1 ms each on a busy machine.
+// citusTransaction is the cost of a transaction in a Citus cluster: five statements are planned again, 1.0 to 2.1 ms
+// each on a busy machine.
 const citusTransaction = 5000
 
-// Assumed is a machine as clouds rent them: 16 cores, a disk of 16 TB with 500 MB/s, replicas in another zone of the same region.
+// Assumed is a typical cloud machine: 16 cores, a disk of 16 TB with 500 MB/s, replicas in another zone of the same
+// region.
 func Assumed() Machine {
 	return Machine{Cores: 16, Busy: 0.6, WAL: 500e6, Disk: 16e12, Flush: 500, RoundTrip: 500, Redis: 0.6e6, CoreHour: 0.04, GBMonth: 0.1}
 }
 
-// Ways returns the ways that are compared, from the simplest to the widest.
+// Ways returns the ways to compare, from the simplest to the largest.
 func Ways() []Way {
 	c := Measured()
 	spread := c

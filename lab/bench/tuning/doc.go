@@ -1,8 +1,9 @@
-// Package tuning has the settings of PostgreSQL that the benchmark program compares, and what each did.
+// Package tuning has the settings of PostgreSQL that the benchmark program compares, and their results.
 //
 // # Terms
 //
-// A setting is a way to run PostgreSQL. The base of a group is the setting that its others are compared with, in the same round.
+// A setting is a way to run PostgreSQL. The base of a group is the setting with which the others are compared, in the
+// same round.
 //
 // # Invariants
 //
@@ -11,5 +12,5 @@
 //
 // # Clock, concurrency, failure
 //
-// No clock. Values belong to one goroutine. Files that cannot be written fail.
+// No clock. Values belong to one goroutine. A file that cannot be written is an error.
 package tuning

@@ -24,7 +24,7 @@ type Result struct {
 	Journal  int64           `json:"debits_in_journal"`
 }
 
-// SettingResult is what one setting did. Lists have a value per round.
+// SettingResult is the result of one setting. Lists have one value per round.
 type SettingResult struct {
 	Group   string       `json:"group"`
 	Name    string       `json:"name"`
@@ -36,7 +36,7 @@ type SettingResult struct {
 	Errors  int64        `json:"errors"`
 	Gives   string       `json:"gives_up,omitempty"`
 
-	// Against the base of the group: the median of the rounds' ratios, and the ratios' bounds.
+	// Relative to the base of the group: the median of the rounds' ratios, and their bounds.
 	Ratio      Ratio   `json:"throughput_ratio"`
 	BatchRatio Ratio   `json:"batch_throughput_ratio"`
 	CPURatio   Ratio   `json:"cpu_ratio"` // service, PostgreSQL and Redis
@@ -55,10 +55,10 @@ func NewSettingResult(s *Setting) SettingResult {
 	return SettingResult{Group: s.Group, Name: s.Name, Base: s.Name == base, Gives: s.gives}
 }
 
-// Round is what was measured of a setting in a round.
+// Round is the result of a setting in one round.
 type Round struct {
 	Rate, BatchRate float64    // debits/s
-	CPU             report.CPU // of a debit
+	CPU             report.CPU // per debit
 	P99             float64    // µs at the fixed rate
 	Errors          int64
 }
@@ -79,7 +79,7 @@ func (r *SettingResult) costs() []float64 {
 	return out
 }
 
-// Summarize compares each setting with the base of its group, which is before it.
+// Summarize compares each setting with the base of its group, which precedes it.
 func (r *Result) Summarize() {
 	var against *SettingResult
 	for i := range r.Settings {
@@ -92,7 +92,7 @@ func (r *Result) Summarize() {
 	}
 }
 
-// compareRounds compares rounds with those of a base.
+// compareRounds compares rounds with the rounds of a base.
 func compareRounds(values, against []float64) Ratio {
 	var all []float64
 	for i := range min(len(values), len(against)) {

@@ -17,25 +17,26 @@ type Setting struct {
 	Socket     bool // the service connects through a Unix socket
 	Checkpoint bool // a checkpoint begins with each slice
 
-	values map[string]string // that differ from baseSettings
-	gives  string            // what is given up, or what it costs, in words
+	values map[string]string // values that differ from baseSettings
+	gives  string            // its cost or loss, in words
 }
 
-// base is the setting that the others of its group are compared with, in the same round. It comes first.
+// base is the setting with which the others of its group are compared, in the same round. It comes first.
 const base = "as the base"
 
-// WithStandby is the group that has a standby on the same machine. Its servers are not started again for each setting.
+// WithStandby is the group with a standby on the same machine. Its servers are not restarted for each setting.
 const WithStandby = "with a standby"
 
-// baseSettings are those of `make bench`: the data fits into memory, and no checkpoint begins during a slice. The rest are PostgreSQL's defaults.
+// baseSettings are the settings of `make bench`: the data fits into memory, and no checkpoint begins during a slice.
+// Other settings have PostgreSQL's defaults.
 func baseSettings() map[string]string {
 	return map[string]string{"shared_buffers": "512MB", "max_wal_size": "8GB", "checkpoint_timeout": "30min"}
 }
 
-// hugeRoom is what shared memory of baseSettings needs, in bytes.
+// hugeRoom is the shared memory that baseSettings needs, in bytes.
 const hugeRoom = 600 << 20
 
-// All returns all settings, and those that this machine cannot run, with the reason.
+// All returns all settings, and the settings that this machine cannot run, with the reason.
 func All() (all []Setting, left []string) {
 	set := func(pairs ...string) map[string]string {
 		out := map[string]string{}
@@ -75,7 +76,7 @@ func All() (all []Setting, left []string) {
 	return all, left
 }
 
-// hugeBytesFree returns the huge pages that nobody uses, in bytes. 0 if the system has none.
+// hugeBytesFree returns the free huge pages in bytes, 0 if the system has none.
 func hugeBytesFree() int64 {
 	n, err := strconv.ParseInt(report.ProcField("/proc/meminfo", "HugePages_Free"), 10, 64)
 	size, sized := strconv.ParseInt(strings.TrimSuffix(report.ProcField("/proc/meminfo", "Hugepagesize"), " kB"), 10, 64)

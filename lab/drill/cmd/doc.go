@@ -1,3 +1,3 @@
-// Command cmd is the program of `make drill`, which builds it as bin/quotasvc-drill. It starts a quotasvc binary several times, breaks it and
-// its servers, and compares what clients were told with the journal.
+// Command cmd is the program of `make drill`, which builds it as bin/quotasvc-drill. It starts a quotasvc binary
+// several times, breaks it and its servers, and compares the answers that clients got with the journal.
 package main

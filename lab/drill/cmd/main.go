@@ -17,7 +17,7 @@ import (
 	"github.com/quotasvc/quotasvc/lab/drill"
 )
 
-// Exit statuses, as those of quotasvc.
+// Exit statuses, the same as in quotasvc.
 const (
 	exitFailure = 1
 	exitUsage   = 2
@@ -31,7 +31,7 @@ type cli struct {
 	Quotasvc  string        `default:"bin/quotasvc" placeholder:"FILE" type:"existingfile" help:"The binary of quotasvc to drill."`
 	Dir       string        `default:"drill-results" type:"path" help:"Directory of the results and of the instances' log."`
 	Seed      uint64        `help:"Seed of the schedule. 0 draws one and prints it."`
-	Kills     int           `default:"200" env:"DRILL_KILLS" help:"SIGKILLs of instances, PostgreSQL and Redis; those of failovers come in addition."`
+	Kills     int           `default:"200" env:"DRILL_KILLS" help:"SIGKILLs of instances, PostgreSQL and Redis, without the SIGKILLs of failovers."`
 	Failovers int           `default:"20" env:"DRILL_FAILOVERS" help:"Failovers from the primary to the standby."`
 	Restores  int           `default:"3" env:"DRILL_RESTORES" help:"Backups that are restored to an instant."`
 	Instances int           `default:"3" help:"Instances of the service."`

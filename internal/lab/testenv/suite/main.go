@@ -41,7 +41,7 @@ func main() {
 	}
 }
 
-// run reports whether all tests passed. An error is one of the run itself.
+// run reports whether all tests passed. It returns an error if the run itself failed.
 func run(ctx context.Context, patterns, args []string, slowest int) (ok bool, err error) {
 	packages, err := list(ctx, patterns)
 	if err != nil {
@@ -59,9 +59,9 @@ func run(ctx context.Context, patterns, args []string, slowest int) (ok bool, er
 	return follow(ctx, os.Stdout, environment, packages, args, slowest)
 }
 
-// follow runs the tests of packages and writes what happens.
+// follow runs the tests of packages and reports their progress.
 func follow(ctx context.Context, to io.Writer, environment, packages, args []string, slowest int) (ok bool, err error) {
-	// One package more than there are cores: packages wait for servers, too.
+	// One package more than there are cores, because packages also wait for servers.
 	more := fmt.Sprint("-p=", runtime.GOMAXPROCS(0)+1)
 	cmd := exec.CommandContext(ctx, "go", slices.Concat([]string{"test", "-json", more}, args, packages)...)
 	// The test processes get a signal, so that they stop their own servers.
@@ -69,7 +69,7 @@ func follow(ctx context.Context, to io.Writer, environment, packages, args []str
 	cmd.WaitDelay = stopTimeout
 	cmd.Env = append(os.Environ(), environment...)
 	if slices.Contains(args, "-race") {
-		cmd.Env = append(cmd.Env, "CGO_ENABLED=1") // the race detector is C
+		cmd.Env = append(cmd.Env, "CGO_ENABLED=1") // the race detector needs C
 	}
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
@@ -83,7 +83,7 @@ func follow(ctx context.Context, to io.Writer, environment, packages, args []str
 	readErr := r.read(out)
 	runErr := cmd.Wait()
 	r.end(slowest)
-	// go test ends with 1 if a test fails, which the report says better.
+	// go test exits with 1 if a test fails; the report has the details.
 	if exit := (*exec.ExitError)(nil); errors.As(runErr, &exit) && r.failed() {
 		runErr = nil
 	}

@@ -18,7 +18,7 @@ import (
 type event struct {
 	Action     string
 	Package    string
-	ImportPath string // of output of the compiler
+	ImportPath string // of the compiler's output
 	Test       string
 	Elapsed    float64 // s
 	Output     string
@@ -29,24 +29,24 @@ type name struct{ pkg, test string }
 
 func (n name) String() string { return strings.TrimSpace(n.pkg + " " + n.test) }
 
-// timed is a test or a package that has ended.
+// timed is an ended test or package.
 type timed struct {
 	name
 	seconds float64
 }
 
-// report prints what happens in a run and remembers what its end needs.
+// report prints the progress of a run and collects the data for its summary.
 type report struct {
 	to      io.Writer
 	left    map[string]bool // packages that have not ended
 	begun   time.Time
-	prefix  string            // of all packages
-	output  map[name]string   // of what has not ended, by test without its subtests
+	prefix  string            // common to all packages
+	output  map[name]string   // output of unfinished tests, by test without its subtests
 	started map[string]string // package -> the test that started last
 	passed  int
 	failures,
 	skipped []name
-	reasons map[name]string // of what was skipped
+	reasons map[name]string // reasons of skipped tests
 	ended   []timed
 }
 
@@ -62,7 +62,7 @@ func newReport(to io.Writer, packages []string) *report {
 	return r
 }
 
-// commonPath returns the path that all packages are below, with a slash at its end.
+// commonPath returns the longest path that contains all packages, with a slash at its end.
 func commonPath(packages []string) string {
 	prefix := path.Dir(packages[0])
 	for _, p := range packages {
@@ -76,7 +76,7 @@ func commonPath(packages []string) string {
 	return prefix + "/"
 }
 
-// read follows a run to its end.
+// read reads the events of a run to its end.
 func (r *report) read(from io.Reader) error {
 	lines := bufio.NewReader(from)
 	for {
@@ -117,7 +117,7 @@ func (r *report) take(e event) {
 	}
 }
 
-// noise is output of a package that says no more than the report does.
+// noise is output of packages that adds nothing to the report.
 var noise = regexp.MustCompile(`^(PASS|FAIL|ok  ?\t.*|FAIL\t.*|\?   \t.*|-test\.shuffle \d+|exit status 1|testing: warning: no tests to run)\n$`)
 
 func (r *report) finish(e event, about name, sub bool) {
@@ -143,8 +143,8 @@ func (r *report) finish(e event, about name, sub bool) {
 	delete(r.output, about)
 }
 
-// finishPackage prints a line for a package that has ended. A package may fail without a failed test: by a panic, by its time
-// limit, or by what is left after its tests. Then all of its output is shown.
+// finishPackage prints a line for a package that has ended. A package may fail without a failed test: by a panic, by
+// its time limit, or by goroutines left after its tests. Then all of its output is shown.
 func (r *report) finishPackage(e event) {
 	delete(r.left, r.prefix+e.Package)
 	whole := name{e.Package, ""}
@@ -166,7 +166,7 @@ func (r *report) finishPackage(e event) {
 		e.Package, e.Elapsed, time.Since(r.begun).Round(time.Second), r.whatIsLeft())
 }
 
-// whatIsLeft says how many packages have not ended, and which of them, if they are few.
+// whatIsLeft returns the number of unfinished packages, with their names if they are few.
 func (r *report) whatIsLeft() string {
 	const few = 4
 	if len(r.left) > few || len(r.left) == 0 {
@@ -182,7 +182,7 @@ func (r *report) whatIsLeft() string {
 
 func (r *report) failed() bool { return len(r.failures) > 0 || len(r.left) > 0 }
 
-// end prints the summary. Its last line is the one that says how many tests there were.
+// end prints the summary. Its last line has the number of tests.
 func (r *report) end(slowest int) {
 	r.printSlowest(slowest)
 	if len(r.skipped) > 0 {
@@ -224,7 +224,7 @@ func (r *report) printSlowest(n int) {
 	}
 }
 
-// lastLine returns the last line that says something: the reason of a skip stands before its result.
+// lastLine returns the last line with content: the reason of a skip stands before its result.
 func lastLine(output string) string {
 	last := ""
 	for line := range strings.Lines(output) {

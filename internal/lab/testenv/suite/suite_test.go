@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// sample is a module with a package of each kind of end.
+// sample is a module with one package for each kind of result.
 var sample = map[string]string{
 	"go.mod":          "module sample\n\ngo 1.21\n",
 	"good/a_test.go":  "package good\n\nimport \"testing\"\n\nfunc TestGood(t *testing.T) { t.Log(\"quiet\") }\nfunc TestLeftOut(t *testing.T) { t.Skip(\"there is no moon\") }\n",
@@ -19,7 +19,7 @@ var sample = map[string]string{
 	"build/a_test.go": "package build\n\nimport \"testing\"\n\nfunc TestBuild(t *testing.T) { undefined() }\n",
 }
 
-// enter writes a module and works in it.
+// enter writes a module and changes to its directory.
 func enter(t *testing.T, files map[string]string) {
 	t.Helper()
 	dir := t.TempDir()

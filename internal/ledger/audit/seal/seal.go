@@ -16,15 +16,15 @@ import (
 // format is the version of records, heads and files.
 const format = 1
 
-// FileMax bounds a seal's file in bytes. One of a log of 2^40 days has 20 kB.
+// FileMax bounds a seal's file in bytes. The file of a log of 2^40 days has 20 kB.
 const FileMax = 64 << 10
 
-// Record is what the log says of a day.
+// Record is the entry of a day in the log.
 type Record struct {
-	Database string // its id
+	Database string // database id
 	Day      string // such as 2026-11-22, in UTC
 	Heads    int64  // balances that had new entries
-	Root     Hash   // of their heads
+	Root     Hash   // root of their heads
 }
 
 // hash returns the record's hash in the log.
@@ -32,7 +32,7 @@ func (r *Record) hash() Hash {
 	return tlog.RecordHash(fmt.Appendf(nil, "quotasvc seal %d\n%s\n%s\n%d\n%s\n", format, r.Database, r.Day, r.Heads, r.Root))
 }
 
-// Tree is the log at some time.
+// Tree is the size and root of the log at some time.
 type Tree struct {
 	Size int64 `json:"size"` // records
 	Root Hash  `json:"root"`
@@ -43,18 +43,19 @@ type Seal struct {
 	Format     int       `json:"format"`
 	Database   string    `json:"database_id"`
 	Day        string    `json:"day"`
-	Position   int64     `json:"position"` // in the log, from 0
+	Position   int64     `json:"position"` // position in the log, from 0
 	Heads      int64     `json:"heads"`
-	Root       Hash      `json:"root"` // of the day's heads
+	Root       Hash      `json:"root"` // root of the day's heads
 	SealedAt   time.Time `json:"sealed_at"`
 	Checkpoint string    `json:"checkpoint"` // the log with this seal as its newest record
 	// Inclusion proves that the checkpoint's log contains this record.
 	Inclusion []Hash `json:"inclusion_proof"`
-	// Previous is the log before this seal, and Consistency proves that the checkpoint's log begins with it. Empty at the first seal.
+	// Previous is the log before this seal, and Consistency proves that the checkpoint's log begins with it. Both are
+	// empty in the first seal.
 	Previous    *Tree  `json:"previous"`
 	Consistency []Hash `json:"consistency_proof"`
 
-	tree Tree // the checkpoint's
+	tree Tree // the checkpoint's tree
 }
 
 // Record returns the record of the seal.
@@ -103,10 +104,10 @@ func (l *Log) tree(size int64) (Tree, error) {
 	return Tree{Size: size, Root: root}, nil
 }
 
-// origin is the first line of checkpoints, and begins the names of keys by default.
+// origin is the first line of checkpoints. By default, names of keys begin with it.
 const origin = "quotasvc/seals/"
 
-// Sign writes the seal's checkpoint. Without a signer it is not signed.
+// Sign writes the seal's checkpoint. With a nil signer the checkpoint is not signed.
 func (s *Seal) Sign(signer Signer) error {
 	s.Checkpoint = fmt.Sprintf("%s%s\n%d\n%s\n", origin, s.Database, s.tree.Size, s.tree.Root)
 	if signer == nil {
@@ -120,7 +121,8 @@ func (s *Seal) Sign(signer Signer) error {
 	return nil
 }
 
-// Signer returns the name of the key that signed the checkpoint; empty: it is not signed. It does not verify the signature.
+// Signer returns the name of the key that signed the checkpoint; empty: it is not signed. It does not verify the
+// signature.
 func (s *Seal) Signer() string {
 	_, signatures, _ := strings.Cut(s.Checkpoint, "\n\n")
 	line, found := strings.CutPrefix(signatures, "— ")

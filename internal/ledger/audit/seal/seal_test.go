@@ -10,7 +10,7 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 )
 
-// The root that is computed with one hash per level is that of the library, which stores all hashes.
+// The root that is computed with one hash per level equals the library's root, which is computed from all hashes.
 func TestHeads_AnyNumber_RootIsThatOfRFC6962(t *testing.T) {
 	t.Parallel()
 	var heads Heads
@@ -41,7 +41,7 @@ func TestHeads_AnyNumber_RootIsThatOfRFC6962(t *testing.T) {
 	}
 }
 
-// seals makes the seals of n days.
+// seals creates the seals of n days.
 func seals(t *testing.T, n int, private string) []*Seal {
 	t.Helper()
 	var l Log
@@ -106,7 +106,7 @@ func TestParse_WhatWasEncoded_IsRead(t *testing.T) {
 	}
 }
 
-// Every member that is changed is found, but for the instant of sealing, which nothing depends on.
+// Every changed member is detected, except the instant of sealing, on which nothing depends.
 func TestParse_ChangedMember_RefusedByName(t *testing.T) {
 	t.Parallel()
 	private, public, err := NewKey("example.com/seals")

@@ -11,10 +11,11 @@ import (
 // Hash is a hash of a Merkle tree: SHA-256 as in RFC 6962. Its JSON form is base64.
 type Hash = tlog.Hash
 
-// Heads computes the root of a day's heads, which come in the order of tenant, meter and subject, by bytes. It keeps one hash per level.
+// Heads computes the root of a day's heads. They must be added in the order of tenant, meter and subject, by bytes. It
+// keeps one hash per level.
 type Heads struct {
 	N      int64
-	levels []Hash // roots of full subtrees, the largest first: one for each bit of N that is set
+	levels []Hash // roots of full subtrees, the largest first: one for each set bit of N
 	buf    []byte
 }
 
@@ -35,7 +36,7 @@ func (h *Heads) Add(tenant, meter, subject string, chain []byte) {
 	h.N++
 }
 
-// Root returns the root of what was added. That of no heads is the hash of nothing.
+// Root returns the root of the added heads. Without any head it is the hash of nothing.
 func (h *Heads) Root() Hash {
 	if h.N == 0 {
 		return sha256.Sum256(nil)
@@ -51,10 +52,10 @@ func (h *Heads) Root() Hash {
 // Log is the Merkle tree of the records.
 type Log struct {
 	size   int64
-	hashes []Hash // as tlog numbers them
+	hashes []Hash // numbered as tlog requires
 }
 
-// ReadHashes is for tlog.
+// ReadHashes implements tlog.HashReader.
 func (l *Log) ReadHashes(indexes []int64) ([]Hash, error) {
 	out := make([]Hash, len(indexes))
 	for i, index := range indexes {
