@@ -29,18 +29,19 @@ type Change struct {
 	Meter       string    `json:"meter"`
 	Subject     string    `json:"subject,omitempty"`
 	Grant       string    `json:"grant,omitempty"` // changed, or issued by an adjustment
-	Amount      int64     `json:"amount"`          // by which remaining changed
-	Before      int64     `json:"before"`          // remaining
+	Amount      int64     `json:"amount"`          // change of remaining
+	Before      int64     `json:"before"`          // remaining before the change
 	Remaining   int64     `json:"remaining"`
 	Seq         int64     `json:"seq"`
 	AsOf        time.Time `json:"as_of"`
 	Limit       int64     `json:"-"`
 	ResetAt     time.Time `json:"-"`
 	Replayed    bool      `json:"-"`
-	// Was is the status of a changed grant before. Replays do not have it.
+	// Was is the status that a changed grant had before. Replays leave it empty.
 	Was GrantStatus `json:"-"`
 
-	// Of an extended grant: its end before and after (nil: never), the units that can be drawn of it until then, and those on hold.
+	// Only of an extended grant: its end before and after (nil: never), its units that can be drawn until then, and its
+	// units on hold.
 	Ended     *time.Time `json:"previous_expires_at,omitempty"`
 	ExpiresAt *time.Time `json:"expires_at,omitempty"`
 	Units     int64      `json:"units,omitempty"`
@@ -109,7 +110,7 @@ func (a *Adjust) refusal(b *Batch, book *Book) *errcode.Error {
 	case a.IfSeq != nil && *a.IfSeq != book.Seq:
 		return errcode.Errorf(errcode.Conflict, "If-Match", "the ETag in If-Match is out of date: the balance has seq %d", book.Seq)
 	case a.Amount > 0 && b.Targets.Taken[GrantKey{book.BalanceKey, a.grantID()}]:
-		// The memory of the key has ended; the grant it was used for is still there.
+		// The key is no longer remembered, but the grant that it created still exists.
 		return errcode.Errorf(errcode.Conflict, "Idempotency-Key", "was used for grant %q, longer ago than keys are remembered: use a new one", a.grantID())
 	case a.Amount > 0:
 		return book.roomForGrant(a.Amount)
@@ -137,13 +138,13 @@ func (a *Adjust) up(b *Batch, book *Book) {
 	b.Targets.Taken[GrantKey{book.BalanceKey, id}] = true
 }
 
-// changeDetail is what the entries of adjustments and changed grants remember. The first entry carries the answer.
+// changeDetail is the detail of the entries of adjustments and grant changes. The first entry carries the answer.
 type changeDetail struct {
 	Reason string          `json:"reason"`
 	Answer json.RawMessage `json:"answer,omitempty"`
 }
 
-// answerChange answers c, and keeps the answer on the first entry, from which retries get it.
+// answerChange answers c, and stores the answer in the first entry, for retries.
 func (b *Batch) answerChange(c *Call, book *Book, first int, out *Change, reason string) {
 	entry := b.finish(c, first, "", nil)
 	p := book.Position()

@@ -8,8 +8,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/period"
 )
 
-// advanceStepsMax bounds the events that one transaction works off for one balance: 512 periods are about 1,500 rows. Further
-// transactions work off the rest before anything is decided on the balance.
+// advanceStepsMax bounds the events that one transaction processes for one balance: 512 periods are about 1,500 rows.
+// Further transactions process the rest before anything is decided on the balance.
 const advanceStepsMax = 512
 
 // due reports whether advance has anything to do at now.
@@ -24,15 +24,16 @@ func (b *Book) endedByTerms() bool {
 	return ends
 }
 
-// advance works off every event due at or before now: see advanceTo.
+// advance processes every event due at or before now: see advanceTo.
 func (b *Book) advance(now time.Time, j *[]Entry) (more bool, err error) {
 	_, more, err = b.advanceTo(now, now, advanceStepsMax, j)
 	return more, err
 }
 
-// advanceTo works off every event due at or before until, in the order in which they were due, as if a clock had done it in time.
-// At one instant, holds end first, then grants expire, then the period closes and the next opens, then grants take effect. It
-// returns more = true when it stopped after most steps. It depends on the book and its arguments only; entries go to j with the instant now.
+// advanceTo processes every event due at or before until, in the order in which they were due, as if a clock had done
+// it in time. At one instant, holds end first, then grants expire, then the period closes and the next opens, then
+// grants take effect. It returns more = true when it stopped after most steps. It depends only on the book and its
+// arguments. Entries are appended to j with the instant now.
 func (b *Book) advanceTo(until, now time.Time, most int, j *[]Entry) (steps int, more bool, err error) {
 	if b.Broken != nil || !b.due(until) {
 		return 0, false, b.Broken
@@ -58,8 +59,9 @@ func (b *Book) advanceTo(until, now time.Time, most int, j *[]Entry) (steps int,
 	return steps, false, nil
 }
 
-// cutOpenPeriod gives the open period the end that new terms set. The end never lies before what was written when the book was
-// read: an entry stays in its period even if the change of terms has an earlier instant and was committed later.
+// cutOpenPeriod sets the end of the open period as new terms require, but never before the last write that was read
+// with the book: an entry stays in its period even if the change of terms has an earlier instant and was committed
+// later.
 func (b *Book) cutOpenPeriod() {
 	if !b.endedByTerms() {
 		return
@@ -76,8 +78,8 @@ func (b *Book) cutOpenPeriod() {
 	b.refresh()
 }
 
-// openFirst opens the period that contains the tenant's sign-up, even if the plan lacked the meter then, so that the result does not
-// depend on when the balance is first read.
+// openFirst opens the period that contains the tenant's sign-up, even if the plan lacked the meter then, so that the
+// result does not depend on when the balance is first read.
 func (b *Book) openFirst(j *[]Entry, now time.Time) error {
 	t := b.Timeline.At(time.Time{})
 	if t == nil {
@@ -91,8 +93,8 @@ func (b *Book) openFirst(j *[]Entry, now time.Time) error {
 	return nil
 }
 
-// step works off everything due at one instant, and lets idle periods pass that end by until. Holds come first: what they give back
-// expires with its grant.
+// step processes everything due at one instant, and skips idle periods that end at or before until. Holds come first:
+// units that they return expire with their grant.
 func (b *Book) step(due, until, now time.Time, j *[]Entry) error {
 	for _, h := range b.Holds {
 		if n := h.Open(); n > 0 && !h.ExpiresAt.After(due) {
@@ -137,11 +139,11 @@ func (g *OpenGrant) fromPlan() bool {
 type opening struct {
 	terms    *Terms // in force at its start
 	period   period.Period
-	how      ending     // of the open period
-	carried  int64      // use of the open period and its span that makes the allowance smaller
-	keeps    bool       // the once-only allowance stays: the terms are those of the same plan
-	rollover *OpenGrant // what the open period hands over; nil: nothing
-	owing    int64      // overage that the open period leaves
+	how      ending     // how the open period ends
+	carried  int64      // use of the open period and its span; the new allowance is smaller by it
+	keeps    bool       // the once-only allowance stays, because the plan is the same
+	rollover *OpenGrant // units that move from the open period into the next; nil: none
+	owing    int64      // overage that the next period owes
 }
 
 // ends reports whether g ends with the open period.
@@ -169,14 +171,15 @@ func (b *Book) nextOpening() (*opening, error) {
 	return o, nil
 }
 
-// rollsOver reports whether units of g may move into the next period. When terms end the period and its use goes on to count, the rest
-// of its allowance is part of the next one: only what had rolled over before moves on.
+// rollsOver reports whether units of g may move into the next period. If terms end the period and its use still counts,
+// the rest of its allowance becomes part of the next one: only units that had rolled over before move.
 func (o *opening) rollsOver(g *OpenGrant) bool {
 	return g.Status == GrantActive && g.fromPlan() && (o.how != endsCarried || g.Source == SourceRollover)
 }
 
-// carryOver moves unused units of the plan's grants into a rollover grant of the next period, as far as the terms of the closing period
-// allow. The units stay part of remaining. If the terms' minimum is more than what is left, the next period grants the difference.
+// carryOver moves unused units of the plan's grants into a rollover grant of the next period, as far as the terms of
+// the closing period allow. The units stay part of remaining. If the terms' minimum exceeds what is left, the next
+// period grants the difference.
 func (b *Book) carryOver(o *opening, due, now time.Time, j *[]Entry) {
 	left := int64(0)
 	for _, g := range b.Grants {
@@ -204,7 +207,7 @@ func (b *Book) carryOver(o *opening, due, now time.Time, j *[]Entry) {
 		if !o.rollsOver(g) || g.Remaining == 0 {
 			continue
 		}
-		lost := min(excess, g.Remaining) // the units that would burn first are those that are lost
+		lost := min(excess, g.Remaining) // the units that would burn first are lost
 		excess -= lost
 		part := g.Remaining - lost
 		if part == 0 {
@@ -220,7 +223,7 @@ func (b *Book) carryOver(o *opening, due, now time.Time, j *[]Entry) {
 	b.addGrant(to)
 }
 
-// newRollover returns an empty grant for what rolls over into the period [start, end).
+// newRollover returns an empty grant for units that roll over into the period [start, end).
 func (b *Book) newRollover(amount int64, start, end, now time.Time) *OpenGrant {
 	return &OpenGrant{isNew: true, GrantRecord: GrantRecord{
 		Tenant: b.Tenant, Meter: b.Meter, Subject: b.Subject, ID: prefixRollover + instantID(start), Source: SourceRollover,
@@ -229,7 +232,7 @@ func (b *Book) newRollover(amount int64, start, end, now time.Time) *OpenGrant {
 	}}
 }
 
-// expire ends a grant and enters what was left of it.
+// expire ends a grant and writes an entry for the units that were left.
 func (b *Book) expire(g *OpenGrant, due, now time.Time, j *[]Entry) {
 	lost := g.Remaining
 	b.setRemaining(g, 0)
@@ -240,8 +243,8 @@ func (b *Book) expire(g *OpenGrant, due, now time.Time, j *[]Entry) {
 	b.enterDue(j, EntryExpire, systemID("expire", b.BalanceKey, g.ID), 1, g, lost, due, now)
 }
 
-// prune takes grants off Grants that came and went while advance was at work: otherwise every step would walk through those of all
-// steps before. Nobody can name them, and nothing can come back to them.
+// prune removes from Grants those that began and ended while advance ran: otherwise every step would visit the grants
+// of all steps before. No request can name them, and no units can return to them.
 func (b *Book) prune() {
 	b.Grants = slices.DeleteFunc(b.Grants, func(g *OpenGrant) bool {
 		ended := g.isNew && g.Held == 0 && g.Status == GrantExpired
@@ -259,7 +262,7 @@ func (b *Book) activate(g *OpenGrant, due, now time.Time, j *[]Entry) {
 	b.enterDue(j, EntryGrant, systemID("effective", b.BalanceKey, g.ID), 1, g, g.Amount, due, now)
 }
 
-// roll closes the open period at its end, lets the periods pass that are idle until then, and opens the one after them.
+// roll closes the open period at its end, skips the idle periods that end at or before until, and opens the next one.
 func (b *Book) roll(o *opening, until, now time.Time, j *[]Entry) error {
 	at := b.End
 	closing := b.Remaining() + b.Held
@@ -281,7 +284,7 @@ func (b *Book) roll(o *opening, until, now time.Time, j *[]Entry) error {
 	return nil
 }
 
-// open starts the period that o describes, which was due at the instant due, and issues its allowance. Only the first period of a
+// open starts the period that o describes, due at the instant due, and issues its allowance. Only the first period of a
 // balance may begin before it is due.
 func (b *Book) open(o *opening, due time.Time, j *[]Entry, now time.Time) {
 	t, p, amount := o.terms, o.period, int64(0)
@@ -315,7 +318,7 @@ func (b *Book) open(o *opening, due time.Time, j *[]Entry, now time.Time) {
 		if extra := min(r.Amount-r.Remaining, b.room()); extra > 0 {
 			minimum := systemID("rollover-min", b.BalanceKey, instantID(p.Start))
 			if r.Remaining == 0 {
-				r.OperationID = minimum // nothing rolled over: this operation makes the grant
+				r.OperationID = minimum // nothing rolled over: this operation creates the grant
 			}
 			r.Amount = r.Remaining + extra
 			b.setRemaining(r, r.Amount)
@@ -323,7 +326,7 @@ func (b *Book) open(o *opening, due time.Time, j *[]Entry, now time.Time) {
 		}
 	}
 	b.openOverage(o.owing, []*OpenGrant{g, o.rollover}, due, now, j)
-	b.active = false // its opening is no use of it
+	b.active = false // the entries of its opening do not count as use
 	b.refresh()
 }
 
@@ -334,8 +337,8 @@ func allowanceID(start time.Time) string {
 
 func instantID(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.999999Z") }
 
-// systemID returns the id of an operation that the ledger makes by itself. It does not depend on who makes it, so that a decision, a roll
-// and a retry all make the same one. The character § cannot occur in a client's key.
+// systemID returns the id of an operation that the ledger makes by itself. A decision, a roll and a retry create the
+// same id for the same event. The character § cannot occur in a client's key.
 func systemID(event string, k BalanceKey, which string) string {
 	return "§" + event + "/" + k.Meter + "/" + k.Subject + "/" + which
 }

@@ -7,33 +7,33 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/price"
 )
 
-// Mode says what happens when a debit asks for more than there is.
+// Mode selects what happens when a debit requests more than is available.
 type Mode string
 
 // The modes of a debit.
 const (
 	ModeNormal     Mode = "normal"      // all or nothing
-	ModeBestEffort Mode = "best_effort" // charge what there is, report the rest as shortfall
+	ModeBestEffort Mode = "best_effort" // charge what is available, report the rest as shortfall
 	ModeDrain      Mode = "drain"       // the work is done already: charge what there is, record the rest as overage
 )
 
 // SourceOverage marks draws that no grant paid.
 const SourceOverage Source = "overage"
 
-// sources are the balances that one item can draw from, in this order: the grants of its own balance, the overflow meter's grants
-// at their price, overage up to its cap. Where the plan caps subjects, the subject's balance bounds the sum and is charged
-// with it.
+// sources are the balances that one item can draw from, in this order: the grants of its own balance, the overflow
+// meter's grants at their price, overage up to its cap. Where the plan caps subjects, the subject's balance bounds the
+// sum and is charged the same units.
 type sources struct {
 	own      *Book
 	overflow *Book       // nil: none, or not needed
-	price    price.Ratio // of one unit of own's meter, in units of the overflow meter
+	price    price.Ratio // units of the overflow meter for units of own's meter
 	subject  *Book       // nil: no cap
 	overage  int64       // room for overage
 }
 
 // allocation is how an item's amount is divided among its sources.
 type allocation struct {
-	units    int64 // what is charged of the item's meter: own + overflow + overage
+	units    int64 // units of the item's meter that are charged: own + overflow + overage
 	own      int64 // from own grants
 	overflow int64 // units of the item's meter that the overflow meter pays for
 	cost     int64 // what the overflow meter pays: overflow x price, rounded up
@@ -41,8 +41,8 @@ type allocation struct {
 	drained  int64 // use beyond all sources that a drain records as overage
 }
 
-// sourcesOf finds the balances that an item can draw from. It takes in the overflow meter only when amount is more than the balance's
-// own grants hold: otherwise its row need not be locked.
+// sourcesOf finds the balances that an item can draw from. It includes the overflow meter only if amount exceeds the
+// balance's own grants: otherwise its row need not be locked.
 func (b *Batch) sourcesOf(tenant, meter, subject string, amount int64) (*sources, *errcode.Error, error) {
 	own, refused := b.Book(BalanceKey{tenant, meter, ""})
 	if refused != nil {
@@ -73,7 +73,7 @@ func (b *Batch) sourcesOf(tenant, meter, subject string, amount int64) (*sources
 	return s, refused, err
 }
 
-// addSources takes the subject's balance and the overflow meter's into s.
+// addSources adds the balances of the subject and of the overflow meter to s.
 func (b *Batch) addSources(s *sources, subject string, capped, overflows bool) (refused *errcode.Error, err error) {
 	var keys []BalanceKey
 	if capped {
@@ -102,8 +102,8 @@ func (b *Batch) addSources(s *sources, subject string, capped, overflows bool) (
 	return refused, nil
 }
 
-// allocate divides amount as far as the sources go. The cost of an item is rounded up to a whole unit of the overflow meter, once; how many
-// units that meter can still pay for is rounded down.
+// allocate divides amount as far as the sources go. The cost of an item is rounded up once, to a whole unit of the
+// overflow meter. The number of units that this meter can still pay for is rounded down.
 func (s *sources) allocate(amount int64) allocation {
 	var a allocation
 	if s.subject != nil {
@@ -124,7 +124,7 @@ func (s *sources) allocate(amount int64) allocation {
 // available returns the most that could be charged now.
 func (s *sources) available() int64 { return s.allocate(MaxAmount).units }
 
-// canDraw reports whether the books have the grants that a would be drawn from.
+// canDraw reports whether the books have the grants from which a draws.
 func (s *sources) canDraw(a *allocation) bool {
 	amounts := [...]int64{a.own, a.cost, a.units + a.drained}
 	for i, book := range s.books() {
@@ -138,7 +138,7 @@ func (s *sources) canDraw(a *allocation) bool {
 // books returns the books of the sources in the order own, overflow, subject. Those that are not needed are nil.
 func (s *sources) books() [3]*Book { return [...]*Book{s.own, s.overflow, s.subject} }
 
-// charge draws a for an item, enters it and returns the draws. The first entry carries what was requested.
+// charge draws a for an item, writes its entries and returns the draws. The first entry carries the requested amount.
 func (b *Batch) charge(s *sources, a *allocation, item int32, requested int64) []Draw {
 	first := len(b.journal)
 	draws := s.own.draw(&b.journal, b.Now, a.own, Entry{Kind: EntryDebit, Item: item})
@@ -151,14 +151,14 @@ func (b *Batch) charge(s *sources, a *allocation, item int32, requested int64) [
 	if s.subject != nil {
 		b.chargeSubject(s.subject, a.units+a.drained, item)
 	}
-	if len(b.journal) == first { // there was nothing to take; the operation is remembered nevertheless
+	if len(b.journal) == first { // nothing was drawn: this entry still records the operation
 		b.enter(s.own, Entry{Kind: EntryDebit, Item: item})
 	}
 	b.journal[first].Requested = requested
 	return draws
 }
 
-// chargeOverflow draws what the overflow meter pays. The first of its entries carries the units that are paid for.
+// chargeOverflow draws what the overflow meter pays. Its first entry carries the units that are paid for.
 func (b *Batch) chargeOverflow(s *sources, a *allocation, item int32) []Draw {
 	first := len(b.journal)
 	detail := price.Payment{For: s.own.Meter}.At(s.price)
@@ -167,13 +167,13 @@ func (b *Batch) chargeOverflow(s *sources, a *allocation, item int32) []Draw {
 	return draws
 }
 
-// paid returns what the overflow meter pays for, which is something.
+// paid returns what the overflow meter pays for. Its units are more than 0.
 func (s *sources) paid(a *allocation) *price.Payment {
 	paid := price.Payment{For: s.own.Meter, Units: a.overflow}.At(s.price)
 	return &paid
 }
 
-// chargeOverage enters what no grant pays. What a drain records beyond all sources is no draw.
+// chargeOverage enters the units that no grant pays. What a drain records beyond all sources is not a draw.
 func (b *Batch) chargeOverage(s *sources, a *allocation, item int32) []Draw {
 	b.enter(s.own, Entry{Kind: EntryOverage, Source: SourceOverage, Amount: a.overage + a.drained, Item: item})
 	if a.overage == 0 {
@@ -182,13 +182,13 @@ func (b *Batch) chargeOverage(s *sources, a *allocation, item int32) []Draw {
 	return []Draw{{Source: SourceOverage, Meter: s.own.Meter, Amount: a.overage}}
 }
 
-// chargeSubject charges the subject's balance with the use of the tenant's, as far as the cap goes.
+// chargeSubject charges the subject's balance for the tenant's use, up to the cap.
 func (b *Batch) chargeSubject(subject *Book, units int64, item int32) {
 	subject.draw(&b.journal, b.Now, min(units, subject.Remaining()), Entry{Kind: EntryDebit, Item: item})
 }
 
-// overflowOf returns what an entry on an overflow meter paid for, nil for other entries. An entry of a captured hold has it
-// beside the facts of the hold.
+// overflowOf returns what an entry on an overflow meter paid for, nil for other entries. The detail of a captured hold
+// has it beside the hold's own fields.
 func overflowOf(e *Entry) *price.Payment {
 	if e.Kind != EntryDebit && e.Kind != EntryCapture || e.Detail == nil {
 		return nil

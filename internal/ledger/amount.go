@@ -8,8 +8,8 @@ import (
 // MaxAmount is the largest amount a request, a grant or a balance may carry.
 const MaxAmount int64 = bound.MaxAmount
 
-// Bounds of the sums of one balance and period that grow with every operation. One operation adds less than 2^58 to a sum, so every sum
-// fits into 64 bits, and so does opening + granted + refunded, which bounds what can expire.
+// Bounds of the sums of one balance and period that grow with every operation. One operation adds less than 2^58 to a
+// sum, so every sum fits into 64 bits, and so does opening + granted + refunded, which bounds what can expire.
 const (
 	// UsedMax ends use: no debit and no hold begins once this much was used.
 	UsedMax int64 = 1 << 62
@@ -17,7 +17,7 @@ const (
 	RefundedMax = UsedMax + UsedMax/2
 )
 
-// full returns the refusal of use of a balance that has reached UsedMax, nil below.
+// full returns the error that refuses use of a balance which has reached UsedMax, nil below.
 func (b *Book) full() *errcode.Error {
 	if b.Used < UsedMax {
 		return nil
@@ -25,8 +25,8 @@ func (b *Book) full() *errcode.Error {
 	return errcode.Errorf(errcode.AmountOutOfRange, "meter", "meter %q of tenant %q has reached %d, the most that can be used in one period", b.Meter, b.Tenant, UsedMax)
 }
 
-// room returns how many units the balance can still get: remaining, held and pending units together are at most MaxAmount, so that
-// every client can read them exactly.
+// room returns how many units the balance can still receive: remaining, held and pending units together are at most
+// MaxAmount, so that every client can read them exactly.
 func (b *Book) room() int64 {
 	room := MaxAmount - b.Remaining() - b.Held
 	for _, g := range b.Grants {

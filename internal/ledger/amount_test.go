@@ -10,7 +10,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/period"
 )
 
-// wealthy returns a batch with one balance without a plan that has the largest amount, and whose period has these sums.
+// wealthy returns a batch with one balance without a plan. It has the largest amount, and its period has these sums.
 func wealthy(k BalanceKey, used, refunded int64) *Batch {
 	now := time.Date(2026, 3, 10, 9, 0, 0, 0, time.UTC)
 	b := NewBatch()
@@ -27,8 +27,8 @@ func wealthy(k BalanceKey, used, refunded int64) *Batch {
 	return b
 }
 
-// Pairs of debits and refunds of the largest amount end in a clear refusal, long before a sum passes 64 bits. What was used can still be
-// refunded then.
+// Pairs of debits and refunds of the largest amount end in a clear refusal, long before a sum exceeds 64 bits. Used
+// units can still be refunded then.
 func TestTurnover_LargestAmounts_RefusedBeforeSumsOverflow(t *testing.T) {
 	t.Parallel()
 	k := BalanceKey{"acme", "credits", ""}

@@ -18,7 +18,7 @@ func CompareKeys(a, b BalanceKey) int {
 	return cmp.Or(cmp.Compare(a.Tenant, b.Tenant), cmp.Compare(a.Meter, b.Meter), cmp.Compare(a.Subject, b.Subject))
 }
 
-// Sums are what the entries of one period add up to. All are amounts in the meter's smallest unit.
+// Sums are the totals of one period's entries, in the meter's smallest unit.
 type Sums struct {
 	Opening  int64 // remaining and held units that the period began with
 	Granted  int64
@@ -26,9 +26,9 @@ type Sums struct {
 	Used     int64
 	Expired  int64
 	Adjusted int64 // may be negative
-	Held     int64 // of this period and of earlier ones
+	Held     int64 // reservations of this period and of earlier ones
 	Overage  int64 // use that no grant paid
-	Owed     int64 // part of Overage that earlier periods left
+	Owed     int64 // part of Overage that comes from earlier periods
 	Paid     int64 // overage of earlier periods that this period's allowance has paid
 }
 
@@ -55,7 +55,8 @@ func (s *Sums) Remaining() int64 {
 	return s.Opening + s.Granted + s.Refunded - s.Used - s.Expired + s.Adjusted - s.Held
 }
 
-// Limit returns what can be used in the period in all. Refunds of earlier periods' debits can outweigh what was used.
+// Limit returns the total that can be used in the period. Refunds of earlier periods' debits can exceed the period's
+// use.
 func (s *Sums) Limit() int64 { return max(0, s.Used-s.Refunded) + s.Held + s.Remaining() }
 
 // BalanceRow is a balance as it is stored.
@@ -71,23 +72,24 @@ type BalanceRow struct {
 	Start, End    time.Time // Start zero: no period was opened yet. End period.Forever: no end
 	Carried       int64     // use before the change of plan that opened the period; its allowance is smaller by it
 	SpanUsed      int64     // use of allowances since the first of several changes of plan: see carry.go
-	SpanEnd       time.Time // until then changes of plan share that count; zero: there is none
-	ForgivenSeq   int64     // entry that last forgave overage; nobody owes overage up to there
+	SpanEnd       time.Time // end of the time in which changes of plan share that count; zero: there is none
+	ForgivenSeq   int64     // entry that last forgave overage; overage up to it is no longer owed
 	HeadID        string    // the head grant, from which the next debit draws; empty: none
 	HeadSource    Source
 	HeadRemaining int64
 	NextEvent     time.Time // no event is due before
-	// RollAt is when a roll has something to write: the open period has entries besides those of its opening and ends, a hold ends, or a
-	// grant of a client begins or ends. period.Forever: never, however many periods pass.
+	// RollAt is when a roll has something to write: the end of an open period with entries besides those of its
+	// opening, the end of a hold, or the beginning or end of a client's grant. period.Forever: never, however many
+	// periods pass.
 	RollAt    time.Time
 	UpdatedAt time.Time
-	Chain     Chain // of its entries
+	Chain     Chain // hash chain of its entries
 }
 
 // Opened reports whether the balance has a period.
 func (b *BalanceRow) Opened() bool { return !b.Start.IsZero() }
 
-// Position returns where the balance stands.
+// Position returns the balance's position.
 func (b *BalanceRow) Position() Position {
 	p := Position{Remaining: b.Remaining(), Limit: b.Limit()}
 	if b.End.Before(period.Forever) {
@@ -96,7 +98,7 @@ func (b *BalanceRow) Position() Position {
 	return p
 }
 
-// PeriodRow is a closed period as it is stored, or a run of idle ones. It foots: Closing = Remaining + Held of its sums.
+// PeriodRow is a closed period as it is stored, or a run of idle ones. Its sums balance: Closing = Remaining + Held.
 type PeriodRow struct {
 	BalanceKey
 	Sums // Owed and Paid are not stored
@@ -109,20 +111,20 @@ type PeriodRow struct {
 	ClosedAt    time.Time
 
 	Idle       int64     // number of periods in the run; 0: an ordinary period
-	TermsAt    time.Time // since when the tenant had the terms of the run
-	RolledOver int64     // what the first period of the run began with: units that rolled over into it,
-	Rollover   int64     // the amount of that rollover, with what the minimum adds,
-	Owing      int64     // and overage of earlier periods
+	TermsAt    time.Time // TenantTerms.Since of the terms of the run
+	RolledOver int64     // units that rolled over into the first period of the run
+	Rollover   int64     // amount of that rollover, including what the minimum adds
+	Owing      int64     // overage of earlier periods that the first period owed
 }
 
-// Balance is a balance at AsOf, with every event due until then worked off.
+// Balance is a balance at AsOf, after every event due until then.
 type Balance struct {
 	BalanceKey
 	Sums
 
 	Plan             string // empty: the plan has no such meter
 	PlanVersion      int32
-	Carried          *int64 // see BalanceRow; nil: not known, of a closed period
+	Carried          *int64 // see BalanceRow; nil: unknown, because the period is closed
 	Seq              int64
 	Remaining, Limit int64
 	PeriodStart      time.Time
@@ -131,29 +133,29 @@ type Balance struct {
 	AsOf             time.Time
 }
 
-// BalanceCopy is what a cache may keep of a balance.
+// BalanceCopy is the part of a balance that a cache may keep.
 type BalanceCopy struct {
 	Tenant, Meter, Subject string
 	Seq                    int64 // a copy with a higher seq is newer
 	Remaining, Limit       int64
 	InPlan                 bool      // false: the plan has no such meter; Seq 0 then means that nothing was ever granted
-	Allowance              int64     // what the end of the period brings, when Renews
+	Allowance              int64     // allowance that the end of the period brings, if Renews
 	Renews                 bool      // the end of the period brings a new allowance
 	ResetAt                time.Time // the end of the period; zero when it has none
 	ValidUntil             time.Time // the next event; from then on the copy is wrong
-	// Beyond reports that a debit may be charged to more than this balance, or to less: the plan has overflow or overage, or caps
-	// subjects. Such a copy proves neither that a debit passes nor that it is denied.
+	// Beyond reports that a debit may be charged to more than this balance, or to less: the plan has overflow or
+	// overage, or caps subjects. Such a copy proves neither that a debit passes nor that it is denied.
 	Beyond bool
 	AsOf   time.Time
 }
 
-// Copy returns what a cache may keep of the balance.
+// Copy returns the part of the balance that a cache may keep.
 func (b *Book) Copy(now time.Time) BalanceCopy {
 	c := BalanceCopy{
 		Tenant: b.Tenant, Meter: b.Meter, Subject: b.Subject, Seq: b.Seq, Remaining: b.Remaining(), Limit: b.Limit(),
 		InPlan: b.Plan != "", Allowance: b.Allowance, Renews: b.Renews, ValidUntil: b.NextEvent, AsOf: now,
 	}
-	if b.UpdatedAt.After(now) { // clocks step
+	if b.UpdatedAt.After(now) { // the clock is behind the last write
 		c.AsOf = b.UpdatedAt
 	}
 	if b.End.Before(period.Forever) {

@@ -11,7 +11,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/period"
 )
 
-// Absence says why a balance row could not be made.
+// Absence is the reason why a balance row could not be created.
 type Absence int
 
 // The reasons.
@@ -28,26 +28,26 @@ type GrantKey struct {
 	ID string
 }
 
-// Batch decides operations together. It performs no I/O: the store fills the exported fields before Decide, and writes what
-// Changes returns after it.
+// Batch decides operations together. It performs no I/O: the store fills the exported fields before Decide, and
+// afterwards writes what Changes returns.
 type Batch struct {
 	Now     time.Time               // the agreed clock, read after the locks
-	Books   map[BalanceKey]*Book    // every balance that exists and was asked for
-	Absent  map[BalanceKey]Absence  // the others
-	Stored  map[OperationID][]Entry // entries under the batch's keys by line; Decide adds what it makes
+	Books   map[BalanceKey]*Book    // the requested balances that exist
+	Absent  map[BalanceKey]Absence  // the reasons why the other requested balances do not exist
+	Stored  map[OperationID][]Entry // entries under the batch's keys by line; Decide adds new ones
 	Located Located                 // what the operations refer to
-	Targets TargetState             // and where it stands, if they refer to something
+	Targets TargetState             // state of what they refer to
 
-	journal []Entry // what the batch enters, in order
+	journal []Entry // new entries of the batch, in order
 	saved   []savepoint
-	hashed  []byte // room for what chainEntries hashes
+	hashed  []byte // buffer of chainEntries
 }
 
-// TargetState is the state of what operations refer to, read under the locks. Decide adds what it makes.
+// TargetState is the state of what operations refer to, read under the locks. Decide adds what it creates.
 type TargetState struct {
-	Taken   map[GrantKey]bool       // grant ids that exist, of those the batch wants to issue
-	Holds   map[HoldKey]*HoldRow    // holds that exist, of those the batch wants to make or to change
-	Refunds map[EntryKey]*RefundSum // what was refunded earlier of the entries to be refunded
+	Taken   map[GrantKey]bool       // existing grant ids, of those that the batch wants to issue
+	Holds   map[HoldKey]*HoldRow    // existing holds, of those that the batch wants to create or to change
+	Refunds map[EntryKey]*RefundSum // earlier refunds of the entries to be refunded
 }
 
 // NewTargetState returns a state in which nothing exists.
@@ -58,11 +58,11 @@ func NewTargetState() TargetState {
 // RefundSum is how much of an entry was refunded.
 type RefundSum struct {
 	Amount  int64
-	Units   int64 // of the item that an overflow entry has paid for, where its price is no whole number
+	Units   int64 // of the item that an overflow entry has paid for, if its price is not a whole number
 	changed bool
 }
 
-// savepoint is a book as it was before the operation in hand touched it.
+// savepoint is a book as it was before the current operation changed it.
 type savepoint struct {
 	key    BalanceKey
 	before *Book
@@ -73,15 +73,15 @@ func NewBatch() *Batch {
 	return &Batch{Books: map[BalanceKey]*Book{}, Stored: map[OperationID][]Entry{}}
 }
 
-// Next says what has to happen after Decide. Its zero value: write the changes, commit, and give the answers.
+// Next is what the store must do after Decide. Its zero value: write the changes, commit, and return the answers.
 type Next struct {
 	// More names further balances that the operations need. Discard the batch, and read it again with them.
 	More []BalanceKey
-	// All asks for the grants and terms of every balance. Discard the batch, and read it again with them. The store reads
-	// what decisions need, so this means that a clock jumped between two statements, or a bug.
+	// All requires the grants and terms of every balance. Discard the batch, and read it again with them. The store
+	// reads what decisions need, so the cause is a clock that jumped between two statements, or a bug.
 	All bool
-	// CatchUp says that a balance has missed more periods than one transaction closes. Write the changes, commit, and read
-	// the batch again. No call has been answered.
+	// CatchUp means that a balance has missed more periods than one transaction closes. Write the changes, commit, and
+	// read the batch again. No call has been answered.
 	CatchUp bool
 	// By is the call that needs More.
 	By *Call
@@ -98,7 +98,7 @@ func (e *moreBalances) Error() string { return "ledger: more balances are needed
 // errNotLoaded is the error of a decision that needs grants or terms which were not read.
 var errNotLoaded = errors.New("ledger: grants or terms were not read")
 
-// Decide brings every balance to the batch's instant and answers the calls in order.
+// Decide advances every balance to the batch's instant and answers the calls in order.
 func (b *Batch) Decide(calls []*Call) Next {
 	catchUp, err := b.advance()
 	if catchUp {
@@ -124,7 +124,7 @@ func nextOf(err error) Next {
 	return Next{All: err != nil}
 }
 
-// advance works off what is due on every book. catchUp = true: some of it is left for another transaction.
+// advance processes what is due on every book. catchUp = true: another transaction must process the rest.
 func (b *Batch) advance() (catchUp bool, err error) {
 	for _, book := range b.Books {
 		mark := len(b.journal)
@@ -141,8 +141,9 @@ func (b *Batch) advance() (catchUp bool, err error) {
 	return catchUp, nil
 }
 
-// AdvanceInMemory brings the books of a batch that is only read to its instant. Each keeps the entries that a write would
-// have made, in Unwritten. A long backlog takes several rounds: stop is asked after each, and its error ends the work. nil: nobody asks.
+// AdvanceInMemory advances the books of a read-only batch to its instant. Each keeps the entries that a write would
+// have made, in Unwritten. A long backlog takes several rounds: stop is called after each, and its error ends the work.
+// nil: no check.
 func (b *Batch) AdvanceInMemory(stop func() error) error {
 	for more := true; more; {
 		var err error
@@ -161,8 +162,9 @@ func (b *Batch) AdvanceInMemory(stop func() error) error {
 	return nil
 }
 
-// RollTo works off what was due until asOf, which is not in the future, for rolls: at most about most events over all books. Books that it
-// does not reach stay as they are, and due. It returns how many it finished, and why books are Broken.
+// RollTo processes, for rolls, what was due until asOf, which is not in the future: at most about most events over all
+// books. Books that it does not reach stay as they are, and due. It returns how many books it finished, and the errors
+// of Broken ones.
 func (b *Batch) RollTo(asOf time.Time, most int) (finished int, broken map[BalanceKey]error) {
 	broken = map[BalanceKey]error{}
 	for _, book := range b.Books {
@@ -173,7 +175,7 @@ func (b *Batch) RollTo(asOf time.Time, most int) (finished int, broken map[Balan
 		steps, more, err := book.advanceTo(asOf, period.Later(b.Now, book.UpdatedAt), min(most, advanceStepsMax), &b.journal)
 		most -= steps + 1
 		if err == nil && !more {
-			if book.refresh(); !book.RollAt.After(asOf) { // it may be older than what another version of the service has written
+			if book.refresh(); !book.RollAt.After(asOf) { // the stored one may be another version's
 				err = fmt.Errorf("ledger: balance %v is due at %s when all that is due was worked off", book.BalanceKey, book.RollAt.Format(time.RFC3339))
 			}
 		}
@@ -188,7 +190,7 @@ func (b *Batch) RollTo(asOf time.Time, most int) (finished int, broken map[Balan
 	return finished, broken
 }
 
-// decide answers c from what is stored under its key, or anew.
+// decide answers c from the entries stored under its key; without any, it decides c.
 func (b *Batch) decide(c *Call) error {
 	c.Reset()
 	if stored, ok := b.Stored[c.ID]; ok {
@@ -198,8 +200,8 @@ func (b *Batch) decide(c *Call) error {
 	return c.Op.decide(b, c)
 }
 
-// answerStored answers a retry: with the stored denial, with the rebuilt answer, or with a refusal if the stored request was
-// another one.
+// answerStored answers a retry with the stored denial or the rebuilt answer. It refuses the retry if the stored request
+// differs.
 func (b *Batch) answerStored(c *Call, stored []Entry) {
 	if len(stored) == 0 || string(stored[0].Fingerprint) != string(c.Fingerprint[:]) {
 		_ = c.refuse(errcode.Errorf(errcode.IdempotencyKeyReused, "Idempotency-Key", "this key was used for another request of tenant %q", c.ID.Tenant))
@@ -231,7 +233,7 @@ func storedAnswer[A any](stored []Entry) (*A, error) {
 	return out, json.Unmarshal(detail.Answer, out)
 }
 
-// Book returns the book of k, or why the operation cannot have it.
+// Book returns the book of k, or the reason why the operation cannot use it.
 func (b *Batch) Book(k BalanceKey) (*Book, *errcode.Error) {
 	book, ok := b.Books[k]
 	switch {
@@ -256,7 +258,7 @@ func (b *Batch) loadedBook(k BalanceKey) (*Book, *errcode.Error, error) {
 	return book, refused, nil
 }
 
-// require returns an error that names those of keys that were not read and may exist, nil when there are none.
+// require returns an error that names the keys which were not read and may exist, nil when there are none.
 func (b *Batch) require(keys ...BalanceKey) error {
 	missing := slices.DeleteFunc(slices.Clone(keys), func(k BalanceKey) bool {
 		_, have := b.Books[k]
@@ -269,7 +271,7 @@ func (b *Batch) require(keys ...BalanceKey) error {
 	return &moreBalances{keys: missing}
 }
 
-// position returns where a balance stands, for replays; zero when the batch has not read it.
+// position returns the position of a balance, for replays; zero when the batch has not read it.
 func (b *Batch) position(k BalanceKey) Position {
 	if book, ok := b.Books[k]; ok {
 		return book.Position()
@@ -277,7 +279,7 @@ func (b *Batch) position(k BalanceKey) Position {
 	return Position{}
 }
 
-// save keeps books as they are, so that rollBack can restore them. Nil books are left out.
+// save copies books, so that rollBack can restore them. Nil books are left out.
 func (b *Batch) save(books ...*Book) {
 	for _, book := range books {
 		if book == nil || slices.ContainsFunc(b.saved, func(s savepoint) bool { return s.key == book.BalanceKey }) {
@@ -299,8 +301,8 @@ func (b *Batch) rollBack(first int) {
 // enter appends e as the next entry of book, at the batch's instant.
 func (b *Batch) enter(book *Book, e Entry) { book.enter(&b.journal, b.Now, e) }
 
-// finish marks the entries from first on as operation c and returns the first of them. A retry in the same batch is answered
-// from them.
+// finish marks the entries from first on as operation c and returns the first of them. They also answer a retry in the
+// same batch.
 func (b *Batch) finish(c *Call, first int, subject string, metadata []byte) *Entry {
 	b.saved = b.saved[:0]
 	entries := b.journal[first:]
@@ -323,14 +325,14 @@ func (b *Batch) finish(c *Call, first int, subject string, metadata []byte) *Ent
 	return &entries[0]
 }
 
-// Call is an operation on its way through a batch, and then its answer.
+// Call is an operation in a batch, and then its answer.
 type Call struct {
 	Op          Operation
 	Kind        Kind
 	ID          OperationID
 	Fingerprint [16]byte
-	Actor       string // id of the key with which it was asked for; empty: nobody's. Its entries carry it
-	Origin      any    // what the store has to know of the request beside it. Decisions do not read it
+	Actor       string // id of the key that the request was sent with; empty: none. Its entries carry it
+	Origin      any    // what the store needs about the request. Decisions do not read it
 
 	Answer   any // a pointer to the answer type of the operation's kind; nil when Err is set
 	Replayed bool
@@ -342,7 +344,7 @@ func NewCall(op Operation) *Call {
 	return &Call{Op: op, Kind: op.Kind(), ID: op.ID(), Fingerprint: op.fingerprint()}
 }
 
-// Answer returns the answer or the error of a call that was made of an operation with answers of type R.
+// Answer returns the answer or the error of a call whose operation has answers of type R.
 func Answer[R any](c *Call) (*R, error) {
 	if c.Err != nil {
 		return nil, c.Err
@@ -350,7 +352,7 @@ func Answer[R any](c *Call) (*R, error) {
 	return c.Answer.(*R), nil
 }
 
-// Reset forgets an answer, before the batch is decided again.
+// Reset removes the answer, before the batch is decided again.
 func (c *Call) Reset() { c.Answer, c.Replayed, c.Err = nil, false, nil }
 
 // refuse answers the call with e.

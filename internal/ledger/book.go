@@ -12,9 +12,9 @@ import (
 
 // Book is one balance with what a decision needs of it, and what decisions have changed.
 //
-// The remainder of the head grant is kept in the balance. While grants are loaded, the head's element of Grants is kept equal
-// to it. Grants are loaded when an event is due or the head may not cover the demand; otherwise a debit touches the balance
-// alone.
+// The remainder of the head grant is kept in the balance. While grants are loaded, the head's element of Grants is kept
+// equal to it. Grants are loaded when an event is due or the head may not cover the demand; otherwise a debit touches
+// the balance alone.
 type Book struct {
 	BalanceRow
 
@@ -23,7 +23,8 @@ type Book struct {
 	Terms    *Allowance   // of the open period; nil: the plan has no such meter, or the store did not read it
 	Timeline Timeline     // read only when an event is due, or terms may have ended the period
 
-	// History are the tenant's terms and Plans the versions of its plans, from which the Timeline was made: to derive idle periods.
+	// History has the tenant's terms, and Plans the versions of its plans. Timeline was built from both; idle periods
+	// are derived from them.
 	History []TenantTerms
 	Plans   map[string][]PlanVersion
 
@@ -35,8 +36,8 @@ type Book struct {
 	loaded     bool
 	changed    bool
 	active     bool      // the open period has entries besides those of its opening, or will have some before it ends
-	firstEntry bool      // it got the first of them, so RollAt has changed
-	writtenAt  time.Time // UpdatedAt as it was read: everything due until then had been worked off
+	firstEntry bool      // the open period got its first such entry, so RollAt has changed
+	writtenAt  time.Time // UpdatedAt as it was read: everything due until then had been processed
 }
 
 // NewBook returns the book of a balance as it was read.
@@ -44,8 +45,8 @@ func NewBook(row BalanceRow) *Book {
 	return &Book{BalanceRow: row, writtenAt: row.UpdatedAt, active: !row.Start.IsZero() && !row.RollAt.After(row.End)}
 }
 
-// LoadGrants gives the book its open grants and hold lines as stored. The stored remainder of the head is old; the
-// balance has the right one.
+// LoadGrants sets the open grants and hold lines as stored. The stored remainder of the head is outdated; the balance
+// has the right one.
 func (b *Book) LoadGrants(grants []*OpenGrant, holds []*HoldLine) {
 	b.Grants, b.Holds, b.loaded = grants, holds, true
 	slices.SortFunc(b.Grants, burnsBefore)
@@ -54,11 +55,11 @@ func (b *Book) LoadGrants(grants []*OpenGrant, holds []*HoldLine) {
 	}
 }
 
-// HeadOnly reports whether debits have drawn from the head, the open period had entries before, and nothing else happened:
-// then only the sums of the balance row have changed.
+// HeadOnly reports whether debits have drawn from the head, the open period had entries before, and nothing else
+// happened: then only the sums of the balance row have changed.
 func (b *Book) HeadOnly() bool { return !b.loaded && !b.firstEntry }
 
-// Unknown reports whether the balance stands for nothing: the plan has no such meter, and no grant was ever issued for it.
+// Unknown reports whether the plan has no such meter and no grant was ever issued for the balance.
 func (b *Book) Unknown() bool { return b.Plan == "" && b.Seq == 0 }
 
 // NotInPlan returns the refusal of a request for an Unknown balance.
@@ -73,8 +74,8 @@ func (b *Book) NotInPlan() *errcode.Error {
 // canDraw reports whether the book has the grants from which amount would be drawn.
 func (b *Book) canDraw(amount int64) bool { return b.loaded || amount <= b.HeadRemaining }
 
-// take takes amount off the grants in burn order and returns the parts. The caller enters them, and calls refresh. amount must be
-// there: canDraw, and at most Remaining.
+// take takes amount off the grants in burn order and returns the parts. The caller writes their entries and calls
+// refresh. It requires canDraw(amount), and amount of at most Remaining.
 func (b *Book) take(amount int64) []Draw {
 	if amount == 0 {
 		return nil
@@ -103,7 +104,7 @@ func (b *Book) take(amount int64) []Draw {
 	return parts
 }
 
-// draw takes amount off the grants, enters each part as e with its grant and amount, and returns the parts.
+// draw takes amount off the grants, writes each part as entry e with its grant and amount, and returns the parts.
 func (b *Book) draw(j *[]Entry, now time.Time, amount int64, e Entry) []Draw {
 	parts := b.take(amount)
 	if len(parts) == 0 {
@@ -119,7 +120,8 @@ func (b *Book) draw(j *[]Entry, now time.Time, amount int64, e Entry) []Draw {
 	return parts
 }
 
-// enter applies e to the sums and appends it to j as the balance's next entry. The caller has changed the grants already.
+// enter applies e to the sums and appends it to j as the balance's next entry. The caller has changed the grants
+// already.
 func (b *Book) enter(j *[]Entry, now time.Time, e Entry) {
 	remaining := b.Apply(e.Kind, e.Amount)
 	b.Seq++
@@ -136,7 +138,8 @@ func (b *Book) enter(j *[]Entry, now time.Time, e Entry) {
 	*j = append(*j, e)
 }
 
-// enterDue enters what the ledger does by itself at the instant due, as line number line of operation id.
+// enterDue writes an entry that the ledger makes by itself, due at the instant due, as line number line of operation
+// id.
 func (b *Book) enterDue(j *[]Entry, kind EntryKind, id string, line int32, g *OpenGrant, amount int64, due, now time.Time) {
 	b.enter(j, now, Entry{
 		OperationID: id, Line: line, Kind: kind, Grant: g.ID, Source: g.Source, Amount: amount, EffectiveAt: due,
@@ -156,8 +159,8 @@ func (b *Book) grant(id string) *OpenGrant {
 	return nil
 }
 
-// setRemaining changes what is left of a loaded grant. The store writes a head's remainder with the balance, any other's with its
-// own row.
+// setRemaining changes what is left of a loaded grant. The store writes a head's remainder with the balance, any
+// other's with its own row.
 func (b *Book) setRemaining(g *OpenGrant, remaining int64) {
 	g.Remaining = remaining
 	if g.ID == b.HeadID {
@@ -168,14 +171,14 @@ func (b *Book) setRemaining(g *OpenGrant, remaining int64) {
 	b.changed = true
 }
 
-// addGrant puts a new grant among the open ones. The caller calls refresh.
+// addGrant inserts a new grant into the open ones. The caller calls refresh.
 func (b *Book) addGrant(g *OpenGrant) {
 	at, _ := slices.BinarySearchFunc(b.Grants, g, burnsBefore)
 	b.Grants = slices.Insert(b.Grants, at, g)
 	b.changed = true
 }
 
-// refresh brings the head, the states of grants, the next event and RollAt in line with the loaded grants after these were changed.
+// refresh updates the head, the states of grants, the next event and RollAt after the loaded grants were changed.
 func (b *Book) refresh() {
 	if !b.loaded {
 		return
@@ -254,8 +257,9 @@ func burnsBefore(a, b *OpenGrant) int {
 	)
 }
 
-// Lacks reports whether the store has to read the balance's grants, or its terms, before a decision at now that draws up to most.
-// termsChanged is when terms of any tenant were last changed, with a margin for changes that are committed late.
+// Lacks reports whether the store has to read the balance's grants, or its terms, before a decision at now that draws
+// up to most. termsChanged is when terms of any tenant were last changed, with a margin for changes that are committed
+// late.
 func (b *Book) Lacks(now, termsChanged time.Time, most int64) (grants, terms bool) {
 	due := !b.NextEvent.After(now)
 	// New terms can end a period that has no end of its own. No event announces that.
@@ -264,9 +268,9 @@ func (b *Book) Lacks(now, termsChanged time.Time, most int64) (grants, terms boo
 	return due || b.HeadRemaining < most, due || stale
 }
 
-// MayBeCut reports whether terms that apply at once, and were made at or before the instant at, may end the open period. Grants and terms are
-// needed then.
+// MayBeCut reports whether terms that apply at once, and were made at or before the instant at, may end the open
+// period. Grants and terms are needed then.
 func (b *Book) MayBeCut(at time.Time) bool { return b.Opened() && at.After(b.Start) }
 
-// Uncut reports whether no terms end the open period early. The terms were read.
+// Uncut reports whether no terms end the open period early. It is false if the terms were not read.
 func (b *Book) Uncut() bool { return b.Opened() && len(b.Timeline) > 0 && !b.endedByTerms() }

@@ -10,12 +10,12 @@ import (
 	"time"
 )
 
-// The canonical form of values does not depend on how they were written before. It is for hashes: fingerprints of
-// requests and the chains of the journal. Every text has its length before it, so that no two lists of values have the
-// same bytes. It never changes: stored hashes depend on it.
+// The canonical form of a value does not depend on how the value was written. It is hashed: for fingerprints of
+// requests and for the chains of the journal. Every text follows its length, so that no two lists of values have the
+// same bytes. The form never changes: stored hashes depend on it.
 
-// The versions of the encoding of an entry, which begin it. An entry without an actor has the first one, as it had
-// before there were actors. A further column of entries needs a further version.
+// An entry's encoding begins with one of these versions. An entry without an actor has the first one, as before actors
+// existed. A new column of entries needs a new version.
 const (
 	chainVersion      = 1
 	chainVersionActor = 2 // the same, then the actor
@@ -29,7 +29,7 @@ func appendTexts(b []byte, texts ...string) []byte {
 	return b
 }
 
-// fingerprintOf hashes a request, which begins with its kind and the version of the format.
+// fingerprintOf hashes an encoded request, which begins with its kind and the version of the format.
 func fingerprintOf(b []byte) [16]byte {
 	full := sha256.Sum256(b)
 	return [16]byte(full[:16])
@@ -95,9 +95,9 @@ func appendOptional(b []byte, t time.Time) []byte {
 	return binary.AppendVarint(append(b, 1), t.UnixMicro())
 }
 
-// appendJSON appends the canonical form of a document with its length; nothing has length 0. PostgreSQL stores the
-// documents as jsonb, which changes the order of members, spaces, escapes and the form of numbers, and keeps the last
-// of equal members.
+// appendJSON appends the canonical form of a document after its length; an absent document has length 0. PostgreSQL
+// stores the documents as jsonb, which changes the order of members, spaces, escapes and the form of numbers, and keeps
+// the last of members with equal names.
 func appendJSON(b, document []byte) []byte {
 	if len(document) == 0 {
 		return append(b, 0)
@@ -106,7 +106,7 @@ func appendJSON(b, document []byte) []byte {
 	decoder.UseNumber()
 	var value any
 	if err := decoder.Decode(&value); err != nil {
-		panic(fmt.Sprintf("ledger: an entry's document is not JSON: %v", err)) // it was checked, or made here
+		panic(fmt.Sprintf("ledger: an entry's document is not JSON: %v", err)) // it was validated, or created here
 	}
 	canonical := appendValue(nil, value)
 	return append(binary.AppendUvarint(b, uint64(len(canonical))), canonical...)
@@ -148,8 +148,8 @@ func appendValue(b []byte, value any) []byte {
 	}
 }
 
-// canonicalNumber returns a number without the choices of its writer: digits without a zero at either end, then e and
-// the power of ten. All of 1.50, 15e-1 and 0.15E1 are 15e-1; every zero is 0.
+// canonicalNumber returns the one form of a number: digits without a zero at either end, then e and the power of ten.
+// 1.50, 15e-1 and 0.15E1 all become 15e-1; every zero becomes 0.
 func canonicalNumber(text string) string {
 	digits, sign := text, ""
 	if rest, negative := strings.CutPrefix(digits, "-"); negative {

@@ -7,32 +7,33 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/period"
 )
 
-// A change of plan that applies at once ends the open period. What was used of its allowance goes on to count: the allowance that the
-// change opens is smaller by it. So plans can be toggled without a second allowance for the same time.
+// A change of plan that applies at once ends the open period. The use of its allowance still counts: the allowance that
+// the change opens is smaller by it. So toggling plans gives no second allowance for the same time.
 //
-// Plans may have different intervals. A span is the time over which such changes share one count: from the first of them until the
-// latest end that any of the periods had before it was cut short. Within a span
+// Plans may have different intervals. A span is the time over which such changes share one count: from the first of
+// them until the latest end that any of the periods had before it was cut short. Within a span
 //
 //   - a period that begins at its own boundary, because the one before it ran out there, has its whole allowance;
-//   - any other period has its allowance less what was used in the same nominal period. Where that is not known, it is less what
-//     was used in the whole span.
+//   - any other period has its allowance less what was used in the same nominal period. Where that is not known, it is
+//     less what was used in the whole span.
 //
-// Used of an allowance is what is no longer there: draws and held units, less what came back. Once-only allowances are not part of a
-// span: each is granted once, and neither counts nor is made smaller.
+// Use of an allowance is the part that is gone: draws and held units, less returned units. Once-only allowances are not
+// part of a span: each is granted once, does not count, and is not made smaller.
 
 // ending says how the open period ends.
 type ending int
 
 const (
 	endsInTime  ending = iota // it runs out
-	endsCarried               // terms end it, and what was used of its allowance goes on to count
+	endsCarried               // terms end it, and the use of its allowance still counts
 	endsReset                 // terms end it, and the next period has a whole allowance
 )
 
 // endless reports whether the open period has no end of its own.
 func (b *Book) endless() bool { return b.Terms == nil || b.Terms.Every == period.Once }
 
-// ending returns how the open period ends at its end. cutOpenPeriod has noted in SpanEnd where a cut period would have ended.
+// ending returns how the open period ends at its end. cutOpenPeriod has stored in SpanEnd where a cut period would have
+// ended.
 func (b *Book) ending() ending {
 	if !b.endless() && !b.SpanEnd.After(b.End) {
 		return endsInTime
@@ -54,7 +55,7 @@ func (b *Book) ending() ending {
 	return how
 }
 
-// usedOfAllowance returns what is no longer there of the open period's allowance.
+// usedOfAllowance returns how much of the open period's allowance is gone.
 func (b *Book) usedOfAllowance() int64 {
 	if b.endless() {
 		return 0
@@ -77,8 +78,8 @@ func (b *Book) openedWith() int64 {
 	return max(0, t.share(b.Allowance, b.Start, p)-b.Carried)
 }
 
-// carryUse counts used, of the closing period's allowance, for the span, and returns by how much that makes the allowance of next
-// smaller, which begins at the closing period's end under t.
+// carryUse adds used, the use of the closing period's allowance, to the span. It returns by how much the allowance of
+// next is smaller. next begins at the closing period's end under t.
 func (b *Book) carryUse(how ending, used int64, t *Terms, next period.Period) int64 {
 	if how == endsReset || !b.SpanEnd.After(b.End) {
 		b.SpanUsed, b.SpanEnd = 0, time.Time{}

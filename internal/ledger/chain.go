@@ -2,17 +2,17 @@ package ledger
 
 import "crypto/sha256"
 
-// Chain is the head of a balance's hash chain: head' = SHA-256(head, entry), from 32 zero bytes on. Whoever knows the head knows whether any
-// entry that it covers was changed, removed or put in.
+// Chain is the head of a balance's hash chain: head' = SHA-256(head, entry), beginning with 32 zero bytes. With the
+// head, anybody can check whether an entry that it covers was changed, removed or inserted.
 //
-// The auditor has an implementation of its own (package audit, chain.go). docs/decisions/hash-chain.md has the format.
+// The auditor has its own implementation (package audit, chain.go). docs/decisions/hash-chain.md has the format.
 type Chain struct {
 	From int64 // the first entry that it covers; 0: none
 	Last int64 // the newest one
 	Head [sha256.Size]byte
 }
 
-// extend adds an entry. Where entries were written without the chain, by a version of the service that had none, it begins anew.
+// extend adds an entry. After entries that a version of the service without chains has written, the chain begins anew.
 func (c *Chain) extend(e *Entry, buf []byte) []byte {
 	if c.From == 0 || c.Last != e.Seq-1 {
 		*c = Chain{From: e.Seq}
@@ -22,10 +22,11 @@ func (c *Chain) extend(e *Entry, buf []byte) []byte {
 	return buf
 }
 
-// Extend adds the next entry of the balance, for who reads a journal from elsewhere. Its documents must be valid JSON.
+// Extend adds the next entry of the balance, for callers with a journal from elsewhere. Its documents must be valid
+// JSON.
 func (c *Chain) Extend(e *Entry) { c.extend(e, nil) }
 
-// chainEntries extends the chains of the books by what the batch has entered.
+// chainEntries adds the new entries of the batch to the chains of its books.
 func (b *Batch) chainEntries() {
 	for i := range b.journal {
 		e := &b.journal[i]

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// plainDebit is the entry of the usual debit.
+// plainDebit is a typical debit's entry.
 func plainDebit() *Entry {
 	at := time.Date(2026, 11, 22, 12, 0, 0, 123456000, time.UTC)
 	return &Entry{
@@ -45,7 +45,7 @@ func TestChain_EntryChanged_HeadDiffers(t *testing.T) {
 	}
 }
 
-// The chains of entries without an actor are those of the version before there were actors.
+// The chains of entries without an actor are the same as before actors existed.
 func TestChain_Actor_InTheChainWhereSet(t *testing.T) {
 	t.Parallel()
 	var c, one, two Chain

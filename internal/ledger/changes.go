@@ -8,7 +8,7 @@ import (
 // Changes are the rows that a batch has changed, for the store to write.
 type Changes struct {
 	Entries      []Entry
-	Books        []*Book // their BalanceRow changed; none: there is nothing to write
+	Books        []*Book // their BalanceRow changed; empty: there is nothing to write
 	NewGrants    []*OpenGrant
 	Grants       []*OpenGrant
 	Periods      []PeriodRow // to be inserted
@@ -26,7 +26,8 @@ type RefundRow struct {
 	Units  int64 // see RefundSum
 }
 
-// Changes returns what has to be written. It is called once, after Decide or AdvanceTo. Broken books are left out: none of their operations succeeded.
+// Changes returns the rows to write. It is called once, after Decide or AdvanceTo. Broken books are left out: none of
+// their operations succeeded.
 func (b *Batch) Changes() Changes {
 	b.chainEntries()
 	c := Changes{Entries: b.journal}

@@ -7,7 +7,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 )
 
-// CheckRequest asks what a debit of Items would be answered.
+// CheckRequest requests the answer that a debit of Items would get.
 type CheckRequest struct {
 	Tenant  string
 	Subject string
@@ -24,14 +24,14 @@ type CheckItem struct {
 	Err *errcode.Error // nil: allowed
 }
 
-// CheckResult is what a debit would be answered at AsOf.
+// CheckResult is the answer that a debit would get at AsOf.
 type CheckResult struct {
 	Allowed bool
 	Items   []CheckItem
 	AsOf    time.Time
 	Copies  []BalanceCopy  // of the items' balances, for a cache
 	Others  []BalanceCopy  // of overflow meters' and subjects' balances, on which the answer depends as well
-	Refusal *errcode.Error // what the debit would be answered; nil: it would be made
+	Refusal *errcode.Error // error that the debit would get; nil: it would succeed
 }
 
 // Validate returns the first fault as an *errcode.Error.
@@ -42,12 +42,12 @@ func (q *CheckRequest) Validate() error {
 	return ValidateItems(q.Items)
 }
 
-// Debit returns the debit that the check is about.
+// Debit returns the debit that the check simulates.
 func (q *CheckRequest) Debit() *Debit {
 	return &Debit{Tenant: q.Tenant, Subject: q.Subject, Items: q.Items}
 }
 
-// Check answers q. It leaves the batch as it is. The result counts only when Next is Done.
+// Check answers q. It leaves the batch unchanged. The result is valid only if Next is Done.
 func (b *Batch) Check(q *CheckRequest) (*CheckResult, Next, error) {
 	result, refused, err := b.check(q.Debit())
 	if refused != nil {
@@ -61,7 +61,7 @@ func (b *Batch) check(d *Debit) (*CheckResult, *errcode.Error, error) {
 	var undo []savepoint
 	for i := range d.Items {
 		item := &result.Items[i]
-		// The answer says how much there is from all sources, so it asks for everything.
+		// The answer contains the total of all sources, so the amount is the maximum.
 		s, refused, err := b.sourcesOf(d.Tenant, d.Items[i].Meter, d.Subject, MaxAmount)
 		if refused != nil || err != nil {
 			return nil, inItem(refused, i), err
@@ -87,7 +87,7 @@ func (b *Batch) check(d *Debit) (*CheckResult, *errcode.Error, error) {
 			}
 		}
 	}
-	// Items may share an overflow meter: only a decision on all of them tells whether they pass together.
+	// Items may share an overflow meter: only a decision on all of them shows whether they succeed together.
 	c, first := NewCall(d), len(b.journal)
 	err := b.decide(c)
 	b.saved = append(b.saved[:0], undo...)

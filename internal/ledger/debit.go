@@ -13,7 +13,7 @@ const (
 	BatchMax = 1000 // debits of one DebitBatch call
 )
 
-// Item asks for an amount of one meter.
+// Item requests an amount of one meter.
 type Item struct {
 	Meter  string
 	Amount int64 // 1..MaxAmount, in the meter's smallest unit
@@ -21,7 +21,7 @@ type Item struct {
 	StoreDenial bool
 }
 
-// Debit asks to use units. In mode normal, all items succeed or none does.
+// Debit requests to use units. In mode normal, all items succeed or none does.
 type Debit struct {
 	Tenant   string
 	Key      string // Idempotency-Key, 1..bound.MaxKey visible ASCII bytes; also the operation id
@@ -102,7 +102,7 @@ func (d *Debit) Demand(*Located) []Demand {
 	return out
 }
 
-// Spends returns what the debit draws, for the store to foresee which balances it needs.
+// Spends returns what the debit draws, so that the store can predict which balances it needs.
 func (d *Debit) Spends() (tenant, subject string, items []Item) { return d.Tenant, d.Subject, d.Items }
 
 func (d *Debit) answers(*DebitResult) {}
@@ -133,7 +133,8 @@ func (d *Debit) decide(b *Batch, c *Call) error {
 	return nil
 }
 
-// decideItem decides and charges one item. If another item may still be refused, it saves the books before it changes them.
+// decideItem decides and charges one item. If another item may still be refused, it saves the books before it changes
+// them.
 func (d *Debit) decideItem(b *Batch, i int, out *ItemResult) (*errcode.Error, error) {
 	item := &d.Items[i]
 	s, refused, err := b.sourcesOf(d.Tenant, item.Meter, d.Subject, item.Amount)
@@ -169,7 +170,7 @@ func (d *Debit) decideItem(b *Batch, i int, out *ItemResult) (*errcode.Error, er
 	return nil, nil
 }
 
-// rebuild adds up the stored entries. The fingerprint has matched, so d itself says what was asked.
+// rebuild adds up the stored entries. The fingerprint has matched, so d itself has the requested amounts.
 func (d *Debit) rebuild(stored []Entry) (answer, error) {
 	result := &DebitResult{OperationID: d.Key, Tenant: d.Tenant, AsOf: stored[0].CreatedAt, Items: make([]ItemResult, len(d.Items))}
 	for i := range d.Items {
@@ -187,7 +188,7 @@ func (d *Debit) rebuild(stored []Entry) (answer, error) {
 // add adds one stored entry to the item it belongs to.
 func (item *ItemResult) add(e *Entry, mode Mode) {
 	if e.Subject != "" {
-		return // the subject's account of the same use
+		return // the subject's entry for the same use
 	}
 	draw := Draw{Grant: e.Grant, Source: e.Source, Meter: e.Meter, Amount: e.Amount}
 	switch {

@@ -15,7 +15,7 @@ import (
 // What limits a denied operation.
 const (
 	LimitedByAllowance = "allowance" // the next period brings more
-	LimitedByCredit    = "credit"    // only a grant does
+	LimitedByCredit    = "credit"    // only a grant brings more
 )
 
 // Whose balance limits a denied operation.
@@ -24,7 +24,7 @@ const (
 	LevelSubject = "subject"
 )
 
-// Limiting names what stood in the way of a denied operation.
+// Limiting describes what limited a denied operation.
 type Limiting struct {
 	Kind    string // LimitedByAllowance or LimitedByCredit
 	Meter   string
@@ -32,22 +32,22 @@ type Limiting struct {
 	Level   string // LevelTenant or LevelSubject
 }
 
-// Denial explains an operation refused for want of units.
+// Denial explains why an operation was refused for lack of units.
 type Denial struct {
 	Item           int // index of the refused item
 	Limiting       Limiting
 	Required       int64
 	Available      int64     // what could be charged now, overflow and overage included
 	Remaining      int64     // see Position.Remaining
-	Limit          int64     // see Position.Limit; both of the balance that limits
+	Limit          int64     // see Position.Limit; Remaining and Limit are those of the limiting balance
 	ResetAt        time.Time // zero when the end of the period brings nothing back
 	WouldSucceedAt time.Time // when a grant, the end of holds or the end of the period makes it succeed; zero when none does
 	AsOf           time.Time // when it was decided
 	Replayed       bool      // it is a stored denial, answered again
 }
 
-// DenialOf returns the denial that err is about: the data of an error with errcode.QuotaExceeded or errcode.CreditsExhausted. It returns nil
-// for other errors.
+// DenialOf returns the denial in err: the data of an error with errcode.QuotaExceeded or errcode.CreditsExhausted. It
+// returns nil for other errors.
 func DenialOf(err error) *Denial {
 	if e, ok := errors.AsType[*errcode.Error](err); ok && e != nil {
 		d, _ := e.Data.(*Denial)
@@ -66,7 +66,7 @@ func (d *Denial) refusal(code errcode.Code, now time.Time) *errcode.Error {
 	return e
 }
 
-// text says in a sentence what is missing.
+// text describes in a sentence what is missing.
 func (d *Denial) text() string {
 	if d.Limiting.Level == LevelSubject {
 		return fmt.Sprintf("%s: %d requested, the cap of subject %s leaves %d", d.Limiting.Meter, d.Required, d.Limiting.Subject, d.Available)
@@ -78,8 +78,8 @@ func (d *Denial) text() string {
 		d.Limiting.Meter, d.Required, d.Available, d.ResetAt.UTC().Format(time.RFC3339))
 }
 
-// deny explains why amount cannot be charged in full at now. It needs every open grant of the limiting balance, so that its answer
-// does not depend on what else was in the batch.
+// deny explains why amount cannot be charged in full at now. It needs every open grant of the limiting balance, so that
+// its answer does not depend on the rest of the batch.
 func (s *sources) deny(item int, amount int64, now time.Time) (*errcode.Error, error) {
 	own := s.own
 	if own.Unknown() {
@@ -109,17 +109,17 @@ func (s *sources) deny(item int, amount int64, now time.Time) (*errcode.Error, e
 	return d.refusal(errcode.QuotaExceeded, now), nil
 }
 
-// change is by how much what can be drawn grows or shrinks at an instant.
+// change is one change of the units that can be drawn; by is negative for a loss.
 type change struct {
 	at time.Time
 	by int64
 }
 
-// wouldSucceedAt returns the first known instant up to the end of the period at which amount could be drawn if nothing else
-// happened: a grant takes effect, a hold ends, or the period renews. Zero when there is none.
+// wouldSucceedAt returns the first known instant up to the end of the period at which amount could be drawn if nothing
+// else happened: a grant takes effect, a hold ends, or the period renews. Zero when there is none.
 func (b *Book) wouldSucceedAt(amount int64) time.Time {
 	sum, changes := b.futureChanges()
-	// What an instant takes is sorted before what it brings.
+	// At one instant, losses come before gains.
 	slices.SortFunc(changes, func(a, b change) int { return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.by, b.by)) })
 	for _, c := range changes {
 		if c.at.After(b.End) {
@@ -133,8 +133,8 @@ func (b *Book) wouldSucceedAt(amount int64) time.Time {
 	return time.Time{}
 }
 
-// futureChanges returns what can be drawn now, and how that is going to change, in no order. When a grant ends, it takes with it what holds
-// have given back to it before. It gets nothing of what they give back later.
+// futureChanges returns the units that can be drawn now, and their later changes, unordered. Units that a hold returns
+// to a grant before the grant's end are lost with it. Holds that end later return nothing to it.
 func (b *Book) futureChanges() (sum int64, changes []change) {
 	active := make(map[string]*OpenGrant, len(b.Grants))
 	changes = make([]change, 0, 2*(len(b.Grants)+len(b.Holds))+1)
@@ -163,7 +163,7 @@ func (b *Book) futureChanges() (sum int64, changes []change) {
 	return sum, changes
 }
 
-// denialDetail is what a stored denial remembers.
+// denialDetail is the detail of a stored denial.
 type denialDetail struct {
 	Code           errcode.Code `json:"code"`
 	Item           int          `json:"item"`
@@ -178,8 +178,7 @@ type denialDetail struct {
 	WouldSucceedAt *time.Time   `json:"would_succeed_at,omitempty"`
 }
 
-// refuseItem answers c with e. Where the meter of item asks for it, the denial is stored under the key
-// and answers every retry.
+// refuseItem answers c with e. If item.StoreDenial is set, the denial is stored under the key and answers every retry.
 func (b *Batch) refuseItem(c *Call, item *Item, subject string, metadata []byte, e *errcode.Error) error {
 	if d := DenialOf(e); d != nil && item != nil && item.StoreDenial {
 		first := len(b.journal)

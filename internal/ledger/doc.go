@@ -1,13 +1,14 @@
-// Package ledger decides what tenants may still use. It is the domain of quotasvc: operations, balances, grants, periods and the journal,
-// without any I/O. Package ledger/pg reads and writes its state in PostgreSQL; package ledger/audit proves the result.
+// Package ledger decides what tenants may still use. It is the domain of quotasvc: operations, balances, grants,
+// periods and the journal, without any I/O. Package ledger/pg reads and writes its state in PostgreSQL; package
+// ledger/audit proves the result.
 //
 // # Words
 //
 //	balance    the account of a (tenant, meter, subject); its row counts one open period
-//	grant      an immutable amount that can be spent between effective_at and expires_at, which may only become later. The
-//	           allowance that a plan gives per period is a grant of source allowance
+//	grant      an immutable amount that can be spent between effective_at and expires_at. Only expires_at can
+//	           change, to a later instant. The allowance that a plan gives per period is a grant of source allowance
 //	head       the grant from which the next debit draws. Its remainder is kept in the balance row
-//	operation  one client mutation, identified by (tenant, Idempotency-Key). Its entries are also the memory of that key
+//	operation  one client mutation, identified by (tenant, Idempotency-Key). Its entries keep that key remembered
 //	entry      an immutable line of the journal. Every change of a balance writes entries
 //	book       a balance in memory, with what a decision needs of it
 //	batch      operations that are decided together, on the books that were read for them
@@ -21,34 +22,34 @@
 //	L3  Entries of a balance are numbered 1, 2, 3, ... without a gap, and never run backwards in time.
 //	L4  (tenant, operation id) is decided once. Every retry gets the stored answer, or is refused as another request.
 //	L5  A denied operation changes nothing. With denial_replay it leaves one entry that moves no amount.
-//	L6  No answer depends on how requests are cut into batches, which instance serves them, or whether a sweeper runs. advance is a
-//	    pure function of the stored state and the clock.
+//	L6  No answer depends on how requests are cut into batches, which instance serves them, or whether a sweeper runs.
+//	    advance is a pure function of the stored state and the clock.
 //	L7  Nothing is answered before its COMMIT is known (package pg).
 //	L8  Every entry is in the hash chain of its balance.
-//	L9  An idle period, in which nothing happened besides its opening, has no rows and no entries. What it shows is the same as if it had:
-//	    it is derived by the same steps.
+//	L9  An idle period, in which nothing happened besides its opening, has no rows and no entries. Its answers are the
+//	    same as if it had: the same steps derive them.
 //
 // # Where things are
 //
-//	operation.go         what every kind of operation says about itself: Targets, Demand, decide, rebuild
+//	operation.go         the methods of every kind of operation: Targets, Demand, decide, rebuild
 //	debit.go, grant.go, hold.go, holdchange.go, refund.go, adjust.go, grantchange.go   one kind of operation each
 //	batch.go             decides calls in order; answers retries; rolls a refused operation back
 //	allocate.go          divides an amount among grants, overflow meter and overage; denial.go explains why it cannot
 //	book.go, balance.go  the state of one balance; burn order; the sums that entries move
 //	entry.go             the journal, and the table of what each kind of entry moves
-//	advance.go           works off what was due: ends of holds, expiry, periods; overage.go carries overage over; terms.go
-//	                     knows which terms are in force; carry.go counts what was used before a change of plan
+//	advance.go           processes what was due: ends of holds, expiry, periods; overage.go carries overage over;
+//	                     terms.go finds the terms in force; carry.go counts what was used before a change of plan
 //	idle.go, idlerun.go  lets idle periods pass as a run; derives the single periods of a run
 //	changes.go           what a decided batch has to write; chain.go extends the hash chains of its balances
 //
 // # Clock
 //
-// The clock is handed in as Batch.Now: the instant on which PostgreSQL's clock, read after the balance rows are locked, and the instance's
-// agree (package clock). A balance's time never runs backwards: the instant of a decision is the later of that one and the balance's
-// newest entry.
+// The caller passes the clock as Batch.Now: the instant on which PostgreSQL's clock, read after the balance rows are
+// locked, and the instance's agree (package clock). A balance's time never runs backwards: the instant of a decision is
+// the later of Batch.Now and the balance's newest entry.
 //
 // # Concurrency and failure
 //
-// Nothing in this package is safe for concurrent use: one goroutine owns a batch. Refusals are *errcode.Error with a Code for programs, a Detail for
-// people and a Cause for logs.
+// Nothing in this package is safe for concurrent use: one goroutine owns a batch. Refusals are *errcode.Error with a
+// Code for programs, a Detail for people and a Cause for logs.
 package ledger

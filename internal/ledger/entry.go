@@ -26,26 +26,26 @@ const (
 	EntryCapture       EntryKind = "capture"      // reserved units were used
 	EntryRelease       EntryKind = "release"      // reserved units came back: released, expired, or not captured
 	EntryRolloverOut   EntryKind = "rollover_out" // units left a grant of the closing period
-	EntryRolloverIn    EntryKind = "rollover_in"  // for a grant of the next period
+	EntryRolloverIn    EntryKind = "rollover_in"  // units came to a grant of the next period
 	EntrySchedule      EntryKind = "schedule"     // a grant was issued that takes effect later
 	EntryExtend        EntryKind = "extend"       // a hold lasts longer
 	EntryExtendGrant   EntryKind = "extend_grant" // a grant ends later
 	EntryDenial        EntryKind = "denial"       // a denial was stored under its key
 )
 
-// Moves says what one unit of an entry's amount adds to the sums of its balance: 1, 0 or -1 each.
+// Moves has what one unit of an entry's amount adds to the sums of its balance: 1, 0 or -1 each.
 type Moves struct {
 	Granted, Refunded, Used, Expired, Adjusted, Held, Overage, Owed, Paid int64
 }
 
-// Remaining returns what one unit adds to the remaining units: the other sums decide it.
+// Remaining returns what one unit adds to the remaining units. It follows from the other sums.
 func (m Moves) Remaining() int64 {
 	return m.Granted + m.Refunded - m.Used - m.Expired + m.Adjusted - m.Held
 }
 
-// entryKinds holds every kind of entry in the order in which lists name them. It is the only place that says what a kind
-// moves: decisions, statements and balances of the past add entries up by it, and a test compares it with the sums of
-// the auditor's SQL.
+// entryKinds holds every kind of entry in the order in which lists name them. It is the only place that defines what a
+// kind moves: decisions, statements and balances of the past use it to add up entries, and a test compares it with the
+// sums of the auditor's SQL.
 var entryKinds = []struct {
 	kind  EntryKind
 	moves Moves
@@ -117,9 +117,9 @@ type Entry struct {
 	Requested      int64 // of the item, on its first entry; 0 elsewhere
 	Fingerprint    []byte
 	CreatedAt      time.Time
-	EffectiveAt    time.Time // when an entry of the ledger's own was due; zero on entries of clients' operations
+	EffectiveAt    time.Time // when one of the ledger's own entries was due; zero on entries of clients' operations
 	OpSubject      string    // subject of the request; empty: none
 	Detail         []byte    // JSON object or nil
 	Metadata       []byte    // JSON object or nil
-	Actor          string    // id of the key with which the operation was asked for; empty: nobody's, and the ledger's own entries
+	Actor          string    // id of the key that the operation was sent with; empty: none, or the ledger's own entry
 }

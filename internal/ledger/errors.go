@@ -7,11 +7,11 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 )
 
-// NothingDone ends the detail of an operation that was refused undecided. The attempt in hand did nothing, but an earlier one with the same
-// key may have ended as errcode.OutcomeUnknown.
+// NothingDone ends the detail of an operation that was refused before its decision. This attempt did nothing, but an
+// earlier one with the same key may have ended as errcode.OutcomeUnknown.
 const NothingDone = "this attempt did nothing; an earlier attempt with the same key may have been carried out"
 
-// Oldest is the oldest instant that can be asked about. It is the data of an error with errcode.Archived.
+// Oldest is the oldest instant that can be queried. It is the data of an error with errcode.Archived.
 type Oldest time.Time
 
 // Archived returns errcode.Archived: field names an instant, or something that happened, before oldest.
@@ -21,7 +21,8 @@ func Archived(field string, oldest time.Time) *errcode.Error {
 	return e
 }
 
-// OldestOf returns the oldest instant that can be asked about, as err says. It returns the zero time for other errors than Archived makes.
+// OldestOf returns the oldest instant that can be queried, from an error that Archived made. It returns the zero time
+// for other errors.
 func OldestOf(err error) time.Time {
 	if e, ok := errors.AsType[*errcode.Error](err); ok {
 		oldest, _ := e.Data.(Oldest)
@@ -30,7 +31,7 @@ func OldestOf(err error) time.Time {
 	return time.Time{}
 }
 
-// inItem makes a fault of a meter one of item i of the request. A nil error stays nil.
+// inItem turns a fault of a meter into a fault of item i of the request. A nil error stays nil.
 func inItem(e *errcode.Error, i int) *errcode.Error {
 	if e != nil && e.Field() == "meter" {
 		e.Fields[0].Field = itemField(i, "meter")

@@ -13,7 +13,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/period"
 )
 
-// Source says where a grant came from.
+// Source is the origin of a grant.
 type Source string
 
 // The sources of grants. Clients issue topup, promo and adjustment. The ledger issues the others.
@@ -26,8 +26,8 @@ const (
 	SourceAdjustment Source = "adjustment"
 )
 
-// Priorities of grants when the client names none. Lower burns first. An allowance expires with its period, so it burns before
-// promotional units, and these burn before paid ones.
+// Priorities of grants when the client names none. Lower burns first. An allowance expires with its period, so it burns
+// before promotional units, and these burn before paid ones.
 const (
 	PriorityAllowance int32 = 10
 	PriorityPromo     int32 = 50
@@ -41,7 +41,8 @@ const GrantsOpenMax = 1000
 // GrantStatus is the state of a grant.
 type GrantStatus string
 
-// The states of a grant: pending -> active -> exhausted | expired | voided. A refund makes an exhausted grant active again.
+// The states of a grant: pending -> active -> exhausted | expired | voided. A refund makes an exhausted grant active
+// again.
 const (
 	GrantPending   GrantStatus = "pending"   // effective_at is in the future
 	GrantActive    GrantStatus = "active"    // can be drawn
@@ -50,7 +51,7 @@ const (
 	GrantVoided    GrantStatus = "voided"
 )
 
-// Grant asks to issue units.
+// Grant requests to issue units.
 type Grant struct {
 	Tenant      string
 	Key         string
@@ -82,11 +83,11 @@ type GrantRecord struct {
 	CreatedAt                  time.Time
 }
 
-// OpenGrant is a grant of a book, with what has changed since it was read.
+// OpenGrant is a grant of a book, with its changes since it was read.
 type OpenGrant struct {
 	GrantRecord
 
-	Extended bool // its end is later than it was read, or issued
+	Extended bool // its end is later than when it was read or issued
 
 	isNew   bool
 	changed bool
@@ -164,19 +165,20 @@ func (g *Grant) id() string {
 	return derivedID("grant-", g.Key)
 }
 
-// The ids of the grants that the ledger issues begin with these. If a client could take the id of the next allowance, the next period
-// could never be opened.
+// Prefixes of the ids of grants that the ledger issues. If a client could take the id of the next allowance, the next
+// period could never be opened.
 const (
 	prefixAllowance  = "allowance:"
 	prefixRollover   = "rollover:"
 	prefixAdjustment = "adjustment-"
 	prefixRegrant    = "regrant-"
 
-	// derivedBytes is how many bytes of a hash an id has. 2^64 values are enough to be unique within a balance.
+	// derivedBytes is the number of hash bytes in an id. 2^64 values are enough to be unique within a balance.
 	derivedBytes = 8
 )
 
-// ownGrantID reports whether the ledger may use id for a grant that it issues. An id like "adjustment-17" is free for clients.
+// ownGrantID reports whether the ledger may use id for a grant that it issues. An id like "adjustment-17" is free for
+// clients.
 func ownGrantID(id string) bool {
 	if strings.HasPrefix(id, prefixAllowance) || strings.HasPrefix(id, prefixRollover) {
 		return true
@@ -253,7 +255,7 @@ func (b *Book) newGrant(g *Grant, now time.Time) (GrantRecord, *errcode.Error) {
 	return rec, b.roomForGrant(g.Amount)
 }
 
-// roomForGrant returns why the balance cannot be granted amount more, nil when it can.
+// roomForGrant returns the reason why the balance cannot receive amount, nil when it can.
 func (b *Book) roomForGrant(amount int64) *errcode.Error {
 	open, total := 0, bound.SaturatingAdd(b.Opening, b.Granted)
 	for _, o := range b.Grants {
@@ -284,7 +286,7 @@ func (g GrantRecord) Public() GrantRecord {
 	return g
 }
 
-// At returns the grant as it is at now, even where its expiry or effect was not written yet.
+// At returns the grant as it is at now, even if its start or end was not written yet.
 func (g GrantRecord) At(now time.Time) GrantRecord {
 	g.EffectiveAt, g.ExpiresAt, g.CreatedAt = g.EffectiveAt.UTC(), g.ExpiresAt.UTC(), g.CreatedAt.UTC()
 	if g.Status == GrantPending && !g.EffectiveAt.After(now) {
@@ -299,7 +301,7 @@ func (g GrantRecord) At(now time.Time) GrantRecord {
 	return g.Public()
 }
 
-// grantDetail is what the entry of an issued grant remembers, so that its answer can be rebuilt from the entry alone.
+// grantDetail is the detail of an issued grant's entry. The answer can be rebuilt from the entry alone.
 type grantDetail struct {
 	Priority    int32      `json:"priority"`
 	EffectiveAt time.Time  `json:"effective_at"`

@@ -8,7 +8,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/period"
 )
 
-// GrantAction says what a GrantChange does.
+// GrantAction is what a GrantChange does.
 type GrantAction string
 
 // The actions.

@@ -20,8 +20,8 @@ const (
 // HoldStatus is the state of a hold.
 type HoldStatus string
 
-// The states of a hold: active -> captured | released | expired. A hold that was captured in part and then released is captured. One that was
-// captured in part and then expired is expired.
+// The states of a hold: active -> captured | released | expired. A hold that was captured in part and then released is
+// captured. One that was captured in part and then expired is expired.
 const (
 	HoldActive   HoldStatus = "active"
 	HoldCaptured HoldStatus = "captured"
@@ -29,7 +29,8 @@ const (
 	HoldExpired  HoldStatus = "expired"
 )
 
-// Hold asks to reserve units. They leave remaining at once. Units that are not captured come back to the grants they were taken from.
+// Hold requests to reserve units. They leave remaining at once. Units that are not captured return to the grants they
+// were taken from.
 type Hold struct {
 	Tenant    string
 	Key       string
@@ -68,7 +69,7 @@ type HoldResult struct {
 // HoldKey names a hold.
 type HoldKey struct{ Tenant, ID string }
 
-// HoldRow is the part of a hold that is not on any balance, as it is stored.
+// HoldRow is the part of a hold that belongs to no balance, as it is stored.
 type HoldRow struct {
 	HoldKey
 
@@ -81,7 +82,8 @@ type HoldRow struct {
 	changed bool
 }
 
-// HoldLine is what a hold reserves of one grant, as it is stored. It is closed when all of it was captured or returned.
+// HoldLine is the part of one grant that a hold reserves, as it is stored. It is closed when all of it was captured or
+// returned.
 type HoldLine struct {
 	BalanceKey
 
@@ -91,8 +93,8 @@ type HoldLine struct {
 	Grant     string
 	Source    Source
 	Price     int64 // units of this line for Per units of the item's meter; 1 except on an overflow meter
-	Per       int64 // 1 except on an overflow meter whose price is no whole number
-	Paid      int64 // where Per is not 1: units of the item's meter that the hold's lines of this meter pay for together
+	Per       int64 // 1 except on an overflow meter whose price is not a whole number
+	Paid      int64 // if Per is not 1: units of the item's meter that the hold's lines of this meter pay for together
 	Amount    int64
 	Captured  int64
 	Returned  int64
@@ -105,10 +107,10 @@ type HoldLine struct {
 // Open returns what is still reserved.
 func (h *HoldLine) Open() int64 { return h.Amount - h.Captured - h.Returned }
 
-// holdDetail is what the entries of hold operations remember. The first entry also carries the answer.
+// holdDetail is the detail of the entries of hold operations. The first entry also carries the answer.
 type holdDetail struct {
 	Hold   string          `json:"hold"`
-	From   string          `json:"from,omitempty"` // the grant the units were held on, where they went to another
+	From   string          `json:"from,omitempty"` // the grant the units were held on, if they went to another
 	Policy ReturnPolicy    `json:"policy,omitempty"`
 	Answer json.RawMessage `json:"answer,omitempty"`
 	// Overflow is set on entries of an overflow meter.
@@ -121,7 +123,7 @@ func (h *Hold) ID() OperationID { return OperationID{h.Tenant, h.Key} }
 // Kind implements Operation.
 func (h *Hold) Kind() Kind { return KindHold }
 
-// Targets implements Operation: the hold to be made.
+// Targets implements Operation: the hold to be created.
 func (h *Hold) Targets(t *Targets) { t.NewHolds = append(t.NewHolds, HoldKey{h.Tenant, h.HoldID}) }
 
 // Demand implements Operation.
@@ -133,7 +135,7 @@ func (h *Hold) Demand(*Located) []Demand {
 	return out
 }
 
-// Spends returns what the hold draws, for the store to foresee which balances it needs.
+// Spends returns what the hold draws, so that the store can predict which balances it needs.
 func (h *Hold) Spends() (tenant, subject string, items []Item) { return h.Tenant, h.Subject, h.Items }
 
 func (h *Hold) answers(*HoldResult) {}
@@ -192,7 +194,7 @@ func (h *Hold) decide(b *Batch, c *Call) error {
 	}
 	b.Targets.Holds[key] = row
 	for i := first; i < len(b.journal); i++ {
-		if b.journal[i].CreatedAt.After(b.Now) { // a clock is behind what was entered before
+		if b.journal[i].CreatedAt.After(b.Now) { // the clock is behind an earlier entry
 			b.endAfter(row, b.heldLines(key), h.TTL)
 			break
 		}
@@ -237,7 +239,7 @@ func (h *Hold) reserveItem(b *Batch, i int, row *HoldRow, lines *int32) (*errcod
 	return nil, nil
 }
 
-// reserve moves amount from remaining to held on book, grant by grant in burn order. Each part is a line like l.
+// reserve moves amount from remaining to held on book, grant by grant in burn order. Each part is a line made from l.
 func (b *Batch) reserve(book *Book, row *HoldRow, l HoldLine, amount int64, lines *int32) {
 	for _, part := range book.take(amount) {
 		book.holdOn(part.Grant, part.Amount)
@@ -253,8 +255,8 @@ func (b *Batch) reserve(book *Book, row *HoldRow, l HoldLine, amount int64, line
 	book.refresh()
 }
 
-// endAfter lets a hold end ttl from now on, or later if it ends later already. Now is never before the newest entry of any of its balances: by a
-// clock that is behind the hold would end at once.
+// endAfter sets the end of a hold to ttl from now, unless it ends later already. Now is not before the newest entry of
+// any of its balances: with a clock that is behind, the hold would end at once.
 func (b *Batch) endAfter(row *HoldRow, lines []*HoldLine, ttl time.Duration) {
 	now := b.Now
 	for _, l := range lines {
@@ -273,7 +275,7 @@ func (b *Batch) endAfter(row *HoldRow, lines []*HoldLine, ttl time.Duration) {
 	}
 }
 
-// holdOn adds n to what is held on a grant; n is negative to take it off.
+// holdOn adds n to the held units of a grant. n may be negative.
 func (b *Book) holdOn(grantID string, n int64) {
 	if g := b.grant(grantID); g != nil {
 		g.Held, g.changed = g.Held+n, true
@@ -297,8 +299,9 @@ func (b *Batch) heldLines(k HoldKey) []*HoldLine {
 	return out
 }
 
-// heldUnits returns how many units of item i are reserved. Lines on an overflow meter may each hold a part of a unit. At a price that is no
-// whole number the lines do not tell: it is what was not captured yet, while any line is open.
+// heldUnits returns how many units of item i are reserved. Lines on an overflow meter may each hold a part of a unit.
+// If the price is not a whole number, the lines do not determine the result: it is what was not captured yet, while any
+// line is open.
 func (row *HoldRow) heldUnits(lines []*HoldLine, i int) int64 {
 	own, cost, price := int64(0), int64(0), int64(1)
 	for _, l := range lines {
@@ -315,7 +318,7 @@ func (row *HoldRow) heldUnits(lines []*HoldLine, i int) int64 {
 	return own + cost/price
 }
 
-// draws returns, per item, what is reserved where.
+// draws returns, per item, the reserved units by grant.
 func (row *HoldRow) draws(b *Batch) [][]Draw {
 	out := make([][]Draw, len(row.Items))
 	for _, h := range b.heldLines(row.HoldKey) {
@@ -326,7 +329,7 @@ func (row *HoldRow) draws(b *Batch) [][]Draw {
 	return out
 }
 
-// answerHold answers c, and keeps the answer on the first entry, from which retries get it.
+// answerHold answers c, and stores the answer in the first entry, for retries.
 func (b *Batch) answerHold(c *Call, row *HoldRow, first int, draws [][]Draw, metadata []byte) {
 	entry := b.finish(c, first, row.Subject, metadata)
 	result := &HoldResult{

@@ -26,14 +26,14 @@ type HoldChange struct {
 	Key    string
 	HoldID string
 	Action HoldAction
-	// Items says what to capture of each meter; nil: all that is held. What exceeds the hold is decided like a debit.
+	// Items has the amounts to capture by meter; nil: all that is held. What exceeds the hold is decided like a debit.
 	Items []Item
-	// Final releases what a capture leaves. A capture without Items always does.
+	// Final releases the rest after a capture. A capture without Items always does so.
 	Final bool
 	TTL   time.Duration // of an extension: from now, 1 s..HoldTTLMax
-	// Return says where released units go if their grant has ended; empty: ReturnForfeit.
+	// Return selects where released units go if their grant has ended; empty: ReturnForfeit.
 	Return ReturnPolicy
-	// Suspended refuses what a capture asks beyond the hold.
+	// Suspended refuses the part of a capture that exceeds the hold.
 	Suspended bool
 }
 
@@ -84,7 +84,7 @@ func (h *HoldChange) decide(b *Batch, c *Call) error {
 	if row == nil {
 		return c.refuse(errcode.Errorf(errcode.HoldNotFound, "hold_id", "tenant %q has no hold %q", h.Tenant, h.HoldID))
 	}
-	// All units of a hold may be on other meters. The answer shows the balances of its items nevertheless.
+	// A hold may have all its units on other meters. The answer still shows the balances of its items.
 	own := make([]BalanceKey, len(row.Items))
 	for i := range row.Items {
 		own[i] = BalanceKey{row.Tenant, row.Items[i].Meter, ""}
@@ -118,7 +118,7 @@ func (h *HoldChange) decide(b *Batch, c *Call) error {
 	return nil
 }
 
-// deniedItem returns the item that a denial is about, nil when it is about none.
+// deniedItem returns the item that e denies, nil when e denies no item.
 func (h *HoldChange) deniedItem(e *errcode.Error) *Item {
 	denial := DenialOf(e)
 	for i := range h.Items {
@@ -174,7 +174,7 @@ func (row *HoldRow) captured() int64 {
 	return sum
 }
 
-// release gives back what is left of lines.
+// release returns the units that lines still reserve.
 func (b *Batch) release(lines []*HoldLine, policy ReturnPolicy) {
 	for _, l := range lines {
 		if n := l.Open(); n > 0 {
@@ -186,7 +186,7 @@ func (b *Batch) release(lines []*HoldLine, policy ReturnPolicy) {
 	}
 }
 
-// capture turns held units into used ones, item by item. What it asks beyond the hold is decided like a debit.
+// capture turns held units into used ones, item by item. Units that exceed the hold are decided like a debit.
 func (h *HoldChange) capture(b *Batch, row *HoldRow, lines []*HoldLine) (*errcode.Error, error) {
 	for i := range row.Items {
 		amount, asked := h.amountFor(row, i, lines)
@@ -235,7 +235,8 @@ func (h *HoldChange) amountFor(row *HoldRow, i int, lines []*HoldLine) (int64, b
 	return 0, false
 }
 
-// captureItem captures units of item i: of the tenant's lines in the order they were reserved, and of the subject's.
+// captureItem captures units of item i from the tenant's lines, in the order they were reserved, and from the
+// subject's.
 func (h *HoldChange) captureItem(b *Batch, row *HoldRow, i int, units int64, lines []*HoldLine) {
 	meter := row.Items[i].Meter
 	tenant, subject, cost := units, units, int64(-1)
@@ -253,7 +254,7 @@ func (h *HoldChange) captureItem(b *Batch, row *HoldRow, i int, units int64, lin
 			if cost < 0 {
 				cost = h.captureCost(row, i, tenant, lines)
 				paid.Units = tenant          // the first line of several carries the units
-				if cost == 0 && tenant > 0 { // a part of a unit that was captured before
+				if cost == 0 && tenant > 0 { // an earlier capture took the unit that pays for this part
 					b.enter(b.Books[l.BalanceKey], captureEntry(l, 0, &paid))
 				}
 			}
@@ -262,9 +263,10 @@ func (h *HoldChange) captureItem(b *Batch, row *HoldRow, i int, units int64, lin
 	}
 }
 
-// captureCost returns what capturing units of item i, which its overflow meter pays for, takes of the lines of that meter. All captures of a
-// hold together cost what their units cost, rounded up once. As long as units stay reserved, one unit of the payer does too: an open line is
-// what keeps a hold alive. The final capture takes it if the rounding asks for it, and so does the one of the last unit.
+// captureCost returns what a capture of units of item i takes from the lines of the overflow meter that pays for them.
+// All captures of a hold together cost what their units cost, rounded up once. While units stay reserved, one unit of
+// the overflow meter stays reserved as well: an open line keeps a hold alive. The final capture takes that unit if the
+// rounding requires it, and so does the capture of the last unit.
 func (h *HoldChange) captureCost(row *HoldRow, i int, units int64, lines []*HoldLine) int64 {
 	var first *HoldLine
 	open := int64(0)
@@ -300,7 +302,7 @@ func captureEntry(l *HoldLine, n int64, paid *price.Payment) Entry {
 	}
 }
 
-// captureLine captures n of a line and returns n. On an overflow meter, paid says what for.
+// captureLine captures n of a line and returns n. On an overflow meter, paid has what n pays for.
 func (b *Batch) captureLine(l *HoldLine, n int64, paid *price.Payment) int64 {
 	if n == 0 {
 		return 0
@@ -312,7 +314,7 @@ func (b *Batch) captureLine(l *HoldLine, n int64, paid *price.Payment) int64 {
 	return n
 }
 
-// captureBeyond charges what a capture asks beyond what is held, like a debit.
+// captureBeyond charges the part of a capture that exceeds the held units, like a debit.
 func (h *HoldChange) captureBeyond(b *Batch, row *HoldRow, i int, extra int64) (*errcode.Error, error) {
 	if h.Suspended {
 		return errcode.Errorf(errcode.TenantSuspended, "tenant",
@@ -334,8 +336,8 @@ func (h *HoldChange) captureBeyond(b *Batch, row *HoldRow, i int, extra int64) (
 	return nil, nil
 }
 
-// giveBack returns n held units to the grant they were taken from, or as policy says if that grant has ended. An operation of the
-// ledger's own has an id; due is then when it was due.
+// giveBack returns n held units to the grant they were taken from, or as policy says if that grant has ended. An
+// operation that the ledger makes by itself has an id, and was due at the instant due.
 func (b *Book) giveBack(j *[]Entry, h *HoldLine, n int64, policy ReturnPolicy, id string, due, now time.Time) {
 	h.Returned, h.changed = h.Returned+n, true
 	b.holdOn(h.Grant, -n)

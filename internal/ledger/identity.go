@@ -8,14 +8,15 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 )
 
-// KeyRetention is how long an Idempotency-Key is remembered at least (API contract).
+// KeyRetention is the minimum time for which an Idempotency-Key is remembered (API contract).
 const KeyRetention = 31 * 24 * time.Hour
 
-// keyMargin widens the months in which keys are looked up, because the instant of a decision is known only after the look-up.
+// keyMargin widens the months in which keys are looked up, because the instant of a decision is known only after the
+// look-up.
 const keyMargin = 24 * time.Hour
 
-// OperationID is what a client names an operation by: a tenant, and the Idempotency-Key it was sent with. After its memory a key names another
-// operation, in a later month. An operation itself is (tenant, key, month).
+// OperationID is a client's name for an operation: a tenant and an Idempotency-Key. Once a key is no longer remembered,
+// it can name another operation, in a later month. The unique name of an operation is (tenant, key, month).
 type OperationID struct{ Tenant, Key string }
 
 // Month is a month of the UTC calendar. The journal is partitioned by it. Months count from 0 in January of the year 0.
@@ -32,8 +33,9 @@ func (m Month) First() time.Time {
 	return time.Date(int(m)/12, time.Month(m%12)+1, 1, 0, 0, 0, 0, time.UTC)
 }
 
-// KeyMonths returns the first and the last month in which a key used at most KeyRetention before now can lie, if no clock was ever ahead.
-// They are two months, in the first days of March three. What lies in a later month is remembered as well.
+// KeyMonths returns the first and the last month that can hold a key used at most KeyRetention before now, if no clock
+// was ever ahead. These are two months, or three in the first days of March. Keys in later months are remembered as
+// well.
 func KeyMonths(now time.Time) (first, last Month) {
 	return MonthOf(now.Add(-KeyRetention - keyMargin)), MonthOf(now.Add(keyMargin))
 }
@@ -45,8 +47,8 @@ type OperationRef struct {
 	At time.Time // zero: the newest
 }
 
-// Among returns the entries of the operation that r names, by line, from those of all operations with its id. It returns none if
-// there is no such operation.
+// Among returns the entries of the operation that r names, by line, from those of all operations with its id. It
+// returns none if there is no such operation.
 func (r OperationRef) Among(entries []Entry) []Entry {
 	var out []Entry
 	for i := range entries {
@@ -68,8 +70,8 @@ func (r OperationRef) Among(entries []Entry) []Entry {
 	return out
 }
 
-// Remembered returns the entries that are stored under a key, by line, from those of all operations with that id: the entries of the
-// newest one, if it lies in the month first or later.
+// Remembered returns the entries that are stored under a key, by line, from those of all operations with that id: the
+// entries of the newest one, if it lies in the month first or later.
 func Remembered(entries []Entry, first Month) []Entry {
 	newest := OperationRef{}.Among(entries)
 	if len(newest) == 0 || MonthOf(newest[0].CreatedAt) < first {
@@ -110,14 +112,15 @@ func (b *Batch) latestMonth() Month {
 	return latest
 }
 
-// KeysMayLieOutside reports whether keys that are remembered may have been used before the month first or after the month last: a clock was ahead
-// when a balance of the batch, or any other, was written. newest is the latest month that holds entries.
+// KeysMayLieOutside reports whether remembered keys may have been used before the month first or after the month last:
+// a clock was ahead when a balance of the batch, or any other, was written. newest is the latest month that holds
+// entries.
 func (b *Batch) KeysMayLieOutside(first, last, newest Month) bool {
 	oldest, _ := KeyMonths(b.Now)
 	return oldest < first || max(newest, b.latestMonth(), MonthOf(b.Now)) > last
 }
 
-// Remember keeps of what is stored under the batch's keys what is remembered at its instant.
+// Remember removes from Stored all entries that are no longer remembered at the batch's instant.
 func (b *Batch) Remember() {
 	first, _ := KeyMonths(b.Now)
 	for id, entries := range b.Stored {

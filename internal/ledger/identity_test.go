@@ -31,7 +31,8 @@ func TestMonth_AnyInstant_BeginsNotAfterIt(t *testing.T) {
 	})
 }
 
-// Of operations that share an id, a reference without an instant names the newest, another one the newest at or before its instant.
+// If operations share an id, a reference without an instant names the newest; a reference with one names the newest at
+// or before it.
 func TestOperationRef_SharedID_NamesOneOperation(t *testing.T) {
 	t.Parallel()
 	day := func(month time.Month, d int) time.Time { return time.Date(2026, month, d, 12, 0, 0, 0, time.UTC) }

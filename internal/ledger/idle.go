@@ -6,14 +6,14 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/period"
 )
 
-// A period is idle when it has no entries besides those of its opening: nobody used it, no hold ended in it, and no grant of a client began
-// or ended. What an idle period began and ended with follows from its terms and from what the period before it left, so nothing is
-// stored for it.
+// A period is idle when it has no entries besides those of its opening: nobody used it, no hold ended in it, and no
+// grant of a client began or ended. What an idle period began and ended with follows from its terms and from what the
+// period before it left, so nothing is stored for it.
 //
-// Idle periods that follow each other under the same terms are a run. A run is one row of periods. Its sums are those of its entries:
-// the journal has only what the run as a whole changes, which is nothing where no units roll over and nothing is owed. The row also has
-// what the first period began with, and the terms by name. IdleRun derives every single period from it, with the entries it would have had,
-// by the same steps that periods in use take.
+// Consecutive idle periods under the same terms are a run. A run is one row of periods. Its sums are the sums of its
+// entries: the journal has only what the run as a whole changes, and nothing if no units roll over and nothing is owed.
+// The row also has what the first period began with, and names the terms. From it, IdleRun derives every single period
+// with the entries that it would have had, by the same steps as for periods in use.
 
 // idleState is what an idle period begins with.
 type idleState struct {
@@ -22,8 +22,8 @@ type idleState struct {
 	owing    int64 // overage of earlier periods
 }
 
-// pass returns what the next period begins with when one under terms a that begins with s passes idly, and how much of what is owed it
-// pays: from the allowance, then from the rollover.
+// pass returns what the next period begins with after an idle period under terms a that began with s, and how much of
+// the owed overage that period pays: from the allowance, then from the rollover.
 func (a *Allowance) pass(s idleState) (next idleState, paid int64) {
 	paid = min(s.owing, a.Amount+s.rollover)
 	left := a.Amount + s.rollover - paid
@@ -37,7 +37,7 @@ func (a *Allowance) pass(s idleState) (next idleState, paid int64) {
 	return next, paid
 }
 
-// passAll returns the same for n periods. It ends early once nothing changes any more.
+// passAll applies pass n times. It ends early once nothing changes any more.
 func (a *Allowance) passAll(s idleState, n int) (after idleState, paid int64) {
 	for range n {
 		next, part := a.pass(s)
@@ -49,14 +49,15 @@ func (a *Allowance) passAll(s idleState, n int) (after idleState, paid int64) {
 	return s, paid
 }
 
-// idleRun returns how many idle periods the opening o begins, all of which end at or before until, and the end of the last one.
+// idleRun returns the number of idle periods that the opening o begins and that end at or before until, and the end of
+// the last one.
 func (b *Book) idleRun(o *opening, until time.Time) (n int, end time.Time) {
 	t, at := o.terms, b.End
 	switch {
 	case t.once(), o.how != endsInTime, o.carried != 0, b.SpanEnd.After(at), t.share(t.Allowance.Amount, at, o.period) != t.Allowance.Amount:
-		return 0, at // its first period is not like the others
+		return 0, at // its first period differs from the others
 	case b.Seq == 0 && (t.Allowance.Amount > 0 || o.rollover != nil || t.Allowance.rolls()):
-		return 0, at // the first grant of a balance is always entered: Unknown looks for it
+		return 0, at // the first grant of a balance always has an entry: Unknown depends on it
 	}
 	before := b.nextFact(o)
 	if next := b.Timeline.after(t); next != nil {
@@ -69,7 +70,7 @@ func (b *Book) idleRun(o *opening, until time.Time) (n int, end time.Time) {
 	return n, end
 }
 
-// nextFact returns the first instant at which a hold ends, or a grant that is not of the plan begins or ends.
+// nextFact returns the first instant at which a hold ends, or a grant that the plan did not give begins or ends.
 func (b *Book) nextFact(o *opening) time.Time {
 	at := period.Latest
 	for _, h := range b.Holds {
@@ -98,7 +99,8 @@ func (tl Timeline) after(t *Terms) *Terms {
 	return nil
 }
 
-// skipIdle lets the n idle periods pass that o begins at the end of the closed period, and returns the opening of the period after them.
+// skipIdle skips the n idle periods that o begins at the end of the closed period, and returns the opening of the
+// period after them.
 func (b *Book) skipIdle(o *opening, n int, end, now time.Time, j *[]Entry) (*opening, error) {
 	t, at := o.terms, b.End
 	p, err := t.Containing(end)
@@ -129,7 +131,7 @@ func (b *Book) skipIdle(o *opening, n int, end, now time.Time, j *[]Entry) (*ope
 	return next, nil
 }
 
-// runEntries enters what a run of idle periods changes as a whole.
+// runEntries writes the entries of what a run of idle periods changes as a whole.
 type runEntries struct {
 	book *Book
 	j    *[]Entry
@@ -138,7 +140,7 @@ type runEntries struct {
 	now  time.Time
 }
 
-// enter enters amount if it is not 0, on g where the entry is about a grant that stays in the tables.
+// enter writes an entry unless amount is 0. g is its grant if that one stays in the tables, else nil.
 func (r *runEntries) enter(kind EntryKind, g *OpenGrant, source Source, amount int64, due time.Time) {
 	if amount == 0 {
 		return
@@ -151,8 +153,8 @@ func (r *runEntries) enter(kind EntryKind, g *OpenGrant, source Source, amount i
 	r.book.enter(r.j, r.now, e)
 }
 
-// payOverage enters what the run began to owe, what its allowances and rollovers have paid of it, and what was forgiven. The grants that paid came
-// and went within the run, so no row has them.
+// payOverage writes what the run owed at its start, what its allowances and rollovers have paid of it, and what was
+// forgiven. The grants that paid began and ended within the run, so no row has them.
 func (r *runEntries) payOverage(owing, paid, left int64, at, end time.Time) {
 	r.enter(EntryOwe, nil, SourceOverage, owing, at)
 	r.enter(EntryGrant, nil, SourceAllowance, paid, end)
@@ -163,8 +165,8 @@ func (r *runEntries) payOverage(owing, paid, left int64, at, end time.Time) {
 	}
 }
 
-// rollOver moves what rolled over into the run on to the period p after it, and returns the grant of that period, nil when nothing rolls
-// over. Units that the run gained or lost are granted or expire.
+// rollOver moves the units that rolled over into the run to the period p after it. It returns the grant of that period,
+// nil when nothing rolls over. Units that the run gained are granted; units that it lost expire.
 func (r *runEntries) rollOver(from *OpenGrant, after idleState, at time.Time, p period.Period) *OpenGrant {
 	b, end, kept := r.book, r.book.End, int64(0)
 	if from != nil {

@@ -13,15 +13,17 @@ type IdleRun struct {
 	terms Terms
 }
 
-// IdlePeriod is one period of a run, as if the ledger had stored it. Its entries are not in the journal, so they have no Seq.
+// IdlePeriod is one period of a run, as if the ledger had stored it. Its entries are not in the journal, so they have
+// no Seq.
 type IdlePeriod struct {
 	PeriodRow
 
 	Entries []Entry
 }
 
-// NewIdleRun returns the run that row stands for. history are the tenant's terms and plans the versions of its plans, as for NewTimeline. It
-// names the terms of the run by when they were agreed on and by plan and version, so terms that were committed later cannot change it.
+// NewIdleRun returns the run that row stores. history has the tenant's terms and plans the versions of its plans, as
+// for NewTimeline. The row names the terms by the instant of agreement, plan and version, so terms that were committed
+// later cannot change the run.
 func NewIdleRun(row *PeriodRow, history []TenantTerms, plans map[string][]PlanVersion) (*IdleRun, error) {
 	for i := range history {
 		if h := &history[i]; h.Since.Equal(row.TermsAt) && h.Plan == row.Plan {
@@ -59,8 +61,8 @@ func (r *IdleRun) IndexAt(at time.Time) (int, error) {
 	return n, err
 }
 
-// Period derives period i, counted from 0, the oldest. Its cost does not depend on i, except that some nanoseconds go into each period
-// before it until the state of the run is stable.
+// Period derives period i; 0 is the oldest. Its cost does not depend on i, except for some nanoseconds per earlier
+// period until the state of the run is stable.
 func (r *IdleRun) Period(i int) (*IdlePeriod, error) {
 	p, err := r.terms.schedule().Nth(r.row.Start, i)
 	if err != nil {
@@ -68,7 +70,8 @@ func (r *IdleRun) Period(i int) (*IdlePeriod, error) {
 	}
 	first := idleState{left: r.row.RolledOver, rollover: r.row.Rollover, owing: r.row.Owing}
 	s, _ := r.terms.Allowance.passAll(first, i)
-	// A book whose period ends where this one starts: what did not roll over is in grants that the run does not touch.
+	// The period of this book ends where period i starts. Units that did not roll over are in grants that the run does
+	// not change.
 	b := NewBook(BalanceRow{
 		BalanceKey: r.row.BalanceKey, Sums: Sums{Opening: r.row.Opening - first.left + s.left, Held: r.row.Held}, Start: r.row.Start, End: p.Start,
 		UpdatedAt: p.Start, RollAt: period.Forever,

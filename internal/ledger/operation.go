@@ -4,7 +4,7 @@ import (
 	"time"
 )
 
-// Kind says what an operation does.
+// Kind names what an operation does.
 type Kind string
 
 // The kinds of client operations.
@@ -27,24 +27,24 @@ func Kinds() []Kind {
 	return []Kind{KindDebit, KindGrant, KindHold, KindCapture, KindRelease, KindExtend, KindRefund, KindVoid, KindAdjust, KindExtendGrant}
 }
 
-// Operation is one client mutation. The batch and the store treat all kinds alike, through these methods: a new kind is a
-// file with a type that implements them, and a row of Kinds.
+// Operation is one client mutation. The batch and the store treat all kinds alike, through these methods: a new kind is
+// a file with a type that implements them, and a row of Kinds.
 type Operation interface {
-	// ID returns what a retry is recognised by.
+	// ID returns the id by which a retry is recognised.
 	ID() OperationID
 	// Kind returns the kind, for metrics and logs.
 	Kind() Kind
 	// Validate completes defaults and returns the first fault as an *errcode.Error.
 	Validate() error
-	// Targets adds to t what the operation refers to without naming its balance, and what it is going to name.
+	// Targets adds to t what the operation refers to without its balance, and the ids that it is going to create.
 	Targets(t *Targets)
 	// Demand lists the balances to lock, and the most that may be drawn from each.
 	Demand(found *Located) []Demand
 
 	// fingerprint hashes the request as the client sent it, never anything derived from state.
 	fingerprint() [16]byte
-	// decide changes books and sets the call's answer or error. A refused operation leaves no trace in any book. It returns
-	// an error only when it lacks balances, grants or terms; the batch then reads them and decides again.
+	// decide changes books and sets the call's answer or error. A refused operation leaves no trace in any book. It
+	// returns an error only when it lacks balances, grants or terms; the batch then reads them and decides again.
 	decide(b *Batch, c *Call) error
 	// rebuild returns the answer that was given when entries were stored.
 	rebuild(stored []Entry) (answer, error)
@@ -58,13 +58,13 @@ type Request[R any] interface {
 	answers(*R)
 }
 
-// answer is what an operation is answered with.
+// answer is the answer to an operation.
 type answer interface {
-	// replay marks a rebuilt answer as a replay and fills in what is not stored: where its balances are now.
+	// replay marks a rebuilt answer as a replay and fills in what is not stored: the present state of its balances.
 	replay(b *Batch)
 }
 
-// DemandAll is the demand of an operation that needs the balance's open grants, whatever it draws.
+// DemandAll is the demand of an operation that needs all open grants of the balance, whatever it draws.
 const DemandAll int64 = 1<<63 - 1
 
 // Demand is a balance that an operation touches, and the most it may draw from it.
@@ -77,14 +77,15 @@ type Demand struct {
 // Targets is what the operations of a batch refer to.
 type Targets struct {
 	Holds      []HoldKey      // to be changed: the store looks up their balances
-	NewHolds   []HoldKey      // to be made: the store looks up, under the lock, which exist
+	NewHolds   []HoldKey      // to be created: the store looks up, under the lock, which exist
 	Grants     []GrantName    // to be changed: the store looks up their balances
 	NewGrants  []GrantKey     // to be issued under ids that clients chose: the store looks up, under the lock, which exist
 	KeyGrants  []GrantKey     // to be issued under ids made from keys: likewise, but a dry run has no key to look up
 	Operations []OperationRef // to be refunded: the store looks up their entries
 }
 
-// Reissued lists the grants that refunds would issue under ids made from their keys. The store looks up, under the lock, which exist.
+// Reissued lists the grants that refunds would issue under ids made from their keys. The store looks up, under the
+// lock, which exist.
 func (f *Located) Reissued(calls []*Call) []GrantKey {
 	var out []GrantKey
 	for _, c := range calls {
@@ -103,7 +104,7 @@ func (t *Targets) None() bool {
 // GrantName names a grant of a tenant without its balance.
 type GrantName struct{ Tenant, ID string }
 
-// Located is what the store has found of the Targets before it locked the balances. None of it ever changes.
+// Located has the Targets' data that the store read before it locked the balances. It never changes.
 type Located struct {
 	Holds      map[HoldKey][]BalanceKey
 	Grants     map[GrantName][]BalanceKey
@@ -123,10 +124,10 @@ func (f *Located) NamedGrants() []GrantKey {
 	return out
 }
 
-// Position is where a balance stands after an operation.
+// Position is the state of a balance after an operation.
 type Position struct {
 	Remaining int64
-	// Limit is what can be used in the open period in all: remaining, held, and what was used and not refunded.
+	// Limit is the total that can be used in the open period: remaining, held, and what was used and not refunded.
 	Limit   int64
 	ResetAt time.Time // end of the period; zero when it has none
 }

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// closeOverage ends the overage of the period that closes at the instant at. Its terms forgive it, or leave it to the next
-// period: closeOverage returns what they leave.
+// closeOverage ends the overage of the period that closes at the instant at. Its terms forgive the overage, or the next
+// period owes it: closeOverage returns that amount.
 func (b *Book) closeOverage(at, now time.Time, j *[]Entry) (owing int64) {
 	if b.Overage == 0 {
 		return 0
@@ -22,8 +22,9 @@ func (b *Book) closeOverage(at, now time.Time, j *[]Entry) (owing int64) {
 	return 0
 }
 
-// openOverage begins a period with what the period before it left owed. What the period opens with pays as far as it goes: the allowance,
-// then the rollover, as they burn. Nothing else ever pays it. A payer that the period does not have is nil.
+// openOverage begins a period with the overage that the period before left. The grants that open with the period pay
+// what they can: the allowance, then the rollover, in burn order. Nothing else ever pays it. A payer that the period
+// does not have is nil.
 func (b *Book) openOverage(owing int64, payers []*OpenGrant, due, now time.Time, j *[]Entry) {
 	if owing == 0 {
 		return
@@ -45,8 +46,8 @@ func (b *Book) openOverage(owing int64, payers []*OpenGrant, due, now time.Time,
 	}
 }
 
-// nextBrings returns what can be drawn of what the end of the open period brings under its terms: the allowance and the rollover, less
-// the overage that they would have to pay.
+// nextBrings returns the units that can be drawn once the open period ends and its terms bring new ones: the allowance
+// and the rollover, less the overage that they would have to pay.
 func (b *Book) nextBrings() int64 {
 	sum := int64(0)
 	if b.Renews {
@@ -78,14 +79,14 @@ func (b *Book) leftAtEnd() int64 {
 	return left
 }
 
-// paidOldOverage reports whether g is one of the grants that may have paid overage of earlier periods. It stays open even when it
+// paidOldOverage reports whether g is a grant that may have paid overage of earlier periods. It stays open even when it
 // is used up: a refund of that overage must find it, and the old entries do not name it.
 func (b *Book) paidOldOverage(g *OpenGrant) bool {
 	return b.Paid > 0 && (g.Source == SourceAllowance || g.Source == SourceRollover) && g.EffectiveAt.Equal(b.Start)
 }
 
-// payers returns the grants to which n units of what paid overage of earlier periods go back, with their parts: what was paid last goes
-// back first. The rollover has paid what the allowance could not.
+// payers divides n units, which had paid overage of earlier periods, among the grants that get them back: what was paid
+// last returns first. The rollover has paid what the allowance could not.
 func (b *Book) payers(n int64) []Draw {
 	allowance := Draw{Grant: allowanceID(b.Start), Source: SourceAllowance}
 	rollover, most := Draw{Source: SourceRollover}, int64(0)
@@ -105,9 +106,10 @@ func (b *Book) payers(n int64) []Draw {
 	return slices.DeleteFunc([]Draw{rollover, allowance}, func(d Draw) bool { return d.Amount == 0 })
 }
 
-// refundOverage takes back n units of the overage entry e. Overage of the open period shrinks. Of an earlier period's overage, what
-// is still owed is taken off first. Then what this period's grants have paid comes back to them. What earlier ones have paid
-// ended with them: it is issued anew only if the refund asks for it. What was forgiven moves nothing.
+// refundOverage takes back n units of the overage entry e. Overage of the open period shrinks. For an earlier period,
+// overage that is still owed shrinks first. Then units that this period's grants have paid return to them. Earlier
+// grants that paid have ended: their units are issued anew only if the refund requests it. Forgiven overage moves
+// nothing.
 func (r *Refund) refundOverage(b *Batch, book *Book, e *Entry, n int64, out *RefundItem) {
 	detail := mustJSON(r.detailOf(e))
 	enter := func(kind EntryKind, amount int64) {

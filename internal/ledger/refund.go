@@ -19,7 +19,7 @@ type Refund struct {
 	OperationID string       // of the debit or capture
 	At          time.Time    // of the operations with this id, the newest at or before At; zero: the newest
 	Meter       string       // item to refund; empty: all, or the only one
-	Amount      int64        // in the item's units; 0 = all that was not refunded yet
+	Amount      int64        // in the item's units; 0 = all that was not yet refunded
 	Return      ReturnPolicy // empty: ReturnForfeit
 	Reason      string
 }
@@ -28,7 +28,7 @@ type Refund struct {
 type RefundItem struct {
 	Meter     string    `json:"meter"`
 	Refunded  int64     `json:"refunded"`
-	Draws     []Draw    `json:"draws"`     // where the units went back to; Grant is empty for overage and for what was forfeited
+	Draws     []Draw    `json:"draws"`     // where the units returned to; no Grant for overage and forfeited units
 	Forfeited int64     `json:"forfeited"` // part of Refunded, in the units of what was drawn, that expired at once
 	Remaining int64     `json:"remaining"`
 	Limit     int64     `json:"-"`
@@ -46,14 +46,14 @@ type RefundResult struct {
 	Replayed    bool         `json:"-"`
 }
 
-// refundDetail is what the entries of a refund remember. The first entry also carries the answer.
+// refundDetail is the detail of a refund's entries. The first entry also carries the answer.
 type refundDetail struct {
 	RefundOf string          `json:"refund_of"`
 	Month    string          `json:"refund_month,omitempty"` // of the refunded operation, as 2026-11; absent in old entries
 	Line     int32           `json:"refund_line"`            // of the refunded entry; 0 in the first entry of old refunds
 	From     string          `json:"from,omitempty"`
 	Policy   ReturnPolicy    `json:"policy,omitempty"`
-	Units    int64           `json:"refund_units,omitempty"` // of the item, paid for by the refunded entry at a price that is no whole number
+	Units    int64           `json:"refund_units,omitempty"` // refunded units of the item, only if its price is not a whole number
 	Reason   string          `json:"reason,omitempty"`
 	Answer   json.RawMessage `json:"answer,omitempty"`
 }
@@ -91,7 +91,7 @@ func (r *Refund) answers(*RefundResult) {}
 func (r *Refund) fingerprint() [16]byte {
 	h := appendTexts(nil, "refund/1", r.Tenant, r.OperationID, r.Meter)
 	h = appendTexts(binary.AppendVarint(h, r.Amount), string(r.Return), r.Reason)
-	if !r.At.IsZero() { // a request without it has the fingerprint that it always had
+	if !r.At.IsZero() { // a request without it keeps its old fingerprint
 		h = appendInstant(h, r.At)
 	}
 	return fingerprintOf(h)
@@ -130,7 +130,7 @@ func (r *Refund) decide(b *Batch, c *Call) error {
 	case r.Amount == 0 && total == 0:
 		return c.refuse(errcode.Errorf(errcode.RefundExceedsDebit, "operation_id", "all of operation %q was refunded before", r.OperationID))
 	case taken != "":
-		// The memory of the key has ended; the grant it was used for is still there.
+		// The key is no longer remembered, but the grant that it created still exists.
 		return c.refuse(errcode.Errorf(errcode.Conflict, "Idempotency-Key", "was used for grant %q, longer ago than keys are remembered: use a new one", taken))
 	case r.Amount > total:
 		return c.refuse(errcode.Errorf(errcode.RefundExceedsDebit, "amount", "%d can still be refunded of operation %q", total, r.OperationID))
@@ -158,8 +158,8 @@ func (r *Refund) decide(b *Batch, c *Call) error {
 	return nil
 }
 
-// save keeps the balances of the target and the sums of its refunds as they are. rollBack restores the former, the returned function
-// the latter.
+// save copies the balances of the target and the sums of its refunds. rollBack restores the balances, the returned
+// function restores the sums.
 func (r *Refund) save(b *Batch) (undo func()) {
 	sums := map[EntryKey]RefundSum{}
 	for _, e := range b.Located.Operations[r.target()] {
@@ -179,7 +179,7 @@ func (r *Refund) save(b *Batch) (undo func()) {
 	}
 }
 
-// outOfRange returns the refusal of a refund after which a balance of its target is out of range, nil when none is.
+// outOfRange returns the error if a balance of the target is out of range after the refund, nil when none is.
 func (r *Refund) outOfRange(b *Batch) *errcode.Error {
 	for _, e := range b.Located.Operations[r.target()] {
 		book := b.Books[e.BalanceKey]
@@ -207,22 +207,24 @@ func withAnswer(detail []byte, reason string, answer *RefundResult) []byte {
 type refundable struct {
 	meter   string
 	entries []Entry // what was drawn, in order
-	units   int64   // of the item, that can still be refunded
-	// paid is what of that the overflow meter paid, in its units, by price. A hold, and what was captured beyond it, may have
-	// different prices.
+	units   int64   // units of the item that can still be refunded
+	// paid is the part of units that the overflow meter paid, in its own units, by price. A hold, and what was captured
+	// beyond it, may have different prices.
 	paid map[int64]int64
-	// priced are the entries that carry units at a price that is no whole number. Those that follow one, without units, belong to it.
+	// priced are the entries that carry units at a price which is not a whole number. Entries without units belong to
+	// the one before them.
 	priced []pricedEntry
 }
 
-// pricedEntry is what was taken of an overflow meter at once: the units of the item are rounded to a cost once, whatever grants pay it.
+// pricedEntry is what one charge took from an overflow meter: the item's units are rounded to a cost once, whatever
+// grants pay it.
 type pricedEntry struct {
 	at    int   // index of its first entry among those of the item
-	units int64 // of the item, that can still be refunded
-	left  int64 // of the overflow meter, that was not refunded
+	units int64 // units of the item that can still be refunded
+	left  int64 // units of the overflow meter that were not refunded
 }
 
-// items lists what can be refunded of the target.
+// items lists the items of the target that can be refunded.
 func (r *Refund) items(b *Batch) ([]refundable, *errcode.Error) {
 	entries := b.Located.Operations[r.target()]
 	if len(entries) == 0 {
@@ -259,7 +261,7 @@ func (it *refundable) add(b *Batch, e *Entry) {
 	left := b.left(e)
 	it.entries = append(it.entries, *e)
 	if e.Subject != "" {
-		return // the subject's account of the same use
+		return // the subject's entry for the same use
 	}
 	it.meter = e.Meter
 	if o := overflowOf(e); o != nil {
@@ -278,7 +280,7 @@ func (it *refundable) add(b *Batch, e *Entry) {
 	it.units += left
 }
 
-// addPriced begins a pricedEntry, of which sum was refunded before, if the entry that was added last carries units.
+// addPriced begins a pricedEntry if the entry that was added last carries units. sum is what was refunded of it before.
 func (it *refundable) addPriced(units int64, sum *RefundSum) {
 	if units == 0 && len(it.priced) > 0 {
 		return
@@ -290,8 +292,9 @@ func (it *refundable) addPriced(units int64, sum *RefundSum) {
 	it.units += units
 }
 
-// nextPriced takes the last pricedEntry and returns what of it is to be refunded if at most units are: units, and what comes back for them. The
-// entry keeps what the units that stay cost, rounded up. So the parts of a refund come to what the whole does, and never to more than was taken.
+// nextPriced removes the last pricedEntry and returns its part to refund: at most units, and the overflow meter's units
+// that return for them. The entry keeps the cost of the units that stay, rounded up. So partial refunds add up to the
+// whole one, and never exceed what was taken.
 func (it *refundable) nextPriced(r price.Ratio, units int64) *pricedEntry {
 	p := it.priced[len(it.priced)-1]
 	it.priced = it.priced[:len(it.priced)-1]
@@ -299,7 +302,7 @@ func (it *refundable) nextPriced(r price.Ratio, units int64) *pricedEntry {
 	return &pricedEntry{at: p.at, units: units, left: max(0, p.left-r.Cost(p.units-units))}
 }
 
-// refundUnits records that units of the item which e has paid for were refunded. Its cost may not have changed by that.
+// refundUnits records a refund of units of the item that e paid for. The cost of e may be unchanged.
 func (r *Refund) refundUnits(b *Batch, e *Entry, units int64) {
 	if units == 0 {
 		return
@@ -322,13 +325,13 @@ func (b *Batch) left(e *Entry) int64 {
 	return e.Amount
 }
 
-// refundItem returns units of one item, the last entry first: overage, then what the overflow meter paid, then own grants. The
-// subject's account of the same use shrinks with it.
+// refundItem returns units of one item, the last entry first: overage, then what the overflow meter paid, then own
+// grants. The subject's entries for the same use are refunded as well.
 func (r *Refund) refundItem(b *Batch, it refundable, units int64) RefundItem {
 	out := RefundItem{Meter: it.meter, Refunded: units}
 	tenant, subject := units, units
-	costs := map[int64]int64{} // by price: what is still to be returned of what overflow entries paid
-	var now *pricedEntry       // what is being refunded of it.priced
+	costs := map[int64]int64{} // by price: units of the overflow meter still to be returned
+	var now *pricedEntry       // part of it.priced that is being refunded
 	for i := len(it.entries) - 1; i >= 0; i-- {
 		e := &it.entries[i]
 		left := b.left(e)
@@ -361,7 +364,7 @@ func (r *Refund) refundItem(b *Batch, it refundable, units int64) RefundItem {
 	return out
 }
 
-// refundEntry returns n of what e drew, records it, and returns n. Where out is nil, the answer leaves it out.
+// refundEntry returns n of the units that e drew, records it, and returns n. If out is nil, the answer leaves it out.
 func (r *Refund) refundEntry(b *Batch, e *Entry, n int64, out *RefundItem) int64 {
 	if n == 0 {
 		return 0
@@ -383,7 +386,8 @@ func (r *Refund) refundEntry(b *Batch, e *Entry, n int64, out *RefundItem) int64
 	return n
 }
 
-// giveBack credits n units of the entry of to the grant that e names, or as r.Return says if that grant has ended, and enters e.
+// giveBack returns n units of the refunded entry (of) to the grant that e names, or as r.Return says if that grant has
+// ended, and writes e.
 func (r *Refund) giveBack(b *Batch, book *Book, e Entry, of *Entry, n int64, out *RefundItem) {
 	d := r.detailOf(of)
 	to := book.restore(e.Grant, e.Source, n, r.Return, r.regrantID(of.Line, payerOf(&e)), b.Now)
@@ -404,15 +408,15 @@ func (r *Refund) giveBack(b *Batch, book *Book, e Entry, of *Entry, n int64, out
 	}
 }
 
-// detailOf returns what an entry of the refund remembers of the entry that it refunds.
+// detailOf returns the detail that names the refunded entry.
 func (r *Refund) detailOf(of *Entry) refundDetail {
 	return refundDetail{RefundOf: r.OperationID, Month: monthText(of.CreatedAt), Line: of.Line}
 }
 
 func monthText(t time.Time) string { return t.UTC().Format("2006-01") }
 
-// regrantID returns the id of the grant that issues units of the refunded entry line anew. One entry of overage may come back in
-// several parts: payer is the source of the grant that had paid the part, empty for one that nobody had paid.
+// regrantID returns the id of the grant that issues units of the refunded entry line anew. One entry of overage may
+// return in several parts: payer is the source of the grant that had paid the part, empty if none had.
 func (r *Refund) regrantID(line int32, payer Source) string {
 	from := fmt.Sprint("refund/", r.Key, "/", line)
 	switch payer {
@@ -425,7 +429,7 @@ func (r *Refund) regrantID(line int32, payer Source) string {
 	return derivedID(prefixRegrant, from)
 }
 
-// payerOf returns the source of the grant that had paid the overage which e takes back, and nothing for other entries.
+// payerOf returns the source of the grant that had paid the overage which e takes back, and "" for other entries.
 func payerOf(e *Entry) Source {
 	if e.Kind == EntryRefundPaid {
 		return e.Source

@@ -11,7 +11,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/price"
 )
 
-// Allowance is what a plan version gives of one meter. A nil pointer means that the plan does not set the value.
+// Allowance is what a plan version grants of one meter. A nil pointer means that the plan does not set the value.
 type Allowance struct {
 	Amount         int64
 	Every          period.Interval
@@ -20,14 +20,14 @@ type Allowance struct {
 	RolloverMax    *int64
 	OverageAllowed bool
 	OverageCap     *int64 // nil: no cap
-	// OveragePreserved: overage is still owed after the end of the period. This includes the overage of drains where the plan does not
-	// allow overage.
+	// OveragePreserved: overage is still owed after the end of the period. This includes the overage of drains where
+	// the plan does not allow overage.
 	OveragePreserved bool
 	OverflowMeter    string // empty: none
 	OverflowPrice    price.Ratio
 	PerSubject       *int64        // what each subject may use of the allowance per period
 	Lasts            time.Duration // how long a once-only allowance lasts after it was granted; 0: for ever
-	AlertAt          *[]int16      // percentages of use that are told; nil: the default. It moves no amounts
+	AlertAt          *[]int16      // percentages of use that emit events; nil: the default. Amounts do not depend on it
 }
 
 // rolls reports whether unused units are carried into the next period.
@@ -61,9 +61,9 @@ type TenantTerms struct {
 	Plan     string
 	AnchorAt time.Time
 	Zone     *time.Location
-	Now      bool // the change ends the open periods that it is about instead of waiting for their end
-	Prorate  bool // and the period it opens gets its share of the allowance only
-	Reset    bool // and what was used of the allowances before does not count against it
+	Now      bool // the change ends the affected open periods at once
+	Prorate  bool // and the period it opens gets only its share of the allowance
+	Reset    bool // and use of the earlier allowances does not count against it
 	// Overrides are amounts by meter for this tenant alone. Each replaces the amount of an allowance of the plan.
 	Overrides map[string]int64
 }
@@ -104,8 +104,8 @@ func (t *Terms) renews() bool {
 	return !t.once() && t.Allowance.Amount > 0
 }
 
-// Containing returns the period that contains the instant at. An allowance without a schedule has a period that begins at that instant and
-// has no end.
+// Containing returns the period that contains the instant at. An allowance without a schedule has a period that begins
+// at that instant and has no end.
 func (t *Terms) Containing(at time.Time) (period.Period, error) {
 	if t.once() {
 		return period.Period{Start: at, End: period.Forever}, nil
@@ -120,9 +120,9 @@ func (t *Terms) Containing(at time.Time) (period.Period, error) {
 // Timeline lists the terms of one balance, oldest first. The first element also applies to every earlier instant.
 type Timeline []Terms
 
-// NewTimeline merges a tenant's history with the versions of its plans, for one balance. The terms at an instant are those of the newest
-// row of the tenant at or before it, with the newest version of that row's plan at or before it. Before a plan's first
-// version, the first version applies.
+// NewTimeline merges a tenant's history with the versions of its plans, for one balance. The terms at an instant are
+// those of the newest row of the tenant at or before it, with the newest version of that row's plan at or before it.
+// Before a plan's first version, the first version applies.
 func NewTimeline(k BalanceKey, history []TenantTerms, plans map[string][]PlanVersion) Timeline {
 	var tl Timeline
 	for i, h := range history {
@@ -154,7 +154,7 @@ func NewTimeline(k BalanceKey, history []TenantTerms, plans map[string][]PlanVer
 	return tl
 }
 
-// termsOf returns the terms that h agrees on and version v of its plan sets, without when and how they apply.
+// termsOf returns the terms that h and version v of its plan set, without when and how they apply.
 func termsOf(k BalanceKey, h *TenantTerms, v *PlanVersion) Terms {
 	allow, ok := v.Allowances[k.Meter]
 	if amount, own := h.Overrides[k.Meter]; own {
@@ -166,8 +166,8 @@ func termsOf(k BalanceKey, h *TenantTerms, v *PlanVersion) Terms {
 	return Terms{agreedAt: h.Since, plan: h.Plan, version: v.Version, Grants: ok, Allowance: allow, anchorAt: h.AnchorAt, Zone: h.Zone}
 }
 
-// markGranted marks the stretches whose once-only allowance was granted before: an allowance of this kind is granted once for
-// each plan, ever. A stretch in which no period began has granted nothing.
+// markGranted marks the stretches whose once-only allowance was granted before: an allowance of this kind is granted
+// once for each plan, ever. A stretch in which no period began has granted nothing.
 func (tl Timeline) markGranted() {
 	gifts := 0
 	for i := range tl {
@@ -191,7 +191,7 @@ func (t *Terms) grantsOnce() bool { return t.Grants && t.once() && t.Allowance.A
 
 // eachOpening calls visit for each stretch in which a period begins, oldest first.
 func (tl Timeline) eachOpening(visit func(*Terms)) {
-	var open *Terms // those under which the open period began
+	var open *Terms // terms under which the open period began
 	var end time.Time
 	for i := range tl {
 		t, until := &tl[i], period.Forever
@@ -265,8 +265,8 @@ func (t *Terms) meets(was *Terms) bool {
 	return t.Zone.String() == was.Zone.String() && (t.Allowance.Anchor != period.Tenant || t.anchorAt.Equal(was.anchorAt))
 }
 
-// endsEndless reports whether t ends a period without an end that began under the plan: when it gains the meter, when another plan
-// applies, and when the allowance is no longer once-only.
+// endsEndless reports whether t ends a period without an end that began under the plan: when it gains the meter, when
+// another plan applies, and when the allowance is no longer once-only.
 func endsEndless(grants bool, plan string, t *Terms) bool {
 	if !grants {
 		return t.Grants
@@ -274,10 +274,12 @@ func endsEndless(grants bool, plan string, t *Terms) bool {
 	return t.plan != plan || !t.Grants || t.Allowance.Every != period.Once
 }
 
-// endsPeriod returns the first instant at which terms end the period of b before its own end, and false if none do. A change that
-// applies at once ends the period, and some others end a period without an end. All other changes wait for the end of the period.
+// endsPeriod returns the first instant at which terms end the period of b before its own end, and false if none do. A
+// change that applies at once ends the period, and some others end a period without an end. All other changes wait for
+// the end of the period.
 //
-// A change that applies at once also ends a period that began after it under other terms: it was committed after that period was opened.
+// A change that applies at once also ends a period that began after it under other terms: it was committed after that
+// period was opened.
 func (tl Timeline) endsPeriod(b *BalanceRow) (time.Time, bool) {
 	if t := tl.At(b.Start); t != nil && t.now && !t.opened(b) {
 		return t.since, true
@@ -298,9 +300,10 @@ func (tl Timeline) endsPeriod(b *BalanceRow) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// AllowanceOf returns the allowance of a plan version for a balance, nil when that version lacks the meter. It looks at the versions, not
-// at the timeline. A version may have been committed after a period was opened under an older one, with an instant before the
-// tenant's terms: the timeline then has the new version only, but the open period keeps the old one.
+// AllowanceOf returns the allowance of a plan version for a balance, nil when that version lacks the meter. It looks at
+// the versions, not at the timeline. A version may have been committed after a period was opened under an older one,
+// with an instant before the tenant's terms: the timeline then has the new version only, but the open period keeps the
+// old one.
 func AllowanceOf(k BalanceKey, plans map[string][]PlanVersion, plan string, version int32) *Allowance {
 	for i := range plans[plan] {
 		v := &plans[plan][i]
@@ -318,8 +321,8 @@ func AllowanceOf(k BalanceKey, plans map[string][]PlanVersion, plan string, vers
 	return nil
 }
 
-// share returns the part of amount that a period has which is opened at the instant at: all of it. Under prorated terms that begin then, it
-// is the share of the rest of the period, rounded down to whole units.
+// share returns the part of amount for a period that is opened at the instant at: all of it. Under prorated terms that
+// begin then, it is the share of the rest of the period, rounded down to whole units.
 func (t *Terms) share(amount int64, at time.Time, p period.Period) int64 {
 	if !t.prorate || !t.now || p.Endless() || !at.After(p.Start) || t.since.Before(p.Start) {
 		return amount

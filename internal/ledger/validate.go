@@ -9,7 +9,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/period"
 )
 
-// The API has checked requests before. These checks come second: one request that breaks a constraint must not fail its whole batch.
+// The API has already checked requests. The checks here are a second line: one request that breaks a constraint must
+// not fail its whole batch.
 
 func validKey(s string) *errcode.Error { return validKeyIn("Idempotency-Key", s) }
 
@@ -23,7 +24,7 @@ func validKeyIn(field, s string) *errcode.Error {
 // TextMax bounds free text: reasons and cost bases.
 const TextMax = 500
 
-// validFreeText refuses what PostgreSQL cannot store.
+// validFreeText refuses text that PostgreSQL cannot store.
 func validFreeText(field, s string) *errcode.Error {
 	if len(s) > TextMax || !bound.Storable(s) {
 		return errcode.Errorf(errcode.InvalidArgument, field, "must be UTF-8 text of at most %d bytes without NUL", TextMax)
@@ -38,7 +39,8 @@ func validAmount(field string, n int64) *errcode.Error {
 	return nil
 }
 
-// ValidateID returns an *errcode.Error for field unless s can name a tenant, meter, plan, grant, hold or rule; else nil.
+// ValidateID returns an *errcode.Error for field unless s can name a tenant, meter, plan, grant, hold or rule; else
+// nil.
 func ValidateID(field, s string) *errcode.Error {
 	if !bound.ID(s) {
 		return errcode.Errorf(errcode.InvalidArgument, field, bound.MustBeID)
@@ -102,7 +104,7 @@ func FirstOf(errs ...*errcode.Error) error {
 }
 
 func itemField(i int, name string) string {
-	if i == 0 { // nearly every operation has one item, and names its fields before it knows of a fault
+	if i == 0 { // nearly every operation has one item, and builds its field names before any fault is found
 		switch name {
 		case "meter":
 			return "items[0].meter"

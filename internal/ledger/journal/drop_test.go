@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// eventTables are those whose old partitions are dropped.
+// eventTables are the tables whose old partitions are dropped.
 var eventTables = tables[1:]
 
-// monthsOf returns the months that a table has partitions of.
+// monthsOf returns the months for which a table has partitions.
 func (s *stand) monthsOf(table string) (out []Month) {
 	s.t.Helper()
 	partitions, err := s.partitionsOf(s.t.Context(), s.conn, table)
@@ -38,7 +38,8 @@ func (s *stand) insertInto(table string, m Month) {
 	}
 }
 
-// Month after month, events and deliveries are there for 90 days, their months leave as soon as all of them are older, and the journal stays.
+// Month after month, events and deliveries can be read for 90 days, a month is dropped as soon as all its rows are
+// older, and the journal stays.
 func TestMakeAhead_EventsOlderThan90Days_DroppedByTheMonth(t *testing.T) {
 	t.Parallel()
 	s := newStand(t)

@@ -15,12 +15,13 @@ var indexTable = regexp.MustCompile(`^CREATE INDEX \S+ ON ONLY \S+ `)
 type missingIndex struct {
 	parent, partition string
 	definition        string // of the parent's index
-	name              string // of the partition's own
-	left              bool   // an attempt was interrupted, or the last step of one
+	name              string // name of the partition's own index
+	left              bool   // an interrupted attempt has left an index
 }
 
-// BuildIndexes makes the indexes of entries that partitions lack, after a migration has made those of the parent, and attaches them. Each is made
-// CONCURRENTLY: nobody waits for it. It can be interrupted and called again. The connection must not be in a transaction.
+// BuildIndexes creates the indexes of entries that partitions lack, after a migration has created those of the parent,
+// and attaches them. Each is created CONCURRENTLY: nobody waits for it. It can be interrupted and called again. The
+// connection must not be in a transaction.
 func (j *Journal) BuildIndexes(ctx context.Context, conn *pgx.Conn) error {
 	rows, err := conn.Query(ctx, j.sql["MissingIndexes"])
 	if err != nil {

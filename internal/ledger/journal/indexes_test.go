@@ -11,7 +11,7 @@ const beforeIndexes = 6
 
 const unfinishedIndexes = "SELECT count(*) FROM pg_index i WHERE NOT i.indisvalid AND i.indrelid IN (SELECT 'entries'::regclass UNION SELECT inhrelid FROM pg_inherits WHERE inhparent = 'entries'::regclass)"
 
-// A journal with entries gets its new indexes without a lock on its tables for as long as they are built.
+// A journal with entries gets its new indexes without a lock on its tables during their creation.
 func TestBuildIndexes_JournalWithEntries_MadeAndAttached(t *testing.T) {
 	testenv.NotOnCitus(t, "no database was distributed before this migration")
 	t.Parallel()
@@ -37,7 +37,7 @@ func TestBuildIndexes_JournalWithEntries_MadeAndAttached(t *testing.T) {
 	if got := count[int](t, s.conn, unfinishedIndexes); got != 0 {
 		t.Errorf("%d indexes are not valid", got)
 	}
-	// A partition that is made later has them as well.
+	// A partition that is created later has them, too.
 	if err := s.Make(t.Context(), s.conn, s.now+50); err != nil {
 		t.Fatal(err)
 	}

@@ -22,36 +22,39 @@ import (
 var sqlFiles embed.FS
 
 const (
-	// MonthsAhead is how many months after the current one have their partition in advance. Whoever may make partitions can be away for almost
-	// a year.
+	// MonthsAhead is the number of months after the current one that have their partition in advance. Whoever may
+	// create partitions can be absent for almost a year.
 	MonthsAhead = 12
 
-	// MonthsKept are the months before the current one whose partition is made if it is missing. Entries are stamped into them when a clock
-	// that was ahead is set back.
+	// MonthsKept is the number of months before the current one whose missing partitions are created. Entries get an
+	// instant in them when a clock that was ahead is set back.
 	MonthsKept = 1
 
-	// EventsKept is how long events and their deliveries can be read. Their partitions are dropped after it.
+	// EventsKept is how long events and their deliveries can be read. Then their partitions are dropped.
 	EventsKept = 90 * 24 * time.Hour
 
-	// lockWait bounds each wait for a lock. Whoever needs entries waits behind a statement that waits for a lock on it.
+	// lockWait bounds each wait for a lock. While a statement waits for a lock on entries, other users of entries wait
+	// behind it.
 	lockWait = 100 * time.Millisecond
-	// lockTries and lockPause bound the repeated attempts: about five seconds in all. A pause is random, up to twice lockPause.
+	// lockTries and lockPause bound the repeated attempts: about five seconds in all. A pause is random, up to twice
+	// lockPause.
 	lockTries = 20
 	lockPause = 150 * time.Millisecond
 )
 
-// The tables with a partition for each month. Those after entries hold what is dropped when it is old.
+// The tables with a partition for each month. Old partitions of those after entries are dropped.
 const entries = "entries"
 
 var tables = []string{entries, "events", "webhook_deliveries"}
 
-// Journal works on the partitions of entries, and on those of events and deliveries. It is safe for concurrent use; each connection serves one call at a time.
+// Journal works on the partitions of entries, and on those of events and deliveries. It is safe for concurrent use;
+// each connection serves one call at a time.
 type Journal struct {
 	log *slog.Logger
 	sql map[string]string
 }
 
-// New returns a Journal that reports to log what it makes and drops.
+// New returns a Journal that logs to log what it creates and drops.
 func New(log *slog.Logger) (*Journal, error) {
 	q, err := namedsql.Load(sqlFiles)
 	if err != nil {
@@ -63,7 +66,7 @@ func New(log *slog.Logger) (*Journal, error) {
 // Partition is a partition of entries.
 type Partition struct {
 	Name     string
-	From, To Month // [From, To): one month, unless an operator has made it otherwise
+	From, To Month // [From, To): one month, unless an operator has created another range
 	Pending  bool  // a detachment was begun and not finished: readers do not see its entries
 	Rows     int64 // the planner's estimate
 	Bytes    int64 // with indexes
@@ -93,7 +96,7 @@ func (j *Journal) partitionsOf(ctx context.Context, conn *pgx.Conn, table string
 	return out, nil
 }
 
-// Ahead returns how many months after now have a partition, up to the first that has none; -1: not even the current month has one.
+// Ahead returns how many consecutive months after now have a partition; -1: not even the current month has one.
 func Ahead(partitions []Partition, now Month) int {
 	ahead := -1
 	for covered(partitions, now+Month(ahead)+1) {
@@ -111,8 +114,8 @@ func covered(partitions []Partition, m Month) bool {
 	return false
 }
 
-// MakeAhead makes the missing partitions from MonthsKept months before now to MonthsAhead after it, the nearest first. It stops at the first that
-// cannot be made. Then it drops those of events that are old.
+// MakeAhead creates the missing partitions from MonthsKept months before now to MonthsAhead after it, the nearest
+// first. It stops at the first that cannot be created. Then it drops old partitions of events and deliveries.
 func (j *Journal) MakeAhead(ctx context.Context, conn *pgx.Conn, now Month) error {
 	for _, table := range tables {
 		partitions, err := j.partitionsOf(ctx, conn, table)
@@ -131,7 +134,8 @@ func (j *Journal) MakeAhead(ctx context.Context, conn *pgx.Conn, now Month) erro
 	return j.DropOld(ctx, conn, now)
 }
 
-// Make makes the partitions of a month, unless they exist. That of an archived month is not made again: nothing may be entered there.
+// Make creates the partitions of a month, unless they exist. It fails for an archived month: nothing may be entered
+// there.
 func (j *Journal) Make(ctx context.Context, conn *pgx.Conn, m Month) error {
 	for _, table := range tables {
 		if err := j.makeOf(ctx, conn, table, m); err != nil {
@@ -186,10 +190,11 @@ func (j *Journal) makeOf(ctx context.Context, conn *pgx.Conn, of string, m Month
 	return nil
 }
 
-// DropOld drops the partitions of events and deliveries whose newest row is older than EventsKept at the beginning of the month now.
+// DropOld drops the partitions of events and deliveries whose newest row is older than EventsKept at the beginning of
+// the month now.
 func (j *Journal) DropOld(ctx context.Context, conn *pgx.Conn, now Month) error {
 	for _, table := range tables {
-		if table == entries { // leaves by an archive
+		if table == entries { // archives drop these
 			continue
 		}
 		partitions, err := j.partitionsOf(ctx, conn, table)
@@ -208,8 +213,9 @@ func (j *Journal) DropOld(ctx context.Context, conn *pgx.Conn, now Month) error 
 	return nil
 }
 
-// makeStatements make a table and attach it. CREATE TABLE ... PARTITION OF would lock out everybody who reads or writes entries; ATTACH locks out
-// only others who attach or detach. The table is empty, so that it is not scanned. Each is sent by itself: Citus passes the text on to the nodes.
+// makeStatements create a table and attach it. CREATE TABLE ... PARTITION OF would lock out all readers and writers of
+// entries; ATTACH locks out only others that attach or detach. The table is empty, so it is not scanned. Each statement
+// is sent separately: Citus forwards its text to the nodes.
 func makeStatements(of string, m Month) []string {
 	return []string{
 		fmt.Sprintf("CREATE TABLE %s (LIKE %s INCLUDING ALL)", m.partitionOf(of), of),
@@ -218,9 +224,9 @@ func makeStatements(of string, m Month) []string {
 	}
 }
 
-// Detach detaches a partition: its entries are in a table of their own then, which nobody reads. It waits for the transactions that have used
-// entries, as long as ctx and the connection's timeouts allow. It can be interrupted and called again. The connection must not be in a
-// transaction. It returns nil if the partition is detached already.
+// Detach detaches a partition: its entries are then in a separate table, which nobody reads. It waits for the
+// transactions that have used entries, as long as ctx and the connection's timeouts allow. It can be interrupted and
+// called again. The connection must not be in a transaction. It returns nil if the partition is detached already.
 func (j *Journal) Detach(ctx context.Context, conn *pgx.Conn, m Month) error {
 	detached := false
 	err := patiently(ctx, func() error {
@@ -252,7 +258,8 @@ func (j *Journal) Detach(ctx context.Context, conn *pgx.Conn, m Month) error {
 	return nil
 }
 
-// detach detaches a partition without keeping others waiting. Citus cannot do it CONCURRENTLY: there it waits for the lock lockWait at a time.
+// detach detaches a partition without delaying others. Citus cannot do it CONCURRENTLY: there each attempt waits up to
+// lockWait for the lock.
 func (j *Journal) detach(ctx context.Context, conn *pgx.Conn, partition, how string) error {
 	var distributed bool
 	if err := conn.QueryRow(ctx, j.sql["OnCitus"]).Scan(&distributed); err != nil {
@@ -271,7 +278,8 @@ func (j *Journal) detach(ctx context.Context, conn *pgx.Conn, partition, how str
 	})
 }
 
-// Drop drops the table of a detached month. It refuses to drop a partition that is attached. It returns nil if there is no such table.
+// Drop drops the table of a detached month. It refuses to drop a partition that is attached. It returns nil if there is
+// no such table.
 func (j *Journal) Drop(ctx context.Context, conn *pgx.Conn, m Month) error {
 	var table, partition bool
 	if err := conn.QueryRow(ctx, j.sql["TableExists"], m.Partition()).Scan(&table, &partition); err != nil {
@@ -305,7 +313,7 @@ func (j *Journal) drop(ctx context.Context, conn *pgx.Conn, name string) error {
 
 var setLockWait = fmt.Sprintf("SET LOCAL lock_timeout = %d", lockWait.Milliseconds())
 
-// patiently runs do until it gets its locks.
+// patiently calls do until it gets its locks, up to lockTries times.
 func patiently(ctx context.Context, do func() error) error {
 	for try := 1; ; try++ {
 		err := do()
@@ -325,10 +333,11 @@ var (
 
 var partitionKey = regexp.MustCompile(`\(month\) = \((\d{4}-\d{2})-\d{2}\)`)
 
-// MissingMonth returns the month whose partition is missing, if err says that entries, events or deliveries could not be written for that.
+// MissingMonth returns the month whose partition is missing, if err says that entries, events or deliveries could not
+// be written because of that.
 func MissingMonth(err error) (Month, bool) {
 	pgErr, ok := errors.AsType[*pgconn.PgError](err)
-	// On Citus the table is a shard such as entries_102062; its coordinator passes on the message alone.
+	// On Citus the table is a shard such as entries_102062; its coordinator forwards only the message.
 	ofOurs := pgErr != nil && (shardOfTable.MatchString(pgErr.TableName) || pgErr.TableName == "" && ofTable.MatchString(pgErr.Message))
 	if !ok || pgErr.Code != "23514" || !ofOurs || pgErr.ConstraintName != "" {
 		return 0, false

@@ -15,7 +15,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
-// stand is a journal on a database of its own.
+// stand is a journal on a separate database.
 type stand struct {
 	*Journal
 	t    *testing.T
@@ -105,7 +105,7 @@ func TestStatements_PrepareAndAreUsed(t *testing.T) {
 	testenv.Statements(t, newStand(t).sql)
 }
 
-// A list of partitions is whole, or lacks the one that is dropped at the moment.
+// A list of partitions is complete, or lacks only the one that is being dropped.
 func TestPartitions_OneIsDroppedMeanwhile_TheOthersAreListed(t *testing.T) {
 	t.Parallel()
 	s := newStand(t)
@@ -274,7 +274,7 @@ func TestDetach_OldMonth_LeavesTable_DropTakesIt(t *testing.T) {
 	}
 }
 
-// Whoever is interrupted while it waits for readers leaves a detachment that only FINALIZE ends.
+// If Detach is interrupted while it waits for readers, it leaves a detachment that only FINALIZE ends.
 func TestDetach_Interrupted_ContinuedByNextCall(t *testing.T) {
 	testenv.NotOnCitus(t, "a partition cannot be detached concurrently there, so that nothing is left to be continued")
 	t.Parallel()

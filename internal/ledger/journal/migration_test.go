@@ -30,7 +30,7 @@ func (s *stand) goose() *goose.Provider {
 	return p
 }
 
-// countLate is what versions before this one ask at their start.
+// countLate is the query of older versions at their start.
 const countLate = "SELECT count(*) FROM (SELECT 1 FROM entries_default LIMIT 1000) AS late"
 
 func TestMigration_RowsInDefaultPartition_MovedToTheirMonths_AndBack(t *testing.T) {

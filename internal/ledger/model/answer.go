@@ -9,7 +9,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// AnswerOf returns the answer of a call as text, as the model gives it.
+// AnswerOf returns the answer of a call as text, in the model's format.
 func AnswerOf(c *ledger.Call) string {
 	if c.Err != nil {
 		e, _ := errors.AsType[*errcode.Error](c.Err)
@@ -49,7 +49,7 @@ func AnswerOf(c *ledger.Call) string {
 	return "?"
 }
 
-// Suspend marks a call as one of a suspended tenant, or not, as the callers of the ledger do.
+// Suspend marks whether the tenant of a call is suspended, as the callers of the ledger do.
 func Suspend(c *ledger.Call, suspended bool) {
 	switch r := c.Op.(type) {
 	case *ledger.Debit:

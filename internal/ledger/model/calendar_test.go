@@ -14,17 +14,17 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// calendar is a third implementation of balances, without state or events: it has the terms and the requests, and computes every
-// answer from the beginning. It cuts time into periods, makes a pot of every allowance and grant, with the instants between which
-// it can be spent, and takes each debit from the pots that are open at its instant. Package period, which has tests of its
-// own, cuts the time.
+// calendar is a third implementation of balances, without state or events: it has the terms and the requests, and
+// computes every answer from the beginning. It divides time into periods, creates a pot for every allowance and grant,
+// with the instants between which it can be spent, and takes each debit from the pots that are open at its instant.
+// Package period, which has its own tests, divides the time.
 type calendar struct {
 	history []ledger.TenantTerms
 	plans   map[string][]ledger.PlanVersion
 	grants  map[string][]calendarGrant // by meter
 	debits  map[string][]calendarDebit // by meter, in the order of arrival
 	answers map[string]calendarAnswer  // by key
-	denied  map[string]bool            // meters of which a denial was kept
+	denied  map[string]bool            // meters with a stored denial
 	arrived int
 }
 
@@ -34,7 +34,7 @@ func (c *calendar) next() int {
 }
 
 type calendarGrant struct {
-	arrived     int // orders what arrives at the same instant
+	arrived     int // order of arrivals at the same instant
 	id          string
 	amount      int64
 	priority    int32
@@ -52,7 +52,7 @@ type calendarAnswer struct {
 	at           time.Time
 }
 
-// remembered reports whether the answer belongs to retries at now: keys are remembered by whole months, and at least 32 days.
+// remembered reports whether retries at now get the answer: keys are remembered by whole months, and at least 32 days.
 func (a *calendarAnswer) remembered(now time.Time) bool {
 	y, m, _ := now.Add(-32 * 24 * time.Hour).UTC().Date()
 	return !a.at.Before(time.Date(y, m, 1, 0, 0, 0, 0, time.UTC))
@@ -63,14 +63,14 @@ type pot struct {
 	calendarGrant
 	source   string
 	left     int64
-	promised time.Time // the end it was issued with, which orders burning; a change of plans can bring until forward
+	promised time.Time // original end, which orders burning; a change of plans can bring until forward
 }
 
 func (p *pot) alive(t time.Time) bool { return !p.from.After(t) && p.until.After(t) }
 
 // calendarPeriod is a period with its sums.
 type calendarPeriod struct {
-	agreed     time.Time // the instant whose terms it has; of the first period, later than its start
+	agreed     time.Time // the instant whose terms it has; for the first period, later than its start
 	start, end time.Time
 	plan       string
 	version    int32
@@ -120,7 +120,7 @@ func (c *calendar) changes() []time.Time {
 	return out
 }
 
-// endOf returns start and end of the period that contains t, under the terms of t.
+// endOf returns the start and end of the period that contains t, under the terms of t.
 func (c *calendar) endOf(meter string, t time.Time) (start, end time.Time) {
 	row, _, a, ok := c.agreed(meter, t)
 	if ok && a.Every != period.Once {
@@ -143,7 +143,7 @@ func (c *calendar) endOf(meter string, t time.Time) (start, end time.Time) {
 	return t, period.Forever
 }
 
-// draw cuts the time until now into periods and makes the pots.
+// draw divides the time until now into periods and creates the pots.
 func (c *calendar) draw(meter string, now time.Time) ([]calendarPeriod, []*pot) {
 	at, first := c.history[0].Since, true
 	var periods []calendarPeriod
@@ -236,8 +236,8 @@ func (c *calendar) remaining(meter string, now time.Time) int64 {
 	return periods[len(periods)-1].closing()
 }
 
-// ask returns the answer to a request: the first answer to a repeated one while its key is remembered, else that of decide. sticky
-// keeps denials.
+// ask returns the answer to a request: the first answer to a repeated one while its key is remembered, else the answer
+// of decide. sticky stores denials.
 func (c *calendar) ask(id, body string, sticky bool, now time.Time, decide func() (answer string, done bool)) string {
 	if old, known := c.answers[id]; known && old.remembered(now) {
 		if old.body != body {
@@ -287,7 +287,7 @@ func (c *calendar) debit(d *ledger.Debit, now time.Time) (string, bool) {
 	return answer, true
 }
 
-// opened returns the instant whose terms the meter's open period has.
+// opened returns the instant whose terms apply to the meter's open period.
 func (c *calendar) opened(meter string, now time.Time) time.Time {
 	periods, _ := c.draw(meter, now)
 	return periods[len(periods)-1].agreed
@@ -319,7 +319,8 @@ func (c *calendar) grant(g *ledger.Grant, now time.Time) (string, bool) {
 	return fmt.Sprintf("ok left %d", c.remaining(g.Meter, now)), true
 }
 
-// describe returns a meter as text: every period, and what can be spent, in burn order. describeAll returns the same for a book.
+// describe returns a meter as text: every period, and what can be spent, in burn order. describeAll returns the same
+// for a book.
 func (c *calendar) describe(meter string, now time.Time) string {
 	periods, pots := c.state(meter, now)
 	var out strings.Builder
@@ -335,7 +336,7 @@ func (c *calendar) describe(meter string, now time.Time) string {
 	return out.String()
 }
 
-// describeAll returns a book as describe does, with the periods that were closed before.
+// describeAll returns a book in the format of describe, with the periods that were closed before.
 func describeAll(t *rapid.T, s *Memory, b *ledger.Book) string {
 	var out strings.Builder
 	closed, _, err := s.single(slices.Concat(s.periods[b.BalanceKey], b.Closed))

@@ -9,13 +9,14 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// PeriodText returns a closed period as text: its plan, start, end and the amounts n. Both implementations must give the same text.
+// PeriodText returns a closed period as text: its plan, start, end and the amounts n. Both implementations must give
+// the same text.
 func PeriodText(plan string, start, end time.Time, n [9]int64) string {
 	return fmt.Sprintf("%s %s-%s opening %d granted %d refunded %d used %d expired %d adjusted %d overage %d held %d closing %d",
 		plan, start.Format(time.RFC3339Nano), end.Format(time.RFC3339Nano), n[0], n[1], n[2], n[3], n[4], n[5], n[6], n[7], n[8])
 }
 
-// describe returns the balance of k, as DescribeBook returns that of the ledger.
+// describe returns the balance of k in the format of DescribeBook.
 func (m *Model) describe(k ledger.BalanceKey) string {
 	b := m.touch(k)
 	var left []string
@@ -53,7 +54,7 @@ func (m *Model) Describe(keys []ledger.BalanceKey) string {
 	return out.String()
 }
 
-// periodText returns p as PeriodText does.
+// periodText returns p in the format of PeriodText.
 func periodText(c *ledger.PeriodRow) string {
 	return PeriodText(c.Plan, c.Start, c.End, [...]int64{c.Opening, c.Granted, c.Refunded, c.Used, c.Expired, c.Adjusted, c.Overage, c.Held, c.Closing})
 }

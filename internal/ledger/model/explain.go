@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Observation is an answer that a client got. AskedAt and AnsweredAt are stamps of one counter: when the client asked first and when it
-// had the answer.
+// Observation is an answer that a client got. AskedAt and AnsweredAt are stamps of one counter: when the client first
+// sent the request and when it had the answer.
 type Observation struct {
 	What                string
 	Operation           string // key of the operation; empty: there is none
@@ -22,8 +22,9 @@ type Observation struct {
 	alternatives        map[string]bool       // answers of models that differ
 }
 
-// search looks for orders of the observations in which a model gives the same answers. An observation that was answered before
-// another one was asked comes first. This is the search of Wing and Gong; it keeps every model that it ends with.
+// search looks for orders of the observations in which a model gives the same answers. An observation that was answered
+// before another one was sent comes first. This is the search of Wing and Gong; it keeps every model at the end of such
+// an order.
 type search struct {
 	all  []*Observation
 	seed maphash.Seed
@@ -31,8 +32,8 @@ type search struct {
 	ends []*Model
 }
 
-// Explain returns every model that one of able can have become after the observations in all. It returns an error when no
-// order explains them.
+// Explain returns every model that the models able can have become after the observations in all. It returns an error
+// when no order explains them.
 func Explain(able []*Model, all []*Observation, seed maphash.Seed) ([]*Model, error) {
 	s := &search{all: all, seed: seed, seen: map[uint64]bool{}}
 	for _, m := range able {
@@ -88,7 +89,7 @@ func (o *Observation) differs(answer string) {
 	o.alternatives[answer] = true
 }
 
-// waits reports whether an observation that is not done was answered before o was asked.
+// waits reports whether an observation that is not done was answered before o was sent.
 func (s *search) waits(o *Observation, done uint64) bool {
 	for j, p := range s.all {
 		if done&(1<<j) == 0 && p.AnsweredAt < o.AskedAt {

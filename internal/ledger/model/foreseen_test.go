@@ -12,8 +12,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// After any grants, holds and debits, a denied debit or hold succeeds at the instant that its denial names, if nothing else
-// happens, and not before. When the denial names no instant, it does not succeed up to the period's end.
+// After any grants, holds and debits, a denied debit or hold succeeds at the instant that its denial names, if nothing
+// else happens, and not before. When the denial names no instant, it does not succeed up to the period's end.
 func TestDenial_WouldSucceedAt_IsTheFirstSuchInstant(t *testing.T) {
 	t.Parallel()
 	at := func(minute int) string {
@@ -21,7 +21,7 @@ func TestDenial_WouldSucceedAt_IsTheFirstSuchInstant(t *testing.T) {
 	}
 	const end = 3 * 60 // the month ends three hours after the story begins
 	rapid.Check(t, func(rt *rapid.T) {
-		meter := rapid.SampledFrom([]string{"calls", "credits"}).Draw(rt, "meter") // with an allowance, and without
+		meter := rapid.SampledFrom([]string{"calls", "credits"}).Draw(rt, "meter") // only the first has an allowance
 		subject := rapid.SampledFrom([]string{"", " subject=ann"}).Draw(rt, "subject")
 		lines := []string{"at " + at(0), "plan basic calls 20 every=month per-subject=9", "tenant acme plan=basic"}
 		minute := 0

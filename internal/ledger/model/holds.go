@@ -60,7 +60,7 @@ func (m *Model) reservesOf(id string) int {
 	return n
 }
 
-// heldUnits returns the units of item i that a hold still reserves.
+// heldUnits returns how many units of item i a hold still reserves.
 func (m *Model) heldUnits(id string, i int) int64 {
 	own, cost, price := int64(0), int64(0), int64(1)
 	for _, r := range m.reserves {
@@ -223,8 +223,9 @@ func (m *Model) capture(c *ledger.HoldChange, h *hold, op *operation) {
 	}
 }
 
-// captureCost returns what capturing units of item i takes of what the hold reserves at the price of r: all captures together cost their units
-// rounded up, but one unit stays while others are reserved, unless the capture is the final one.
+// captureCost returns how much a capture of units of item i takes from what the hold reserves at the price of r. All
+// captures together cost their units, rounded up. One unit stays while others are reserved, unless the capture is the
+// final one.
 func (m *Model) captureCost(c *ledger.HoldChange, h *hold, r *reservation, i int, units int64) int64 {
 	terms := Terms{price: -r.price, per: r.per}
 	open := int64(0)
@@ -233,7 +234,7 @@ func (m *Model) captureCost(c *ledger.HoldChange, h *hold, r *reservation, i int
 			open += o.left
 		}
 	}
-	already := h.captured[i] - (h.asked[i] - h.bought[i]) // of what was bought
+	already := h.captured[i] - (h.asked[i] - h.bought[i]) // captured units that were bought
 	already = max(0, already)
 	all, total := already+units, terms.costs(h.bought[i])
 	most := total

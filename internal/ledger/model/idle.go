@@ -7,7 +7,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// single returns periods with every run of idle ones replaced by its single periods, and the entries that these would have had.
+// single returns periods with each run of idle ones replaced by its single periods, and the entries that these would
+// have had.
 func (s *Memory) single(periods []ledger.PeriodRow) (out []ledger.PeriodRow, entries []ledger.Entry, err error) {
 	for i := range periods {
 		if periods[i].Idle == 0 {
@@ -32,8 +33,8 @@ func (s *Memory) single(periods []ledger.PeriodRow) (out []ledger.PeriodRow, ent
 	return out, entries, nil
 }
 
-// checkRun returns an error unless the single periods of a run follow each other from its start to its end, each foots, and they change the
-// balance as the run does.
+// checkRun returns an error unless the single periods of a run follow each other from its start to its end, each with
+// correct sums, and change the balance as the run does.
 func checkRun(run *ledger.PeriodRow, periods []ledger.PeriodRow) error {
 	at, opening, used := run.Start, run.Opening, int64(0)
 	for i := range periods {
@@ -49,8 +50,8 @@ func checkRun(run *ledger.PeriodRow, periods []ledger.PeriodRow) error {
 	return nil
 }
 
-// journalOf returns the entries of a balance in order, with those of idle periods in place of what a run of them changes as a whole. They
-// depend neither on when the balance was used nor on rolls.
+// journalOf returns the entries of a balance in order. The entries of single idle periods replace those of a run. The
+// result depends neither on when the balance was used nor on rolls.
 func (s *Memory) journalOf(k ledger.BalanceKey) ([]ledger.Entry, error) {
 	_, out, err := s.single(s.periods[k])
 	if err != nil {
@@ -68,7 +69,7 @@ func (s *Memory) journalOf(k ledger.BalanceKey) ([]ledger.Entry, error) {
 		if c := a.PeriodStart.Compare(b.PeriodStart); c != 0 {
 			return c
 		}
-		return int(a.Seq - b.Seq) // of idle periods it is 0, and their order is right
+		return int(a.Seq - b.Seq) // entries of idle periods have Seq 0, and their order is right
 	})
 	return out, nil
 }

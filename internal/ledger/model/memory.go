@@ -12,8 +12,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// Memory replaces PostgreSQL in tests of the decisions. It keeps the rows of one tenant as the tables do: what is left of the
-// head grant is in the balance. A batch gets no more rows than the store would read for it.
+// Memory replaces PostgreSQL in tests of the decisions. It keeps the rows of one tenant as the tables do: what is left
+// of the head grant is in the balance. A batch gets no more rows than the store would read for it.
 type Memory struct {
 	History  []ledger.TenantTerms // terms of the tenant, oldest first
 	Plans    map[string][]ledger.PlanVersion
@@ -39,12 +39,12 @@ func newMemory() *Memory {
 	}
 }
 
-// reading is what has to be read to decide calls. It grows when a decision needs more.
+// reading is what must be read to decide calls. It grows when a decision needs more.
 type reading struct {
 	calls   []*ledger.Call
 	targets ledger.Targets
 	located ledger.Located
-	more    []ledger.BalanceKey // balances that decisions asked for
+	more    []ledger.BalanceKey // balances that decisions required
 	all     bool                // read grants and terms of every balance
 }
 
@@ -80,7 +80,8 @@ func (s *Memory) makeDue(now time.Time) {
 	}
 }
 
-// run decides calls as one batch at now and stores its changes. If lose is true the transaction is lost and nothing is stored.
+// run decides calls as one batch at now and stores its changes. If lose is true the transaction is lost and nothing is
+// stored.
 func (s *Memory) run(t *rapid.T, calls []*ledger.Call, now time.Time, lose bool) {
 	r := newReading(calls)
 	r.located = s.locate(r.targets)
@@ -106,7 +107,7 @@ func (s *Memory) run(t *rapid.T, calls []*ledger.Call, now time.Time, lose bool)
 	t.Fatal("the batch does not end")
 }
 
-// locate returns the balances of the holds and grants, and the entries of the operations, that calls refer to.
+// locate returns the data that calls refer to: the balances of holds and grants, and the entries of operations.
 func (s *Memory) locate(r ledger.Targets) ledger.Located {
 	f := ledger.Located{
 		Holds: map[ledger.HoldKey][]ledger.BalanceKey{}, Grants: map[ledger.GrantName][]ledger.BalanceKey{},
@@ -134,7 +135,7 @@ func (s *Memory) locate(r ledger.Targets) ledger.Located {
 	return f
 }
 
-// load returns a batch with the rows that r asks for.
+// load returns a batch with the rows that r requires.
 func (s *Memory) load(r *reading, now time.Time) *ledger.Batch {
 	b := ledger.NewBatch()
 	b.Targets = ledger.NewTargetState()
@@ -175,7 +176,7 @@ func (s *Memory) load(r *reading, now time.Time) *ledger.Batch {
 		if book.Plan != "" {
 			book.Terms = ledger.AllowanceOf(k, s.Plans, book.Plan, book.PlanVersion)
 		}
-		// With a change of terms after every entry, the book asks for everything that it may need.
+		// As if terms changed after every entry: the book requires all that it may need.
 		needsGrants, needsTerms := book.Lacks(now, period.Forever, most)
 		if needsTerms || book.MayBeCut(period.Forever) || r.all {
 			book.Timeline = ledger.NewTimeline(k, s.History, s.Plans)

@@ -28,15 +28,15 @@ type balance struct {
 	terms                                                        Terms
 	opening, granted, refunded, used, expired, adjusted, overage int64
 	owed                                                         int64     // part of overage that earlier periods left
-	paid                                                         int64     // what this period's grants have paid of it
+	paid                                                         int64     // old overage paid by this period
 	paidByRollover                                               int64     // part of paid
 	nominal                                                      time.Time // when the period would have begun if no change had opened it
 	promised                                                     time.Time // when it would end if no change ended it
-	carried                                                      int64     // use since nominal, before the period began
+	carried                                                      int64     // use between nominal and the period's start
 	toggled                                                      int64     // use of allowances since the first change that counts
 	toggling                                                     time.Time // until then changes count together
 	gifts                                                        []string  // plans whose once-only allowance was granted
-	forgiven                                                     time.Time // nobody owes overage of periods that began before
+	forgiven                                                     time.Time // overage of periods before it is not owed
 	entries                                                      int
 	grants                                                       []grant
 	closed                                                       []string // its closed periods, as text
@@ -60,7 +60,7 @@ type hold struct {
 	until    time.Time
 }
 
-// reservation is what a hold reserves of one grant.
+// reservation is the part of one grant that a hold reserves.
 type reservation struct {
 	hold          string
 	line          int
@@ -83,7 +83,7 @@ type operation struct {
 	groups       []group
 }
 
-// group is what was bought of an overflow meter at once, at a price that is no whole number.
+// group is what one charge bought from an overflow meter, at a price that is not a whole number.
 type group struct{ item, units, back int64 }
 
 // usedPart is a part of a debit or capture that can be refunded.
@@ -93,10 +93,10 @@ type usedPart struct {
 	balance       ledger.BalanceKey
 	grant, source string
 	price, per    int64 // as in reservation
-	group         int   // parts that were rounded together, where per is not 1
+	group         int   // parts that were rounded together, if per is not 1
 	amount, back  int64
 	overage       bool
-	start         time.Time // of the period it counts in
+	start         time.Time // start of the period in which it counts
 }
 
 func newModel(anchor, now time.Time) *Model {

@@ -11,13 +11,13 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// refused is the panic with which an operation is refused: the code, and for a denial what was available.
+// refused is the panic that refuses an operation: the code, and for a denial also what was available.
 type refused struct{ answer string }
 
 func (m *Model) refuse(code errcode.Code) { panic(refused{string(code)}) }
 
-// apply returns the answer to the request with key id. A repeated request gets the first answer. Otherwise act works on a copy,
-// which is kept unless it refuses. storeDenials keeps denials for repeats.
+// apply returns the answer to the request with key id. A repeated request gets the first answer. Otherwise act works on
+// a copy, which is kept unless act refuses. storeDenials keeps denials for repeats.
 func (m *Model) apply(id, body string, storeDenials bool, act func(m *Model, op *operation) string) (answer string) {
 	if old, ok := m.ops[id]; ok {
 		if old.body != body {
@@ -51,8 +51,8 @@ func (m *Model) apply(id, body string, storeDenials bool, act func(m *Model, op 
 	return op.answer
 }
 
-// allocate splits what can be charged of amount, within the subject's cap: units of own grants, units that the overflow meter
-// pays, and overage.
+// allocate divides the part of amount that can be charged, within the subject's cap: units of own grants, units that
+// the overflow meter pays, and overage.
 func (m *Model) allocate(meter, subject string, amount int64) (own, over, overage int64) {
 	b := m.touch(ledger.BalanceKey{Tenant: Tenant, Meter: meter})
 	bound := amount
@@ -78,7 +78,7 @@ func (m *Model) allocate(meter, subject string, amount int64) (own, over, overag
 	return own, over, overage
 }
 
-// costs returns what n units cost in units of the overflow meter: the amounts of programs are small.
+// costs returns the cost of n units in units of the overflow meter. Programs have small amounts.
 func (t *Terms) costs(n int64) int64 {
 	cost := n * t.price / t.per
 	if cost*t.per < n*t.price {

@@ -9,7 +9,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// touch returns the balance of k, with everything done that is due.
+// touch returns the balance of k, after every event that was due.
 func (m *Model) touch(k ledger.BalanceKey) *balance {
 	b := m.balances[k]
 	if b == nil {
@@ -27,8 +27,8 @@ func (m *Model) touch(k ledger.BalanceKey) *balance {
 	return b
 }
 
-// open opens a period at start under the terms of due, and grants its allowance without what was used of it before. A once-only
-// allowance is granted once for each plan.
+// open opens a period at start under the terms of due, and grants its allowance less used. A once-only allowance is
+// granted once for each plan.
 func (m *Model) open(k ledger.BalanceKey, b *balance, due, start time.Time, used int64) {
 	b.plan, b.terms = m.termsAt(k, due)
 	b.start, b.end, b.nominal, b.carried = start, period.Forever, start, used
@@ -59,7 +59,7 @@ func (m *Model) open(k ledger.BalanceKey, b *balance, due, start time.Time, used
 	}
 }
 
-// cut returns the end of the open period, which new terms may have brought forward.
+// cut returns the end of the open period, which new terms may have moved to an earlier instant.
 func (m *Model) cut(k ledger.BalanceKey, b *balance) time.Time {
 	end := b.end
 	consider := func(t time.Time) {
@@ -83,7 +83,7 @@ func (m *Model) cut(k ledger.BalanceKey, b *balance) time.Time {
 	return end
 }
 
-// catchUp works off the events of k one by one, the earliest first, up to now.
+// catchUp processes the events of k one by one, the earliest first, up to now.
 func (m *Model) catchUp(k ledger.BalanceKey, b *balance) {
 	for {
 		end := m.cut(k, b)
@@ -119,7 +119,8 @@ func (b *balance) grant(id string) *grant {
 	return nil
 }
 
-// event does what is due of k at due: the ends of holds, the ends of grants, the end of the period, and pending grants.
+// event processes what is due on k at due: the ends of holds, the ends of grants, the end of the period, and pending
+// grants.
 func (m *Model) event(k ledger.BalanceKey, b *balance, due time.Time) {
 	for i := range m.reserves {
 		if r := &m.reserves[i]; r.balance == k && r.left > 0 && !r.until.After(due) {
@@ -152,9 +153,9 @@ func (g *grant) ofPlan() bool {
 // closing is how a period ends.
 type closing struct {
 	cut, reset  bool
-	used        int64 // of its allowance
-	carry       int64 // what the next period gets by rollover
-	moved       int64 // how much of carry is left of this period's grants
+	used        int64 // use of its allowance
+	carry       int64 // units that roll over into the next period
+	moved       int64 // how much of carry comes from this period's grants
 	keepsGift   bool  // the next period has the once-only allowance of the same plan
 	nextNominal time.Time
 	nextEnd     time.Time
@@ -166,7 +167,7 @@ func (m *Model) closing(k ledger.BalanceKey, b *balance) closing {
 	plan, terms := m.termsAt(k, b.end)
 	c.cut = b.plan == "" || b.terms.once || b.promised.After(b.end)
 	for i, change := range m.Changes {
-		// A change that comes exactly at the end of a period counts as one within a day of changes.
+		// A change exactly at the end of a period counts like one within a day of changes.
 		if i > 0 && change.at.Equal(b.end) && change.Now && (plan != b.plan || !reflect.DeepEqual(terms, b.terms)) {
 			c.cut = c.cut || b.toggling.After(b.end)
 			c.reset = c.cut && change.Reset
@@ -188,7 +189,8 @@ func (m *Model) closing(k ledger.BalanceKey, b *balance) closing {
 	return c
 }
 
-// rollOver finds what the next period gets by rollover. After a change whose use counts on, it gets what had rolled over before.
+// rollOver computes what the next period gets by rollover. After a change whose use still counts, it gets what had
+// rolled over before.
 func (c *closing) rollOver(k ledger.BalanceKey, b *balance) {
 	counts := c.cut && !c.reset
 	if k.Subject != "" || !counts && (b.plan == "" || b.terms.rollMin == nil && b.terms.rollMax == nil) {
@@ -210,8 +212,8 @@ func (c *closing) rollOver(k ledger.BalanceKey, b *balance) {
 	c.moved = min(c.carry, left)
 }
 
-// expire ends the grants that end at due, and those of the plan when the period closes. Rollover takes units of the plan's grants; the
-// rest of them expires in one entry.
+// expire ends the grants that end at due, and those of the plan when the period closes. Rollover takes units of the
+// plan's grants; the rest of them expires in one entry.
 func (b *balance) expire(due time.Time, closes bool, c *closing) {
 	lost := int64(0)
 	for i := range b.grants {
@@ -234,7 +236,7 @@ func (b *balance) expire(due time.Time, closes bool, c *closing) {
 	}
 }
 
-// count counts the use of the period that ends at at. It returns what the allowance of the next period is to be without, and the
+// count counts the use of the period that ends at at. It returns by how much the next allowance is smaller, and the
 // count and the end of the changes that count together.
 func (c *closing) count(b *balance, at time.Time, scheduled bool) (used, toggled int64, toggling time.Time) {
 	toggled, toggling = b.toggled+c.used, b.toggling
@@ -296,7 +298,7 @@ func (m *Model) closePeriod(k ledger.BalanceKey, b *balance, c *closing) {
 	}
 }
 
-// payOwed lets a grant with which the period opens pay overage of earlier periods.
+// payOwed uses g, a grant that opens with the period, to pay overage of earlier periods.
 func (b *balance) payOwed(g *grant) {
 	n := min(b.owed, g.left)
 	if n == 0 {

@@ -19,10 +19,10 @@ type till struct {
 	now    time.Time
 	price  price.Ratio
 	serial int
-	credit int64 // what it had at first
+	credit int64 // the amount at first
 }
 
-// openTill draws a price and credits, small or as large as they come.
+// openTill draws a price and credits, both small or of any size.
 func openTill(t *rapid.T) *till {
 	amount := rapid.OneOf(rapid.Int64Range(1, 12), rapid.Int64Range(1, 5000), rapid.Int64Range(ledger.MaxAmount-9, ledger.MaxAmount))
 	s := &till{t: t, memory: newMemory(), now: time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)}
@@ -69,7 +69,8 @@ func (s *till) taken() int64 {
 	return s.credit - left
 }
 
-// Whatever the parts, refunds give back what the units that stay do not cost: never more than was taken, and in the end all of it.
+// Whatever the parts, refunds return what the remaining units do not cost: never more than was taken, and in the end
+// all of it.
 func TestPrice_PartsOfRefundsComeToTheWhole(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -105,8 +106,8 @@ func TestPrice_PartsOfRefundsComeToTheWhole(t *testing.T) {
 	})
 }
 
-// All captures of a hold cost what their units do, rounded up once. The final one settles it, and the rest comes back; what then is refunded,
-// in whatever order, comes to what was taken.
+// All captures of a hold cost what their units cost, rounded up once. The final capture pays the exact cost, and the
+// rest returns. Later refunds, in any order, add up to what was taken.
 func TestPrice_CapturesCostTheirUnitsOnce(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -148,7 +149,7 @@ func TestPrice_CapturesCostTheirUnitsOnce(t *testing.T) {
 			if s.taken() > before {
 				t.Fatalf("a refund has taken %d credits", s.taken()-before)
 			}
-			if err != nil || s.serial > 80 { // less than the part is left, or the capture is large: the rest at once
+			if err != nil || s.serial > 80 { // less than the part is left, or the capture is large: take the rest
 				_ = s.do(&ledger.Refund{Tenant: Tenant, Key: s.key(), OperationID: captures[i]})
 				captures = append(captures[:i], captures[i+1:]...)
 			}

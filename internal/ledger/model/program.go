@@ -96,7 +96,8 @@ func (p *Program) Publish(plan string, meters map[string]Terms, at time.Time) {
 	p.Memory.Plans[plan] = append(p.Memory.Plans[plan], stored)
 }
 
-// DrawChange draws a change of plan: to which, now or from the next period on, prorated or not, and whether use counts on.
+// DrawChange draws a change of plan: the plan, now or from the next period on, prorated or not, and whether use still
+// counts.
 func (p *Program) DrawChange() PlanChange {
 	c := PlanChange{Plan: rapid.SampledFrom([]string{"small", "large"}).Draw(p.T, "plan"), Now: rapid.Bool().Draw(p.T, "now")}
 	c.Prorate = c.Now && rapid.Bool().Draw(p.T, "prorate")
@@ -116,7 +117,7 @@ func (p *Program) ChangePlan(c PlanChange) {
 	}
 }
 
-// NameFresh lets later requests refer to what the requests drawn so far make: grants to void, debits to refund.
+// NameFresh lets later requests refer to what earlier requests created: grants to void, debits to refund.
 func (p *Program) NameFresh() {
 	p.grants, p.debits = append(p.grants, p.fresh.grants...), append(p.debits, p.fresh.debits...)
 	p.fresh.grants, p.fresh.debits = nil, nil

@@ -16,8 +16,8 @@ func (p *Program) tick(d time.Duration) {
 	p.Model.Now = p.Now
 }
 
-// batch sends new requests, repeated ones and ones that reuse a key to the model, and to package ledger in batches. A batch may
-// be lost before or after its commit, and is then sent again.
+// batch sends new requests, repeated ones and ones that reuse a key, to the model and, in batches, to package ledger. A
+// batch may be lost before or after its commit, and is then sent again.
 func (p *Program) batch() {
 	t := p.T
 	var batch []Request
@@ -35,8 +35,8 @@ func (p *Program) batch() {
 			batch = append(batch, p.RequestUnder(s.ID))
 		}
 	}
-	// The ledger looks up what an operation refers to before its batch begins. So no request here refers to another one of its
-	// batch.
+	// The ledger looks up what an operation refers to before its batch begins. So no request here refers to another one
+	// of its batch.
 	p.NameFresh()
 	var want, got []string
 	for i := range batch {
@@ -57,7 +57,7 @@ func (p *Program) batch() {
 			most = 1
 		}
 	}
-	// The answers do not depend on where batches are cut.
+	// The answers do not depend on how requests are batched.
 	for from := 0; from < len(calls); {
 		to := from + rapid.IntRange(1, min(most, len(calls)-from)).Draw(t, "cut")
 		switch rapid.IntRange(0, 5).Draw(t, "crash") {
@@ -80,7 +80,7 @@ func (p *Program) batch() {
 	}
 }
 
-// logBalances logs every balance of both, with its entries.
+// logBalances logs every balance of both sides, with its entries.
 func (p *Program) logBalances() {
 	p.T.Logf("changes %+v", p.Model.Changes)
 	for k := range p.Memory.balances {
@@ -92,8 +92,8 @@ func (p *Program) logBalances() {
 	}
 }
 
-// loseAnswer runs a batch whose COMMIT is not answered. It then sends the successful calls again, which must get the same answers.
-// It leaves out denials: a denial that is not stored is decided anew, after the rest of its batch.
+// loseAnswer runs a batch whose COMMIT gets no answer. It then sends the successful calls again, which must get the
+// same answers. It leaves out denials: a denial that is not stored is decided anew, after the rest of its batch.
 func (p *Program) loseAnswer(calls []*ledger.Call) {
 	p.Memory.run(p.T, calls, p.Now, false)
 	var done []*ledger.Call
@@ -114,8 +114,8 @@ func (p *Program) loseAnswer(calls []*ledger.Call) {
 	}
 }
 
-// compare compares every balance, brought to now, with the model, and the closed periods that follow the first seen ones of it. It returns how
-// many it has seen then.
+// compare compares every balance, advanced to now, and its closed periods after the first seen ones with the model. It
+// returns the new number of seen periods.
 func (p *Program) compare(seen map[ledger.BalanceKey]int) map[ledger.BalanceKey]int {
 	out := map[ledger.BalanceKey]int{}
 	for k := range p.Memory.balances {
@@ -148,9 +148,10 @@ func (p *Program) compare(seen map[ledger.BalanceKey]int) map[ledger.BalanceKey]
 	return out
 }
 
-// The programs have all operations, repeated requests and reused keys. The clock steps over several periods, and idle times last up to 300 periods
-// (10,000 in one of a hundred programs of a soak). Plans get new versions and are changed. Rolls come at random, batches are cut anywhere, and
-// crashes come before and after the commit. QUOTASVC_SOAK_STEPS is the number of steps of a soak.
+// The programs have all operations, repeated requests and reused keys. The clock steps over several periods, and idle
+// times last up to 300 periods (10,000 in one of a hundred programs of a soak). Plans get new versions and are changed.
+// Rolls come at random, batches are cut anywhere, and crashes come before and after the commit. QUOTASVC_SOAK_STEPS is
+// the number of steps of a soak.
 func TestModel_Programs_AgreeWithLedger(t *testing.T) {
 	t.Parallel()
 	wanted, steps := SoakSteps(t, "QUOTASVC_SOAK_STEPS"), 60

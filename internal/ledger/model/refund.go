@@ -70,7 +70,7 @@ func (m *Model) refund(r *ledger.Refund) string {
 	return answer
 }
 
-// bought returns what overflow meters have paid for an item and was not given back, by price.
+// bought returns, by price, what overflow meters have paid for an item and did not get back.
 func (op *operation) bought(item int) map[int64]int64 {
 	out := map[int64]int64{}
 	for _, p := range op.parts {
@@ -81,7 +81,7 @@ func (op *operation) bought(item int) map[int64]int64 {
 	return out
 }
 
-// priced returns the groups of an item whose price is no whole number, with what was paid for them and not given back.
+// priced returns, by group, what was paid for an item at a price that is not a whole number, and not given back.
 func (op *operation) priced(item int) map[int]int64 {
 	out := map[int]int64{}
 	for _, p := range op.parts {
@@ -96,7 +96,7 @@ func (op *operation) priced(item int) map[int]int64 {
 func (m *Model) refundItem(op *operation, item int, units int64, r *ledger.Refund) string {
 	bought, costs := op.bought(item), map[int64]int64{}
 	tenant, subject, forfeited := units, units, int64(0)
-	priced, stay := op.priced(item), map[int]int64{} // by group: what was paid for it, and what stays paid
+	priced, stay := op.priced(item), map[int]int64{} // by group: units paid for it, and units that stay paid
 	for i := len(op.parts) - 1; i >= 0; i-- {
 		p := &op.parts[i]
 		if p.item != item {
@@ -116,7 +116,7 @@ func (m *Model) refundItem(op *operation, item int, units int64, r *ledger.Refun
 				g.back += back
 				terms := Terms{price: -p.price, per: p.per}
 				stay[p.group] = min(priced[p.group], terms.costs(g.units-g.back))
-				if back > 0 { // the entry that says how many units came back
+				if back > 0 { // the entry with the number of refunded units
 					m.balances[p.balance].entries++
 				}
 			}
@@ -153,8 +153,8 @@ func (m *Model) refundItem(op *operation, item int, units int64, r *ledger.Refun
 	return fmt.Sprintf(" [%d back, %d forfeited]", units, forfeited)
 }
 
-// refundOverage takes back n units of overage. Of an earlier period it takes back what is still owed, then what the period's grants
-// have paid, the rollover's part first. It returns the units that are lost.
+// refundOverage takes back n units of overage. For an earlier period it takes back what is still owed, then what the
+// period's grants have paid, the rollover's part first. It returns the lost units.
 func (m *Model) refundOverage(b *balance, p *usedPart, n int64, r *ledger.Refund, line int) int64 {
 	if b.start.Equal(p.start) {
 		b.overage -= n
@@ -226,7 +226,7 @@ func (m *Model) adjust(a *ledger.Adjust) string {
 	return fmt.Sprintf("ok left %d", b.remaining())
 }
 
-// changeGrant voids a grant, or extends it.
+// changeGrant voids or extends a grant.
 func (m *Model) changeGrant(x *ledger.GrantChange) string {
 	for _, k := range m.Keys() {
 		b := m.balances[k]
@@ -251,7 +251,7 @@ func (m *Model) changeGrant(x *ledger.GrantChange) string {
 	return ""
 }
 
-// extendGrant gives what people have issued a later end; until is zero for never.
+// extendGrant gives a grant that a person issued a later end; until is zero for never.
 func (m *Model) extendGrant(g *grant, until time.Time) {
 	if until.IsZero() {
 		until = farAway

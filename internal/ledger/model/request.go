@@ -13,16 +13,16 @@ import (
 // Administrator is the actor of a third of the requests.
 const Administrator = "key_admin"
 
-// Request is a request that can be sent several times, and to the model.
+// Request is a request that can be sent several times, also to the model.
 type Request struct {
 	ID     string
 	Body   string              // equal for equal requests; without the key
-	Call   func() *ledger.Call // returns a call of its own each time
+	Call   func() *ledger.Call // returns a new call each time
 	act    func(m *Model, op *operation) string
 	refers string // key of the operation that it refunds
 }
 
-// Ask returns the answer of m, and does in m what the request asks for.
+// Ask executes the request on m and returns the answer.
 func (r *Request) Ask(m *Model, storeDenials bool) string {
 	return m.apply(r.ID, r.Body, storeDenials, r.act)
 }
@@ -71,8 +71,8 @@ func actorOf(id string) string {
 	}
 }
 
-// newRequest returns the request that call makes. text shows all its fields; the key is taken out, for equal requests may
-// have different keys.
+// newRequest returns the request that call makes. text shows all its fields. The key is removed, because equal requests
+// may have different keys.
 func newRequest(id, text string, call func() *ledger.Call, act func(m *Model, op *operation) string) Request {
 	asked := func() *ledger.Call {
 		c := call()

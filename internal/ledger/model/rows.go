@@ -74,7 +74,7 @@ func (s *Memory) storeHolds(changes *ledger.Changes) {
 	}
 }
 
-// lineRow returns h as a table keeps it: without the marks that say whether it has changed.
+// lineRow returns h as a table stores it: without the marks of changes.
 func lineRow(h *ledger.HoldLine) ledger.HoldLine {
 	return ledger.HoldLine{
 		BalanceKey: h.BalanceKey, HoldID: h.HoldID, Line: h.Line, Item: h.Item, Grant: h.Grant, Source: h.Source, Price: h.Price, Per: h.Per, Paid: h.Paid,

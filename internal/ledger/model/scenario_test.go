@@ -17,9 +17,9 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// A scenario states a rule of the ledger as a story: testdata/scenarios has one file per rule, and its README.md explains the
-// language. Each runs twice on a Memory, with a clock that the story sets: once without rolls, and once with a roll before every
-// line. Both runs must give the answers that the file expects.
+// A scenario states a rule of the ledger as a story: testdata/scenarios has one file per rule, and its README.md
+// explains the language. Each runs twice on a Memory, with a clock that the story sets: once without rolls, and once
+// with a roll before every line. Both runs must give the answers that the file expects.
 
 // scenario is one run of a file.
 type scenario struct {
@@ -36,9 +36,9 @@ type scenario struct {
 	trying    bool // the current line begins with try
 }
 
-// words are the words of a line after its verb.
+// words are the words of a line that follow its verb.
 type words struct {
-	args  []string          // those without '='
+	args  []string          // words without '='
 	named map[string]string // name=value
 	all   []string
 }
@@ -102,7 +102,7 @@ func TestScenarios_StateTheirRule_AreInTheGuide(t *testing.T) {
 	}
 }
 
-// tell runs the lines of a file. A line with another answer than expected fails the test with file:line; the run goes on.
+// tell runs the lines of a file. A line with an unexpected answer fails the test with file:line; the run continues.
 func tell(t *testing.T, rt *rapid.T, file string, sweeps bool) {
 	in, err := os.Open(file)
 	if err != nil {
@@ -154,7 +154,8 @@ func (s *scenario) fail(format string, args ...any) {
 	s.t.Errorf("%s:%d: %s", s.file, s.line, fmt.Sprintf(format, args...))
 }
 
-// tells reports whether answer begins with the first word of want and contains each pair "name value" of the others.
+// tells reports whether answer begins with the first word of want and contains each pair "name value" from the other
+// words.
 func tells(answer string, want []string) bool {
 	got := strings.Fields(answer)
 	if len(want) == 0 || len(want)%2 == 0 || got[0] != want[0] {
@@ -202,7 +203,8 @@ func (s *scenario) do(line []string) (string, error) {
 	return c.run(w)
 }
 
-// parseInstant reads 2026-01-31, the midnight that begins it, or 2026-01-31T10:00Z, with seconds or without, or with an offset.
+// parseInstant reads 2026-01-31, which means its first midnight, or 2026-01-31T10:00Z, with seconds or without, or with
+// an offset.
 func parseInstant(text string) (time.Time, error) {
 	for _, layout := range []string{time.DateOnly, "2006-01-02T15:04Z07:00", time.RFC3339Nano} {
 		if t, err := time.Parse(layout, text); err == nil {
@@ -212,7 +214,7 @@ func parseInstant(text string) (time.Time, error) {
 	return time.Time{}, fmt.Errorf("%q is not an instant like 2026-01-31T10:00Z", text)
 }
 
-// formatInstant returns t as answers show it.
+// formatInstant returns t in the format of answers.
 func formatInstant(t time.Time) string {
 	switch {
 	case t.IsZero() || !t.Before(period.Forever):

@@ -10,7 +10,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// The verbs that read. They bring a balance to now in memory and store nothing.
+// The verbs that read. They advance a balance to now in memory and store nothing.
 
 func (s *scenario) read(tenant, meter, subject string) (*Memory, *ledger.Book, error) {
 	m, ok := s.tenants[tenant]
@@ -47,9 +47,9 @@ func (s *scenario) balance(w words) (string, error) {
 		b.Used, b.Expired, b.Adjusted, b.Carried, formatInstant(b.Start), formatInstant(b.End), cmp.Or(b.Plan, "none"), b.PlanVersion, b.Seq), nil
 }
 
-// statement TENANT METER START [subject=SUBJECT] of the period that began at START, closed or open. foots is yes when opening +
-// granted + refunded - used - expired + adjusted = closing, and the entries of the period add up to each of these. After the
-// figures the answer has the sum of each kind of entry, by source: debit.topup 5.
+// statement TENANT METER START [subject=SUBJECT] of the period that began at START, closed or open. foots is yes when
+// opening + granted + refunded - used - expired + adjusted = closing, and the entries of the period add up to each of
+// these. After the figures the answer has the sum of each kind of entry, by source: debit.topup 5.
 func (s *scenario) statement(w words) (string, error) {
 	m, b, err := s.read(w.args[0], w.args[1], w.subject())
 	if err != nil {
@@ -103,7 +103,7 @@ func (s *scenario) statement(w words) (string, error) {
 	return "none", nil
 }
 
-// entries TENANT METER [last=N] [subject=SUBJECT]: kind:amount:remaining of each, oldest first.
+// entries TENANT METER [last=N] [subject=SUBJECT]: kind:amount:remaining of each entry, oldest first.
 func (s *scenario) entries(w words) (string, error) {
 	m, b, err := s.read(w.args[0], w.args[1], w.subject())
 	if err != nil {
@@ -124,7 +124,8 @@ func (s *scenario) entries(w words) (string, error) {
 	return fmt.Sprintf("ok count %d list %s", len(list), strings.Join(shown, ",")), nil
 }
 
-// grants TENANT METER [id=GRANT] [subject=SUBJECT]: what is left of each open grant, in burn order; with id=, all of one grant.
+// grants TENANT METER [id=GRANT] [subject=SUBJECT]: the remainder of each open grant, in burn order; with id=, all
+// facts of one grant.
 func (s *scenario) grants(w words) (string, error) {
 	m, b, err := s.read(w.args[0], w.args[1], w.subject())
 	if err != nil {

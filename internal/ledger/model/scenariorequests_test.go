@@ -13,10 +13,10 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// The verbs that are requests. Each is a batch of its own. After try nothing is stored, as with dry_run.
+// The verbs that are requests. Each is a separate batch. After try nothing is stored, as with dry_run.
 
-// send validates and sends a request of a tenant. It returns the begin of the answer: ok, replayed, or the code of the error and the
-// fields of the denial. The call is nil when the request is refused.
+// send validates and sends a request of a tenant. It returns the beginning of the answer: ok, replayed, or the code of
+// the error and the fields of the denial. The call is nil when the request is refused.
 func (s *scenario) send(tenant string, req ledger.Operation) (string, *ledger.Call, error) {
 	m, ok := s.tenants[tenant]
 	if !ok {
@@ -55,7 +55,8 @@ func refusal(err error) string {
 	return out
 }
 
-// drawn returns draws as text: grant:amount on the item's meter, meter/grant:amount on another one, overage:amount for overage.
+// drawn returns draws as text: grant:amount on the item's meter, meter/grant:amount on another one, overage:amount for
+// overage.
 func drawn(meter string, draws []ledger.Draw) string {
 	var out []string
 	for _, d := range draws {
@@ -74,8 +75,8 @@ func drawn(meter string, draws []ledger.Draw) string {
 	return strings.Join(out, "+")
 }
 
-// nameOf shortens the ids that the ledger makes: to allowance:2026-01-01 and rollover:2026-02-01, with the day of the start, and to
-// regrant and adjustment.
+// nameOf shortens ids that the ledger creates: to allowance:2026-01-01 and rollover:2026-02-01, with the day of the
+// start, and to regrant and adjustment.
 func nameOf(grant string) string {
 	for _, prefix := range []string{"allowance:", "rollover:"} {
 		if rest, ok := strings.CutPrefix(grant, prefix); ok {
@@ -217,7 +218,8 @@ func (s *scenario) extend(w words) (string, error) {
 	return s.held(w.args[0], &ledger.HoldChange{Tenant: w.args[0], HoldID: w.args[1], Key: s.key(w), Action: ledger.ActionExtend, TTL: ttl})
 }
 
-// refund TENANT KEY [AMOUNT | METER AMOUNT] [on-expired=forfeit|regrant] of the debit or capture that was sent with KEY.
+// refund TENANT KEY [AMOUNT | METER AMOUNT] [on-expired=forfeit|regrant] of the debit or capture that was sent with
+// KEY.
 func (s *scenario) refund(w words) (string, error) {
 	r := &ledger.Refund{Tenant: w.args[0], OperationID: w.args[1], Key: s.key(w), Return: ledger.ReturnPolicy(w.named["on-expired"])}
 	if at, ok := w.named["at"]; ok {

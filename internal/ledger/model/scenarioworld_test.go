@@ -33,8 +33,8 @@ func (s *scenario) meter(w words) (string, error) {
 	return "ok", nil
 }
 
-// plan PLAN METER AMOUNT every=INTERVAL [...] [and METER AMOUNT every=INTERVAL ...]. A second such line for a plan is its next
-// version, in force from now on for periods that begin later.
+// plan PLAN METER AMOUNT every=INTERVAL [...] [and METER AMOUNT every=INTERVAL ...]. A second such line for a plan is
+// its next version, in force from now on for periods that begin later.
 func (s *scenario) plan(w words) (string, error) {
 	name, rest := w.all[0], w.all[1:]
 	version := ledger.PlanVersion{Version: int32(len(s.plans[name])) + 1, CreatedAt: s.now, Allowances: map[string]ledger.Allowance{}}
@@ -113,8 +113,8 @@ func readAllowance(amount int64, w words) (ledger.Allowance, error) {
 	return a, err
 }
 
-// tenant TENANT plan=PLAN [anchor=INSTANT] [zone=ZONE] [own=METER:AMOUNT] [apply=now [prorate=yes] [usage=reset]] signs a tenant up, or
-// changes its terms from the next period on.
+// tenant TENANT plan=PLAN [anchor=INSTANT] [zone=ZONE] [own=METER:AMOUNT] [apply=now [prorate=yes] [usage=reset]] signs
+// a tenant up, or changes its terms from the next period on.
 func (s *scenario) tenant(w words) (string, error) {
 	terms := ledger.TenantTerms{
 		Since: s.now, AnchorAt: s.now, Zone: time.UTC, Now: w.named["apply"] == "now", Prorate: w.named["prorate"] == "yes",

@@ -7,7 +7,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// Terms are what a plan version says about one meter.
+// Terms are the terms of a plan version for one meter.
 type Terms struct {
 	amount           int64
 	once             bool // one period without an end

@@ -12,7 +12,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// toggles is a tenant whose plan changes all the time, and who uses what there is.
+// toggles is a tenant whose plan changes all the time, and who uses all that is available.
 type toggles struct {
 	t      *rapid.T
 	memory *Memory
@@ -78,8 +78,8 @@ func (g *toggles) use() {
 	g.memory.run(g.t, []*ledger.Call{ledger.NewCall(op)}, g.now, false)
 }
 
-// drawn returns what was drawn of allowances and is not given back to them, by the schedule of the allowance's plan and the nominal
-// period in which it was opened. Once-only allowances have one period for each plan.
+// drawn returns the units that were drawn from allowances and did not return, by the schedule of the allowance's plan
+// and the nominal period in which it was opened. Once-only allowances have one period for each plan.
 func (g *toggles) drawn(k ledger.BalanceKey) map[string]int64 {
 	planAt := map[string]string{}
 	b := g.memory.balances[k]
@@ -107,7 +107,7 @@ func (g *toggles) drawn(k ledger.BalanceKey) map[string]int64 {
 			case ledger.EntryDebit, ledger.EntryHold, ledger.EntryPayOwed:
 				sums[of] += e.Amount
 			case ledger.EntryRefund, ledger.EntryRelease, ledger.EntryRefundPaid:
-				if !strings.Contains(string(e.Detail), `"policy"`) { // it came back to the allowance
+				if !strings.Contains(string(e.Detail), `"policy"`) { // it returned to the allowance
 					sums[of] -= e.Amount
 				}
 			}
@@ -116,8 +116,8 @@ func (g *toggles) drawn(k ledger.BalanceKey) map[string]int64 {
 	return sums
 }
 
-// However plans are toggled: of the allowances with one schedule, no more is drawn in one of their periods than the largest of them, and
-// of a once-only allowance no more than its amount, ever. A subject's cap is an allowance too.
+// However plans are toggled: from the allowances with one schedule, one period draws no more than the largest of them,
+// and a once-only allowance never gives more than its amount. A subject's cap is also an allowance.
 func TestPlanChanges_Toggled_DrawNoMoreThanLargestAllowance(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -148,7 +148,7 @@ func TestPlanChanges_Toggled_DrawNoMoreThanLargestAllowance(t *testing.T) {
 	})
 }
 
-// most returns the largest allowance of k with the schedule of a period that drawn names.
+// most returns the largest allowance of k with the schedule of a period in drawn.
 func (g *toggles) most(k ledger.BalanceKey, of string) int64 {
 	most := int64(0)
 	for plan, versions := range g.memory.Plans {

@@ -14,7 +14,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// years sends the same requests over years to the calendar and twice to package ledger. After every step all three must agree.
+// years sends the same requests over years to the calendar and twice to package ledger. After every step all three must
+// agree.
 type years struct {
 	t      *rapid.T
 	now    time.Time
@@ -84,8 +85,8 @@ func (y *years) terms(row ledger.TenantTerms) {
 	y.rough.History, y.plain.History = y.cal.history, y.cal.history
 }
 
-// tick moves the clock on: by up to 36 hours, by up to 100 days, or to the end of a period or the start or end of a grant, or a
-// microsecond before.
+// tick advances the clock: by up to 36 hours, by up to 100 days, or to the end of a period or the start or end of a
+// grant, or to a microsecond before it.
 func (y *years) tick() {
 	t := y.t
 	switch rapid.IntRange(0, 3).Draw(t, "tick") {
@@ -155,7 +156,7 @@ func (y *years) request() asked {
 	return r
 }
 
-// shown returns an answer as the calendar gives it: with the id of each grant that paid.
+// shown returns an answer in the calendar's format: with the id of each grant that paid.
 func shown(c *ledger.Call) string {
 	r, ok := c.Answer.(*ledger.DebitResult)
 	if !ok || c.Err != nil {
@@ -252,20 +253,20 @@ func (y *years) runRough(calls []*ledger.Call) {
 	}
 	y.rough.run(t, calls, y.now, false)
 	if !slices.ContainsFunc(calls, func(c *ledger.Call) bool { return c.Err == nil || y.rough.kept(c.ID) }) {
-		// I11: all are refused. A second run changes nothing; the first may have done what was due.
+		// I11: all are refused. A second run changes nothing; the first may have processed what was due.
 		before := y.rough.frozen()
 		y.rough.run(t, calls, y.now, false)
 		require.Equal(t, before, y.rough.frozen(), "refused requests have changed rows")
 	}
 }
 
-// kept reports whether entries of the operation are stored.
+// kept reports whether the operation has stored entries.
 func (s *Memory) kept(id ledger.OperationID) bool { _, ok := s.entries[id]; return ok }
 
 // frozen returns the stored rows as text. fmt prints maps in key order.
 func (s *Memory) frozen() string { return fmt.Sprint(s.balances, s.grants, s.periods, len(s.entries)) }
 
-// write brings a balance to now and stores it, in as many transactions as it takes.
+// write advances a balance to now and stores it, in as many transactions as needed.
 func (s *Memory) write(t *rapid.T, k ledger.BalanceKey, now time.Time) {
 	for {
 		b := s.read(k, now)
@@ -280,8 +281,8 @@ func (s *Memory) write(t *rapid.T, k ledger.BalanceKey, now time.Time) {
 	}
 }
 
-// journal returns the entries of a balance as text, without their numbers and the time at which they were written: rolls write them
-// sooner, and idle periods are not written at all.
+// journal returns the entries of a balance as text, without their numbers and the time at which they were written:
+// rolls write them sooner, and idle periods are not written at all.
 func (s *Memory) journal(t *rapid.T, k ledger.BalanceKey) []string {
 	lines, err := s.journalOf(k)
 	if err != nil {
@@ -294,8 +295,8 @@ func (s *Memory) journal(t *rapid.T, k ledger.BalanceKey) []string {
 	return out
 }
 
-// compare compares both memories with the calendar (I1, I2, I4, I5, I18, I19, I21, I23 of docs/proof.md), the rows of each with its
-// entries (I3, I6, I7), and the entries of one memory with those of the other (I14, I15).
+// compare compares both memories with the calendar (I1, I2, I4, I5, I18, I19, I21, I23 of docs/proof.md), the rows of
+// each with its entries (I3, I6, I7), and the entries of one memory with those of the other (I14, I15).
 func (y *years) compare() {
 	t := y.t
 	y.rough.check(t)
@@ -325,9 +326,9 @@ func (y *years) compare() {
 	}
 }
 
-// The programs have every interval and anchor, zones with clock changes, instants exactly on boundaries, missed years, plans that
-// gain and lose meters, trials, and amounts that one tenant has. A soak has a hundredth of the steps of QUOTASVC_SOAK_STEPS,
-// because the calendar computes everything from the beginning at each step.
+// The programs have every interval and anchor, zones with clock changes, instants exactly on boundaries, missed years,
+// plans that gain and lose meters, trials, and amounts for one tenant only. A soak has 1 % of the steps in
+// QUOTASVC_SOAK_STEPS, because the calendar computes everything from the beginning at each step.
 func TestCalendar_Programs_AgreeWithLedger(t *testing.T) {
 	t.Parallel()
 	const steps = 20

@@ -11,7 +11,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/outbox/events"
 )
 
-// The ids of the operations that the ledger makes by itself begin with these.
+// Prefixes of the ids of operations that the ledger makes by itself.
 const (
 	holdExpires = "§hold-expire/"
 	opens       = "§allowance/"
@@ -21,7 +21,7 @@ const (
 type notices struct {
 	events.Emitted
 
-	books   map[ledger.BalanceKey]*ledger.Book // for what entries do not have; nil until it is needed
+	books   map[ledger.BalanceKey]*ledger.Book // for data that entries lack; nil until it is needed
 	changes *ledger.Changes
 	watched map[ledger.BalanceKey]*watched // balances that may have crossed a threshold; nil: there are none
 	holds   map[holdOf]int                 // indices in Emitted.Events
@@ -65,11 +65,11 @@ func Of(c *ledger.Changes) events.Emitted {
 	return n.Emitted
 }
 
-// entered adds the event of an entry that is one by itself.
+// entered adds an event if the entry alone causes one.
 func (n *notices) entered(e *ledger.Entry) {
 	switch {
 	case e.Kind == ledger.EntryExpire && e.EffectiveAt.IsZero():
-		// A refund or a release came too late: there was an event when the grant ended.
+		// A refund or a release came too late: there was already an event when the grant ended.
 	case e.Kind == ledger.EntryExpire && !strings.HasPrefix(e.OperationID, holdExpires) && !n.endsWithPeriod(e):
 		n.Events = append(n.Events, events.Event{
 			Type: events.GrantExpired, At: e.CreatedAt, Tenant: e.Tenant, Meter: e.Meter, Subject: e.Subject,
@@ -82,7 +82,7 @@ func (n *notices) entered(e *ledger.Entry) {
 	}
 }
 
-// endsWithPeriod reports whether the entry is of a grant that ends with its period, as those of every plan do.
+// endsWithPeriod reports whether the entry's grant ends with its period, as the grants of every plan do.
 func (n *notices) endsWithPeriod(e *ledger.Entry) bool {
 	if e.Source != ledger.SourceAllowance && e.Source != ledger.SourceRollover {
 		return false
@@ -91,7 +91,7 @@ func (n *notices) endsWithPeriod(e *ledger.Entry) bool {
 	return book == nil || slices.ContainsFunc(book.Closed, func(p ledger.PeriodRow) bool { return p.End.Equal(e.EffectiveAt) })
 }
 
-// holdExpired adds the lines of a hold on one balance up.
+// holdExpired adds up the lines of a hold on one balance.
 func (n *notices) holdExpired(e *ledger.Entry) {
 	rest := strings.TrimPrefix(e.OperationID, holdExpires+e.Meter+"/"+e.Subject+"/")
 	key := holdOf{e.BalanceKey, rest[:max(0, strings.LastIndexByte(rest, '/'))]}
@@ -111,7 +111,8 @@ func (n *notices) holdExpired(e *ledger.Entry) {
 	})
 }
 
-// opened adds that a period was opened, if it is the open one: of several that were missed only the last has an event.
+// opened adds an event for an opened period that is still open: of several missed periods only the last one has an
+// event.
 func (n *notices) opened(e *ledger.Entry) {
 	book := n.book(e.BalanceKey)
 	if book == nil || !book.Start.Equal(e.PeriodStart) || book.Subject != "" {
@@ -123,7 +124,7 @@ func (n *notices) opened(e *ledger.Entry) {
 	})
 }
 
-// book returns a changed book of the batch; nil: it has not changed.
+// book returns a changed book of the batch; nil: the book has not changed.
 func (n *notices) book(k ledger.BalanceKey) *ledger.Book {
 	if n.books == nil {
 		n.books = make(map[ledger.BalanceKey]*ledger.Book, len(n.changes.Books))
@@ -134,7 +135,7 @@ func (n *notices) book(k ledger.BalanceKey) *ledger.Book {
 	return n.books[k]
 }
 
-// granted adds that a grant was issued, if no plan gives it, and when its end is to be announced.
+// granted adds an event if no plan gives the grant, and a reminder before its end.
 func (n *notices) granted(g *ledger.OpenGrant) {
 	ofPlan := g.Source == ledger.SourceAllowance || g.Source == ledger.SourceRollover
 	if !ofPlan {
@@ -147,7 +148,7 @@ func (n *notices) granted(g *ledger.OpenGrant) {
 	switch book := n.book(ledger.BalanceKey{Tenant: g.Tenant, Meter: g.Meter, Subject: g.Subject}); {
 	case g.Status != ledger.GrantActive && g.Status != ledger.GrantPending, !g.ExpiresAt.Before(period.Forever):
 		return
-	case ofPlan && (book == nil || !g.ExpiresAt.Before(book.End)): // what ends with its period is no news
+	case ofPlan && (book == nil || !g.ExpiresAt.Before(book.End)): // a grant that ends with its period has no reminder
 		return
 	}
 	n.Reminders = append(n.Reminders, events.Reminder{
@@ -155,7 +156,8 @@ func (n *notices) granted(g *ledger.OpenGrant) {
 	})
 }
 
-// extended moves the reminder of a grant that ends later. If its old end was announced already, its new one is announced as well.
+// extended moves the reminder of a grant that ends later. If its old end was already announced, its new end is
+// announced as well.
 func (n *notices) extended(g *ledger.OpenGrant) {
 	r := events.Reminder{Tenant: g.Tenant, Meter: g.Meter, Subject: g.Subject, Grant: g.ID, DueAt: g.ExpiresAt.Add(-events.Ahead)}
 	n.Dropped = append(n.Dropped, r)
@@ -164,7 +166,7 @@ func (n *notices) extended(g *ledger.OpenGrant) {
 	}
 }
 
-// endOf returns an instant as events have it: nil for never.
+// endOf returns an instant as events contain it: nil for never.
 func endOf(t time.Time) *time.Time {
 	if !t.Before(period.Forever) {
 		return nil
@@ -173,12 +175,12 @@ func endOf(t time.Time) *time.Time {
 	return &t
 }
 
-// DefaultLevels are the percentages that have events where the plan names none, in order.
+// DefaultLevels returns the percentages that have events if the plan names none, in order.
 func DefaultLevels() []int16 { return []int16{80, 100} }
 
 var defaultLevels = DefaultLevels()
 
-// watched is a balance whose entries are looked at one by one.
+// watched is a balance whose entries are examined one by one.
 type watched struct {
 	*ledger.Book
 
@@ -186,7 +188,7 @@ type watched struct {
 	entries []*ledger.Entry
 }
 
-// watch looks at the entries of a book if they may have crossed a threshold.
+// watch examines the entries of a book if they may have crossed a threshold.
 func (n *notices) watch(b *ledger.Book) {
 	levels, emits := levelsOf(b)
 	if !emits {
@@ -201,8 +203,8 @@ func (n *notices) watch(b *ledger.Book) {
 	n.watched[b.BalanceKey] = &watched{Book: b, levels: levels}
 }
 
-// levelsOf returns the percentages that have events for a balance, in order, and whether any event does. The balances of
-// subjects have events only where the plan names percentages: there may be as many of them as a tenant has users.
+// levelsOf returns the percentages that have events for a balance, in order, and whether it has any events. Balances of
+// subjects have events only if the plan names percentages: there may be as many of them as a tenant has users.
 func levelsOf(b *ledger.Book) (levels []int16, emits bool) {
 	if b.Terms != nil && b.Terms.AlertAt != nil {
 		levels = *b.Terms.AlertAt
@@ -232,7 +234,7 @@ func reached(s *ledger.Sums, percent int16) bool {
 func (w *watched) addCrossed(emitted *events.Emitted) {
 	sums := w.Sums
 	for _, e := range slices.Backward(w.entries) {
-		sums.Apply(e.Kind, -e.Amount) // what the batch began with
+		sums.Apply(e.Kind, -e.Amount) // sums at the beginning of the batch
 	}
 	seen := map[string]bool{}
 	for _, e := range w.entries {
@@ -248,7 +250,7 @@ func (w *watched) addCrossed(emitted *events.Emitted) {
 				emitted.Events = append(emitted.Events, w.event(events.ThresholdReached, e, &sums, level, mark))
 			}
 		}
-		// The mark has what was granted: the event comes again after a top-up, and not after each refund.
+		// The mark contains the limit: the event comes again after a top-up, but not after each refund.
 		mark := "exhausted:" + strconv.FormatInt(sums.Limit(), 10)
 		if before.Remaining() > 0 && sums.Remaining() == 0 && !seen[mark] {
 			seen[mark] = true
@@ -257,7 +259,7 @@ func (w *watched) addCrossed(emitted *events.Emitted) {
 	}
 }
 
-// makesRoom reports whether an entry takes away what a plan gave: at the end of a period, or of a trial. That is no use of it.
+// makesRoom reports whether an entry removes what a plan gave, at the end of a period or of a trial. That is not use.
 func makesRoom(e *ledger.Entry) bool {
 	return e.Kind == ledger.EntryExpire && (e.Source == ledger.SourceAllowance || e.Source == ledger.SourceRollover)
 }

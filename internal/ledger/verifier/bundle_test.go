@@ -21,16 +21,17 @@ import (
 
 func TestMain(m *testing.M) { testenv.Main(m) }
 
-// bundle is a verifier on a database of its own, with a ledger that makes what is verified, and a clock that the test moves.
+// bundle is a verifier on a separate database, with a ledger that writes the data to verify, and a clock that the test
+// moves.
 type bundle struct {
 	*Verifier
 	t      testing.TB
 	url    string
-	db     *pgx.Conn // what a test does with it is not the ledger's doing
+	db     *pgx.Conn // for changes that bypass the ledger
 	ledger *pg.Ledger
 	moved  *testenv.DatabaseClock
 
-	rangeEntries int64 // of verifiers that are opened from now on; 0: the default
+	rangeEntries int64 // for verifiers that are opened later; 0: the default
 }
 
 func newBundle(t testing.TB) *bundle {
@@ -61,7 +62,7 @@ func (b *bundle) openLedger() *pg.Ledger {
 	b.t.Helper()
 	l, err := pg.Open(b.t.Context(), pg.Config{
 		DatabaseURL: testenv.AsService(b.url), Readers: 2, Log: b.logger(), Metrics: prometheus.NewRegistry(),
-		Clock: pg.NewClock(365*24*time.Hour, b.logger()), // the test moves the database's clock alone
+		Clock: pg.NewClock(365*24*time.Hour, b.logger()), // the test moves only the database's clock
 	})
 	b.must(err)
 	b.must(l.Start(b.t.Context()))
@@ -73,7 +74,7 @@ func (b *bundle) openLedger() *pg.Ledger {
 	return l
 }
 
-// open opens one more verifier: that of another instance.
+// open opens one more verifier, like another instance.
 func (b *bundle) open(change func(*Config)) *Verifier {
 	b.t.Helper()
 	cfg := Config{DatabaseURL: testenv.AsService(b.url), Target: namedsql.Target(testenv.OnCitus()), Log: b.logger(), Metrics: prometheus.NewRegistry()}
@@ -96,7 +97,7 @@ func (b *bundle) open(change func(*Config)) *Verifier {
 	return v
 }
 
-// Seal seals as the role that owns the tables: the service's may not write seals.
+// Seal seals as the role that owns the tables: the service's role may not write seals.
 func (b *bundle) Seal(ctx context.Context, o audit.SealOptions) (*seal.Seal, error) {
 	return b.open(func(c *Config) { c.DatabaseURL = b.url }).Seal(ctx, o)
 }
@@ -121,7 +122,7 @@ func (b *bundle) advance(by time.Duration) {
 	b.moved.Advance(by)
 }
 
-// now returns the database's instant.
+// now returns the current instant of the database.
 func (b *bundle) now() time.Time {
 	b.t.Helper()
 	var at time.Time
@@ -129,7 +130,8 @@ func (b *bundle) now() time.Time {
 	return at.UTC()
 }
 
-// plan makes a plan with one allowance of api_calls. columns sets further columns of plan_allowances: "name = value, ...".
+// plan creates a plan with one allowance of api_calls. columns sets further columns of plan_allowances: "name = value,
+// ...".
 func (b *bundle) plan(id string, amount int64, every, columns string) {
 	b.t.Helper()
 	b.exec("INSERT INTO meters (meter, unit) VALUES ('api_calls', 'unit'), ('credits', 'unit') ON CONFLICT DO NOTHING")
@@ -141,7 +143,7 @@ func (b *bundle) plan(id string, amount int64, every, columns string) {
 	}
 }
 
-// signUp makes a tenant whose periods began a minute ago.
+// signUp creates a tenant whose periods began a minute ago.
 func (b *bundle) signUp(id, plan string) {
 	b.t.Helper()
 	at := b.now().Add(-time.Minute)
@@ -168,7 +170,7 @@ func holdOf(tenant, key, id string, amount int64) *ledger.Hold {
 	return &ledger.Hold{Tenant: tenant, Key: key, HoldID: id, Items: []ledger.Item{{Meter: "api_calls", Amount: amount}}}
 }
 
-// mustDo makes an operation. That with key d1 is nobody's, and the others of history are those of key_1.
+// mustDo runs an operation. The one with key d1 has no actor; the others of history have actor key_1.
 func mustDo[R any](b *bundle, op ledger.Request[R]) *R {
 	b.t.Helper()
 	ctx := b.t.Context()

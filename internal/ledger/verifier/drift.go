@@ -12,23 +12,25 @@ import (
 	"github.com/quotasvc/quotasvc/internal/outbox/events"
 )
 
-// driftTextMax bounds the texts of an event in bytes. The verification has them whole.
+// driftTextMax bounds the texts of an event in bytes. The verification has the full texts.
 const driftTextMax = 300
 
-// all stands in the auditor's differences for all tenants of a meter, or for all meters of a tenant. No id has a star.
+// all stands for all tenants of a meter, or for all meters of a tenant, in the auditor's differences. No id contains a
+// star.
 const all = "*"
 
-// driftDay is how long the same difference is not told again by verifications that nobody has asked the API for.
+// driftDay is how long verifications that were not requested through the API do not emit the same difference again.
 const driftDay = 24 * time.Hour
 
-// drifts returns an event for each balance that differs, with its first difference, in the order of the report: that of a verification of a tenant, or of all (""). A
-// report lists up to audit.DifferencesMax differences, so that there are no more events. One of a meter's sums over all tenants is about no tenant, one of a
-// tenant's holds and refunds about no meter.
+// drifts returns an event for each balance that differs, with its first difference, in the order of the report. The
+// report is that of a verification of one tenant, or of all (""). It lists up to audit.DifferencesMax differences,
+// which also bounds the events. A difference in a meter's sums over all tenants names no tenant; one in a tenant's
+// holds and refunds names no meter.
 func drifts(r *audit.Report, tenant, verification string, at time.Time) (out []events.Event) {
 	of := map[audit.Key]int{} // indices in out
 	for _, d := range r.Differences {
 		key := audit.Key{Tenant: d.Tenant, Meter: d.Meter, Subject: d.Subject}
-		if key.Tenant == all { // of the tenants that were verified
+		if key.Tenant == all { // of the verified tenants
 			key.Tenant = tenant
 		}
 		if key.Meter == all {
@@ -58,8 +60,9 @@ func clip(text string) string {
 	return strings.ToValidUTF8(text[:driftTextMax], "") + "..."
 }
 
-// EmitDrift emits an event for the differences of a verification of a tenant, or of all (""), that nobody has asked the API for: the watch repeats it every hour, and on each instance. A balance has one
-// on a day (UTC), by whoever finds it first.
+// EmitDrift emits events for the differences of a verification of a tenant, or of all (""), that was not requested
+// through the API: the watch repeats it every hour, on each instance. A balance has one event a day (UTC), from the
+// first verification that finds it.
 func (v *Verifier) EmitDrift(ctx context.Context, tenant string, r *audit.Report) error {
 	if len(r.Differences) == 0 {
 		return nil

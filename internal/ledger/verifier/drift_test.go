@@ -16,7 +16,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger/audit"
 )
 
-// told returns the events so far: what they are about, of which verification, and how many differences they name.
+// told returns the events so far: their balances, their verifications, and how many differences they name.
 func (b *bundle) told() []string {
 	b.t.Helper()
 	rows, err := b.db.Query(b.t.Context(), `SELECT concat_ws(' ', type, nullif(tenant_id, ''), meter, nullif(subject, ''), data->>'verification_id', (data->>'differences')::int > 0,
@@ -34,7 +34,7 @@ func (b *bundle) wantTold(want ...string) {
 	assert.Equal(b.t, append([]string{}, want...), b.told(), "events")
 }
 
-// verification starts one as a client does, and returns it when it has ended.
+// verification starts a verification as a client does, and returns it when it has ended.
 func (b *bundle) verification(tenant string) Verification {
 	b.t.Helper()
 	started, err := b.StartVerification(b.t.Context(), tenant)
@@ -76,14 +76,14 @@ func TestVerification_Difference_ToldOncePerBalance(t *testing.T) {
 		t.Fatalf("%+v", all)
 	}
 	b.wantTold(drift("acme", all.ID), drift("globex", all.ID), drift("", all.ID)) // the last one: the sums of the meter over all tenants
-	one := b.verification("acme")                                                 // another one is asked for: it answers by itself
+	one := b.verification("acme")                                                 // it emits its own event
 	if one.Status != VerificationDrift {
 		t.Fatalf("%+v", one)
 	}
 	b.wantTold(drift("acme", all.ID), drift("globex", all.ID), drift("", all.ID), drift("acme", one.ID))
 }
 
-// What cannot be recorded is not told, and what cannot be told is not recorded.
+// A verification's end and its events are stored together, or neither is.
 func TestVerification_EventCannotBeWritten_NotRecorded(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
@@ -107,11 +107,11 @@ func TestVerification_EventCannotBeWritten_NotRecorded(t *testing.T) {
 	b.wantTold(drift("acme", "v1")) // the sums are those of acme
 }
 
-// The watch finds the same difference in every pass and on every instance. It is told once a day.
+// The watch finds the same difference in every pass and on every instance. It emits one event a day.
 func TestWatch_Difference_ToldOnceADay_BySeveralInstances(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
-	if now := b.now(); now.Hour() == 23 { // the test is to end on the day on which it began
+	if now := b.now(); now.Hour() == 23 { // the test must end on the day on which it began
 		b.advance(time.Hour)
 	}
 	b.simple("acme", 100)

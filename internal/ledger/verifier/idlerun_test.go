@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// idleRuns makes rows of periods that stand for several idle periods: of a balance that owed, of one with units that rolled over, and of one with a
-// minimum to which nothing rolled over.
+// idleRuns creates rows of periods that stand for several idle periods: for a balance that owed, for one with units
+// that rolled over, and for one with a minimum to which nothing rolled over.
 func (b *bundle) idleRuns() {
 	b.t.Helper()
 	b.plan("owing", 10, "hour", "overage_policy = 'allow', overage_at_period_end = 'preserve'")

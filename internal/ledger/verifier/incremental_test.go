@@ -68,7 +68,7 @@ func TestVerify_FullPassInterrupted_NextContinues(t *testing.T) {
 	}
 }
 
-// Nothing is left to roll over, and the plan has a minimum: the entry of the minimum makes the grant.
+// Nothing is left to roll over, and the plan has a minimum: the entry of the minimum creates the grant.
 func TestVerify_RolloverOfMinimumAlone_Agrees(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)

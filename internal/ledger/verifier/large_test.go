@@ -33,7 +33,8 @@ func sizeOf(t *testing.T, variable string, otherwise int) int {
 	return n
 }
 
-// large makes a balance with n entries of one unit within the last hours, as debits would, and their hash chain. It returns the chain.
+// large creates a balance with n entries of one unit within the last hours, as debits would, and their hash chain. It
+// returns the chain.
 func (b *bundle) large(n int) *ledger.Chain {
 	b.t.Helper()
 	b.plan("large", 1_000_000_000, "month", "")
@@ -45,7 +46,7 @@ func (b *bundle) large(n int) *ledger.Chain {
 	return chain
 }
 
-// grow makes entries first to n of the large balance, and extends chain by what it lacks.
+// grow creates entries first to n of the large balance, and adds them to chain.
 func (b *bundle) grow(chain *ledger.Chain, first, n int) {
 	b.t.Helper()
 	const step = 500_000
@@ -93,7 +94,8 @@ func used(t testing.TB) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// measure logs how many rows per second do goes through, the CPU time of this process for each, without the server's, and the largest heap so far.
+// measure logs how many rows per second do processes, the CPU time of this process for each row, without the server's,
+// and the largest heap so far.
 func (b *bundle) measure(what string, n int, do func()) {
 	b.t.Helper()
 	began, before := time.Now(), used(b.t)
@@ -137,7 +139,7 @@ func TestVerify_LargeBalance_IsReadInRanges(t *testing.T) {
 	b.grow(chain, n+2, grown)
 	verify("incremental verification, new entries", false, int64(grown-n-1))
 	b.exec("UPDATE entries SET fingerprint = sha256('x') WHERE seq = $1", n/2)
-	if report := b.mustVerify(); report.Entries != 0 || report.Unchanged != 1 { // an incremental pass says nothing of old entries
+	if report := b.mustVerify(); report.Entries != 0 || report.Unchanged != 1 { // incremental passes skip old entries
 		t.Errorf("a pass without new entries: %+v", report)
 	}
 	if report, err := b.Verify(t.Context(), Options{Full: true}); err != nil || report.Count != 1 {
@@ -157,7 +159,7 @@ func TestVerify_LargeBalance_IsReadInRanges(t *testing.T) {
 	}
 }
 
-// Many balances cost a verification and a seal little each, and those without new entries less.
+// Many balances cost a verification and a seal little each, and even less without new entries.
 func TestVerify_ManyBalances_UnchangedOnesAreNotRead(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
@@ -165,7 +167,7 @@ func TestVerify_ManyBalances_UnchangedOnesAreNotRead(t *testing.T) {
 	b.nextDay()
 	b.simple("acme", 1000)
 	mustDo(b, debitOf("acme", "first", 1))
-	// Each is a copy of acme's, without a chain: the database says that it is older than chains.
+	// Each is a copy of acme's, without a chain: the database records that it is older than chains.
 	b.exec("UPDATE chain_start SET at = 'infinity'")
 	b.exec(`INSERT INTO tenants SELECT (jsonb_populate_record(o, jsonb_build_object('tenant_id', 't' || g))).* FROM tenants o, generate_series(1, $1::integer) g`, n)
 	for _, table := range []string{"entries", "grants", "balances"} {

@@ -14,14 +14,14 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 )
 
-// Summary is a verification without its differences. Its numbers are those so far, while it runs.
+// Summary is a verification without its differences. While it runs, its numbers are preliminary.
 type Summary struct {
 	ID                        string
 	Tenant                    string // empty: all
 	Status                    VerificationStatus
 	Balances, Entries, Unread int64
 	Differences               int64
-	Incremental               bool // only what was entered since the last clean one was read
+	Incremental               bool // only entries since the last clean one were read
 	Error                     string
 	StartedAt                 time.Time
 	FinishedAt                time.Time // zero while running
@@ -29,15 +29,16 @@ type Summary struct {
 
 // Query selects verifications.
 type Query struct {
-	Tenant string // of this tenant alone; empty: those of all tenants too
+	Tenant string // only of this tenant; empty: all verifications
 	Limit  int    // 1 to 500
 	Cursor string // empty for the first page, then the cursor that Verifications returned with the page before
 }
 
-// idMax is how long the id of a verification may be in a cursor.
+// idMax is the maximum length of a verification's id in a cursor.
 const idMax = 128
 
-// Verifications returns a page of the verifications that were asked for, the newest first, and the cursor of the next one; empty on the last one.
+// Verifications returns a page of the requested verifications, the newest first, and the cursor of the next page; empty
+// on the last page.
 func (v *Verifier) Verifications(ctx context.Context, q Query) ([]Summary, string, error) {
 	at, id, err := afterCursor(q.Cursor)
 	if err != nil {
@@ -79,7 +80,7 @@ func scanSummary(row pgx.CollectableRow) (Summary, error) {
 	return s, err
 }
 
-// afterCursor returns the place at which a page begins: after the verification with this start and id.
+// afterCursor returns the position at which a page begins: after the verification with this start and id.
 func afterCursor(cursor string) (at time.Time, id string, err error) {
 	if cursor == "" {
 		return time.UnixMicro(1 << 57), "", nil // later than any

@@ -12,7 +12,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 )
 
-// A row for each night of n nights, and one of acme in every tenth; two begin at the same instant.
+// One row for each of n nights, and one of acme in every tenth night; two begin at the same instant.
 const nights = `INSERT INTO verifications (verification_id, tenant_id, status, report, started_at, heartbeat_at, finished_at)
 	SELECT 'night-' || lpad(n::text, 5, '0'), CASE WHEN n % 10 = 0 THEN 'acme' ELSE '' END, 'clean', jsonb_build_object('Balances', 5, 'Entries', n, 'Incremental', true),
 		timestamptz '2016-01-01' + n * interval '12 hours' - (n % 2) * interval '12 hours', now(), now()
@@ -74,7 +74,7 @@ func TestVerifications_StrangeCursor_Refused(t *testing.T) {
 	}
 }
 
-// After years of nightly verifications a page reads its rows alone, in the order of an index.
+// After years of nightly verifications a page reads only its own rows, in the order of an index.
 func TestVerifications_Years_AreReadByIndex(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)

@@ -29,7 +29,7 @@ func (v *Verifier) CheckSeal(ctx context.Context, s *seal.Seal, progress func(au
 	return report, nil
 }
 
-// Seals returns the newest seals before a position of their log, newest first, at most limit.
+// Seals returns the newest seals before a position in their log, newest first, at most limit.
 func (v *Verifier) Seals(ctx context.Context, before int64, limit int) ([]audit.SealInfo, error) {
 	ctx, cancel := context.WithTimeout(ctx, queryTimeout)
 	defer cancel()
@@ -40,7 +40,7 @@ func (v *Verifier) Seals(ctx context.Context, before int64, limit int) ([]audit.
 	return list, nil
 }
 
-// SealOfDay returns the seal of a day with its proofs. CodeNotFound: there is none.
+// SealOfDay returns the seal of a day with its proofs. CodeNotFound: the day has no seal.
 func (v *Verifier) SealOfDay(ctx context.Context, day time.Time) (*seal.Seal, error) {
 	ctx, cancel := context.WithTimeout(ctx, queryTimeout)
 	defer cancel()
@@ -60,7 +60,7 @@ func (v *Verifier) SealOfDay(ctx context.Context, day time.Time) (*seal.Seal, er
 	return s, nil
 }
 
-// Refused reports whether a day cannot be sealed, or a seal cannot be checked, whatever is tried again, and why.
+// Refused reports whether a day cannot be sealed, or a seal cannot be checked, even if it is tried again, and why.
 func Refused(err error) (reason string, ok bool) {
 	refusal, ok := errors.AsType[*audit.Refusal](err)
 	if !ok {

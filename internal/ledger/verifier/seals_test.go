@@ -14,7 +14,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger/pg"
 )
 
-// later is a clock of the host that lets the database's decide.
+// later is a host clock that is ahead, so the database's clock decides.
 func later() time.Time { return time.Now().AddDate(5, 0, 0) }
 
 func (b *bundle) sealDay(day time.Time, signer seal.Signer) *seal.Seal {
@@ -24,7 +24,7 @@ func (b *bundle) sealDay(day time.Time, signer seal.Signer) *seal.Seal {
 	return s
 }
 
-// file returns the seal as whoever holds it reads it.
+// file returns the seal as a holder of its file reads it.
 func (b *bundle) file(s *seal.Seal) *seal.Seal {
 	b.t.Helper()
 	text, err := s.Encode()
@@ -86,7 +86,7 @@ func TestSeal_Days_AreChainedAndCheckedByTheNewest(t *testing.T) {
 		t.Errorf("second seal: %+v", second)
 	}
 	b.nextDay()
-	third := b.sealDay(time.Time{}, signer) // nothing was entered
+	third := b.sealDay(time.Time{}, signer) // there are no new entries
 	if third.Heads != 0 {
 		t.Errorf("third seal: %+v", third)
 	}
@@ -140,7 +140,7 @@ func TestSeal_DaysThatCannotBe_RefusedByName(t *testing.T) {
 	}
 	refused(today, later, "has not ended; the newest day that can be sealed is "+today.AddDate(0, 0, -1).Format(time.DateOnly))
 	refused(today.AddDate(1, 0, 0), later, "has not ended")
-	refused(today.AddDate(0, 0, -1), func() time.Time { return today }, "has not ended") // this machine says that the day ends now
+	refused(today.AddDate(0, 0, -1), func() time.Time { return today }, "has not ended") // the host's day ends now
 	b.sealDay(today.AddDate(0, 0, -1), nil)
 	refused(today.AddDate(0, 0, -2), later, "covered by the seal of "+today.AddDate(0, 0, -1).Format(time.DateOnly))
 	if _, err := b.SealOfDay(t.Context(), today); err == nil || !strings.Contains(err.Error(), "is not sealed") {
@@ -158,7 +158,7 @@ func TestSeal_LateEntries_AreInTheNext(t *testing.T) {
 	b.nextDay()
 	first := b.sealDay(time.Time{}, nil)
 	b.advance(-24 * time.Hour)
-	mustDo(b, debitOf("acme", "late", 1)) // stamped on the sealed day
+	mustDo(b, debitOf("acme", "late", 1)) // its instant is on the sealed day
 	b.advance(48 * time.Hour)
 	second := b.sealDay(time.Time{}, nil)
 	if second.Heads != 1 {
@@ -168,7 +168,7 @@ func TestSeal_LateEntries_AreInTheNext(t *testing.T) {
 	b.mustCheck(second)
 }
 
-// Days that nobody sealed are in the next seal, and a run that was interrupted is continued, or left for another day.
+// Days that were not sealed are in the next seal. A run that was interrupted is continued, or left for another day.
 func TestSeal_AfterInterruptedRuns_CoversAll(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
@@ -183,7 +183,7 @@ func TestSeal_AfterInterruptedRuns_CoversAll(t *testing.T) {
 	if _, err := b.Seal(t.Context(), audit.SealOptions{Host: later}); err == nil || !strings.Contains(err.Error(), "interrupted") {
 		t.Fatal(err)
 	}
-	b.exec("DELETE FROM sealed_heads WHERE tenant_id > 'tenant-2'") // as if it had ended in the middle
+	b.exec("DELETE FROM sealed_heads WHERE tenant_id > 'tenant-2'") // as if the run had ended in the middle
 	mustDo(b, debitOf("tenant-1", "d2", 1))
 	b.nextDay()
 	if _, err := b.Seal(t.Context(), audit.SealOptions{Host: later}); err == nil || !strings.Contains(err.Error(), "interrupted") {
@@ -200,8 +200,8 @@ func TestSeal_AfterInterruptedRuns_CoversAll(t *testing.T) {
 	}
 }
 
-// Whoever can write the tables can remove an operation with all its effects and compute the chains again: verify finds nothing, and a seal that
-// somebody else holds does. The rest of the test changes what was sealed.
+// A person who can write the tables can remove an operation with all its effects and compute the chains again: verify
+// finds nothing, but a seal that somebody else holds does. The rest of the test changes what was sealed.
 func TestCheckSeal_HistoryRewritten_IsFound(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
@@ -302,7 +302,7 @@ func removeTenant(b *bundle, tenant string) {
 func TestCheckSeal_OtherDatabase_IsRefused(t *testing.T) {
 	t.Parallel()
 	b, other := newBundle(t), newBundle(t)
-	other.exec("UPDATE database_identity SET database_id = gen_random_uuid()") // those of tests are copies of one
+	other.exec("UPDATE database_identity SET database_id = gen_random_uuid()") // databases of tests are copies of one
 	b.nextDay()
 	s := b.sealDay(time.Time{}, nil)
 	b.mustCheck(s)
@@ -312,7 +312,7 @@ func TestCheckSeal_OtherDatabase_IsRefused(t *testing.T) {
 	}
 }
 
-// The heads of a balance can be on two pages of those that are read together.
+// The heads of a balance can be on two of the pages that are read.
 func TestCheckSeal_ManyBalances_AllAreRead(t *testing.T) {
 	t.Parallel()
 	const tenants, days = 700, 3

@@ -17,7 +17,7 @@ type slot struct {
 	wg     sync.WaitGroup
 
 	mu      sync.Mutex
-	running *Verification // as it was started; nil: none
+	running *Verification // as it was at its start; nil: none
 	closed  bool
 }
 
@@ -26,7 +26,8 @@ func newSlot() *slot {
 	return &slot{ctx: ctx, cancel: cancel}
 }
 
-// take takes the slot for v. If a verification of the same tenant runs, it returns that one. No other call waits meanwhile.
+// take reserves the slot for v. If a verification of the same tenant runs, it returns that one. No other call waits
+// meanwhile.
 func (s *slot) take(v *Verification) (running *Verification, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -46,14 +47,14 @@ func (s *slot) take(v *Verification) (running *Verification, err error) {
 	return &copied, nil
 }
 
-// begun notes that v, which holds the slot, has its row.
+// begun records that v, which holds the slot, has its row.
 func (s *slot) begun(v Verification) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.running = &v
 }
 
-// leave lets the next verification begin. The one with this id has its result, and may still be saving it.
+// leave lets the next verification begin. The one with this id has its result, but may still be saving it.
 func (s *slot) leave(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -62,13 +63,14 @@ func (s *slot) leave(id string) {
 	}
 }
 
-// free gives the slot back.
+// free releases the slot.
 func (s *slot) free(id string) {
 	s.leave(id)
 	s.wg.Done()
 }
 
-// run runs the verification that holds the slot in the background. A panic ends it alone, and is returned to failed.
+// run runs the verification that holds the slot in the background. A panic ends only this verification, and is passed
+// to failed.
 func (s *slot) run(id string, do func(context.Context), failed func(error)) {
 	go func() {
 		defer s.free(id)
@@ -81,7 +83,7 @@ func (s *slot) run(id string, do func(context.Context), failed func(error)) {
 	}()
 }
 
-// stop ends the verification after its present chunk, and waits for it.
+// stop ends the verification after its present chunk, and waits until it has ended.
 func (s *slot) stop(ctx context.Context) error {
 	s.mu.Lock()
 	s.closed = true

@@ -47,7 +47,7 @@ func TestStartVerification_OneRuns_SecondStartGetsIt(t *testing.T) {
 	if b.must(b.db.QueryRow(t.Context(), "SELECT count(*) FROM verifications").Scan(&rows)); rows != 1 {
 		t.Errorf("%d verifications were recorded", rows)
 	}
-	// Rolls have places of their own.
+	// Rolls have their own slots.
 	if _, err := b.ledger.StartRoll(t.Context(), nil); err != nil {
 		t.Errorf("a roll beside a verification: %v", err)
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger/audit"
 )
 
-// background runs a verification as clients ask for it, to its end.
+// background runs a verification to its end, as if a client had requested it.
 func (v *Verifier) background(t *testing.T) (got Verification) {
 	t.Helper()
 	started, err := v.StartVerification(t.Context(), "")
@@ -28,7 +28,8 @@ func (v *Verifier) background(t *testing.T) (got Verification) {
 	return got
 }
 
-// A balance that cannot be read is neither clean nor different: no verification says either, and neither does the watch, whatever it found before.
+// A balance that cannot be read is neither clean nor different: neither verifications nor the watch report either,
+// whatever the watch found before.
 func TestVerify_BalanceUnread_NeitherCleanNorDrift(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)

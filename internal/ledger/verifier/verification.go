@@ -17,8 +17,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/outbox/events"
 )
 
-// verificationBeat is how often a running verification saves its progress. One that has not saved for a minute counts as abandoned,
-// so several beats may be late.
+// verificationBeat is how often a running verification saves its progress. After a minute without, it counts as
+// abandoned, so several beats may be late.
 const verificationBeat = 5 * time.Second
 
 // VerificationStatus is the state of a verification.
@@ -33,7 +33,8 @@ const (
 	VerificationAbandoned VerificationStatus = "abandoned"
 )
 
-// Outcome returns how a verification with this report has ended, and why it failed: what could not be read is neither clean nor different.
+// Outcome returns how a verification with this report ended, and why it failed: what could not be read is neither clean
+// nor different.
 func Outcome(r *audit.Report) (status VerificationStatus, failure string) {
 	switch {
 	case r.Count > 0:
@@ -45,19 +46,19 @@ func Outcome(r *audit.Report) (status VerificationStatus, failure string) {
 	}
 }
 
-// Verification is a Verify that runs in the background.
+// Verification is a Verify in the background.
 type Verification struct {
 	ID         string
 	Tenant     string // empty: all
 	Status     VerificationStatus
-	Report     audit.Report // so far, while it runs
+	Report     audit.Report // preliminary while it runs
 	Error      string
 	StartedAt  time.Time
 	FinishedAt time.Time // zero while running
 }
 
-// StartVerification starts a verification in the background, including cached copies, and returns at once. While the same one runs on
-// this instance, it returns that one; while another one runs, it fails with CodeQueueFull.
+// StartVerification starts a verification in the background, including cached copies, and returns at once. While the
+// same one runs on this instance, it returns that one; while another one runs, it fails with CodeQueueFull.
 func (v *Verifier) StartVerification(ctx context.Context, tenant string) (Verification, error) {
 	if err := v.mustExist(ctx, tenant); err != nil {
 		return Verification{}, err
@@ -90,7 +91,7 @@ func (v *Verifier) StartVerification(ctx context.Context, tenant string) (Verifi
 	return now, nil
 }
 
-// recordStart records in the transaction that stores of that an administrator has started it.
+// recordStart records, in the transaction that stores of, that an administrator has started it.
 func recordStart(ctx context.Context, tx pgx.Tx, of *Verification) error {
 	actor := auditlog.From(ctx)
 	if !actor.Admin {
@@ -156,11 +157,12 @@ func (v *Verifier) runVerification(ctx context.Context, of *Verification) {
 		v.log.Error("journal and state differ", "verification_id", of.ID, "differences", report.Count)
 	case VerificationRunning, VerificationClean, VerificationAbandoned:
 	}
-	v.slot.leave(of.ID) // whoever reads the result may start the next one
+	v.slot.leave(of.ID) // a client that reads the result may start the next one
 	save(context.WithoutCancel(ctx))
 }
 
-// saveVerification records the progress or the end of a verification, and tells in the same transaction which balances differ, once it has ended.
+// saveVerification records the progress or the end of a verification. At its end it also emits, in the same
+// transaction, an event for each balance that differs.
 func (v *Verifier) saveVerification(ctx context.Context, of *Verification) error {
 	ctx, cancel := context.WithTimeout(ctx, queryTimeout)
 	defer cancel()

@@ -24,9 +24,9 @@ import (
 var sqlFiles embed.FS
 
 const (
-	// connections are those of a verification, of the watch, and of their progress and state.
+	// connections is enough for a verification, for the watch, and for their progress and state.
 	connections = 4
-	// queryTimeout bounds a statement of this package. Those of the auditor set their own bound.
+	// queryTimeout bounds a statement of this package. The auditor sets its own bound.
 	queryTimeout = 3 * time.Second
 	dialTimeout  = 2 * time.Second
 	// idleTxTimeout ends the transaction of an instance that hangs, so that it does not keep dead row versions.
@@ -58,7 +58,7 @@ type Verifier struct {
 	watch   *watch
 
 	wholeUpTo     int64         // entries
-	positionEvery time.Duration // of full passes
+	positionEvery time.Duration // interval of full passes
 }
 
 // Open prepares the connections. It does not wait for PostgreSQL.
@@ -107,7 +107,7 @@ func newPool(ctx context.Context, of *Config) (*pgxpool.Pool, error) {
 	cfg.ConnConfig.RuntimeParams["application_name"], cfg.ConnConfig.RuntimeParams["timezone"] = "quotasvc-verifier", "UTC"
 	pgpool.Set(cfg.ConnConfig, map[string]string{
 		"jit": "off",
-		// On badly analysed tables the planner reads whole tables for the joins with unnest.
+		// If table statistics are bad, the planner reads whole tables for the joins with unnest.
 		"enable_seqscan": "off", "enable_hashjoin": "off", "enable_mergejoin": "off",
 		"statement_timeout":                   milliseconds(queryTimeout),
 		"idle_in_transaction_session_timeout": milliseconds(idleTxTimeout),
@@ -129,7 +129,7 @@ func unavailable(what string, err error) *errcode.Error {
 	}
 }
 
-// mustExist returns CodeTenantNotFound for a tenant that does not exist. The empty tenant stands for all.
+// mustExist returns CodeTenantNotFound if the tenant does not exist. The empty tenant stands for all.
 func (v *Verifier) mustExist(ctx context.Context, tenant string) error {
 	if tenant == "" {
 		return nil

@@ -12,7 +12,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger/audit"
 )
 
-// CopyReader returns what a cache holds of each key, nil where it holds nothing.
+// CopyReader returns the cached copy of each key, nil where there is none.
 type CopyReader func(context.Context, []ledger.BalanceKey) ([]*ledger.BalanceCopy, error)
 
 // Options selects what is verified.
@@ -21,12 +21,13 @@ type Options struct {
 	Copies   CopyReader         // nil: no cache is compared
 	Progress func(audit.Report) // called after every chunk; nil: not wanted
 	Pause    time.Duration      // between chunks, to spare the database
-	// Full reads the whole journal. Otherwise a pass over a journal with more than wholeUpTo entries reads what was entered since the last clean one.
+	// Full reads the whole journal. Otherwise a pass over a journal with more than wholeUpTo entries reads only those
+	// since the last clean pass.
 	Full bool
 }
 
-// Verify compares balances, grants, periods and cached copies with the journal: see package audit. CodeTenantNotFound: there is no
-// such tenant.
+// Verify compares balances, grants, periods and cached copies with the journal: see package audit. CodeTenantNotFound:
+// the tenant does not exist.
 func (v *Verifier) Verify(ctx context.Context, o Options) (*audit.Report, error) {
 	if err := v.mustExist(ctx, o.Tenant); err != nil {
 		return nil, err
@@ -60,13 +61,13 @@ func (v *Verifier) Verify(ctx context.Context, o Options) (*audit.Report, error)
 	}
 }
 
-// wholeUpTo is the number of entries up to which every pass reads the whole journal: some seconds of work.
+// wholeUpTo is the number of entries up to which every pass reads the whole journal, which takes some seconds.
 const wholeUpTo = 1_000_000
 
-// positionEvery is how often a full pass saves its position: what an interruption costs.
+// positionEvery is how often a full pass saves its position: an interruption repeats at most this much work.
 const positionEvery = 2 * time.Second
 
-// resume lets a full pass continue where the last one was interrupted, and save where it is.
+// resume lets a full pass continue where the last one was interrupted, and save its position.
 func (v *Verifier) resume(ctx context.Context, o *audit.Options) {
 	var stored []byte
 	err := v.pool.QueryRow(ctx, v.sql["SavedPosition"]).Scan(&stored)
@@ -96,7 +97,7 @@ func (v *Verifier) resume(ctx context.Context, o *audit.Options) {
 	}
 }
 
-// auditCopies hands the auditor copies in its own terms, as it must not know the ledger's.
+// auditCopies converts copies to the auditor's types: package audit must not import package ledger.
 func auditCopies(read CopyReader) audit.CopyReader {
 	if read == nil {
 		return nil
@@ -120,7 +121,7 @@ func auditCopies(read CopyReader) audit.CopyReader {
 	}
 }
 
-// Pin makes an archived checkpoint of every balance at its last entry before an instant: see audit.Auditor.Pin.
+// Pin creates an archived checkpoint of every balance at its last entry before an instant: see audit.Auditor.Pin.
 func (v *Verifier) Pin(ctx context.Context, before time.Time, progress func(audit.Report)) (*audit.Report, error) {
 	report, err := v.auditor.Pin(ctx, before, progress)
 	if err != nil {

@@ -14,8 +14,9 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger/pg"
 )
 
-// history makes entries of tenant acme: two closed periods, expired allowances, a head that is not the only open grant, an exhausted,
-// a pending, an extended, an expired and a voided grant, adjustments, a refund, overage and a hold.
+// history writes entries of tenant acme: two closed periods, expired allowances, a head that is not the only open
+// grant, an exhausted, a pending, an extended, an expired and a voided grant, adjustments, a refund, overage and a
+// hold.
 func (b *bundle) history() {
 	b.t.Helper()
 	b.plan("hourly", 100, "hour", "")
@@ -60,17 +61,18 @@ func (b *bundle) history() {
 	}
 	capture := &ledger.HoldChange{Tenant: "acme", Key: "h-capture", HoldID: "h1", Action: ledger.ActionCapture, Items: []ledger.Item{{Meter: "api_calls", Amount: 1}}}
 	mustDo(b, capture)
-	mustDo(b, debitOf("acme", "d6", 2)) // the head pays alone: the remainder in its row of grants is old from now on
+	mustDo(b, debitOf("acme", "d6", 2)) // only the head pays: the remainder in its grants row is outdated from now on
 }
 
-// Conditions for rows that history makes.
+// Conditions for the rows that history writes.
 const (
 	own    = "tenant_id = 'acme' AND meter = 'api_calls'"
 	oldest = own + " AND period_start = (SELECT min(period_start) FROM periods)"
 	newest = own + " AND period_start = (SELECT max(period_start) FROM periods)"
 )
 
-// damage changes one stored fact. fact is part of the difference that must be reported, or the consequence of damage that is not.
+// damage changes one stored fact. fact is part of the difference that must be reported, or the consequence of damage
+// that is not.
 type damage struct{ name, sql, fact string }
 
 // The test changes one stored fact at a time, verifies, and restores it. A difference must name the fact.
@@ -236,8 +238,8 @@ func TestVerify_ChangedAmount_IsReported(t *testing.T) {
 	b.mustVerify()
 }
 
-// The table lists damage that verify does not report: the journal does not say these facts. When verify reports one, move it to the table
-// above. docs/proof.md has the same list.
+// The table lists damage that verify does not report: these facts are not in the journal. When verify reports one, move
+// it to the table above. docs/proof.md has the same list.
 func TestVerify_UnprovenFacts_AreListed(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)

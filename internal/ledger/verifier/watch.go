@@ -20,10 +20,11 @@ type watch struct {
 	cancel   context.CancelFunc
 	done     sync.WaitGroup
 	full     time.Time // when the last full pass began
-	found    int64     // differences, by the newest pass that has read everything, or a later one that found more
+	found    int64     // differences of the newest complete pass, or of a later one that found more
 }
 
-// fullEvery is how often the watch reads the whole journal: old entries, closed periods and ended grants are not read in between.
+// fullEvery is how often the watch reads the whole journal. Only then are old entries, closed periods and ended grants
+// read.
 const fullEvery = 24 * time.Hour
 
 func (w *watch) start() {
@@ -77,7 +78,7 @@ func (w *watch) pass(ctx context.Context) (err error) {
 	if full {
 		w.full = began
 	}
-	// Differences of a balance that cannot be read stay found.
+	// A balance that cannot be read keeps its earlier differences.
 	if report.Unread == 0 || report.Count > w.found {
 		w.found = report.Count
 	}
