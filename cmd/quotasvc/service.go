@@ -49,7 +49,7 @@ type service struct {
 	secrets  *rotation
 	target   namedsql.Target // whether the tables are distributed over a Citus cluster
 	api      http.Handler
-	console  http.Handler       // nil: off, or beside the API
+	console  http.Handler       // nil: there is no console, or the API's own listener serves it
 	drain    func()             // ends open responses to browsers; nil: no console
 	sites    []site             // at the API's address
 	envoy    *envoyrls.Server   // nil: off

@@ -25,7 +25,7 @@ const (
 	// listenEvery is the pause between two queries for new events.
 	listenEvery = time.Second
 
-	// forwardTimeout bounds a call of the receiver; a webhook has 8 s.
+	// forwardTimeout bounds a call of the receiver. It is the same as for webhooks.
 	forwardTimeout = 8 * time.Second
 )
 

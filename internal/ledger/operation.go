@@ -34,7 +34,7 @@ type Operation interface {
 	ID() OperationID
 	// Kind returns the kind, for metrics and logs.
 	Kind() Kind
-	// Validate completes defaults and returns the first fault as an *errcode.Error.
+	// Validate sets absent fields to their defaults, and returns the first fault as an *errcode.Error.
 	Validate() error
 	// Targets adds to t what the operation refers to without its balance, and the ids that it is going to create.
 	Targets(t *Targets)

@@ -24,13 +24,14 @@ const (
 	denialSweep = 2
 )
 
-// denials are recent denials by Redis. A bucket that denied a cost denies it, and any larger cost, until the time in that answer,
-// whatever other requests come in between. So a caller who repeats a denied request does not reach Redis.
+// denials are recent denials by Redis. Such an answer says when the cost would pass. Until then the bucket denies this
+// cost and every larger one, whatever other requests do, so Redis need not be asked again.
 //
-// Tokens come back earlier only by a refund or reset in this process, which forgets the denial; by a change of the rule, whose limit then
-// differs; or by a refund in another process, for which denialFor bounds the memory.
+// Tokens come back earlier in three cases only. A refund or reset in this process forgets the denial. A change of the
+// rule gives it another limit. For a refund in another process, denialFor bounds how long the denial is remembered.
 //
-// A denial by a rule with a ban is remembered while the bucket is banned: before, each denial must reach Redis, because it counts.
+// If the rule has a ban, a denial is remembered only while the bucket is banned. Until the ban begins, every denial must
+// reach Redis, because Redis counts them.
 type denials struct {
 	seed    maphash.Seed
 	live    atomic.Int64 // entries; if there are none, as is normal, no lock is taken

@@ -44,8 +44,8 @@ type Config struct {
 	// Now is the clock of local decisions; nil is time.Now. Decisions in Redis use Redis's clock.
 	Now func() time.Time
 
-	// redisNow is used in tests: the time in µs for scripts in place of Redis's own. Denials are then not remembered
-	// unless Now is given, because the process has another clock.
+	// redisNow is for tests: scripts use its time, in µs, instead of Redis's. Then denials are remembered only if Now is
+	// set as well; otherwise this process and the scripts would use different clocks.
 	redisNow  func() int64
 	forgetful bool
 }

@@ -38,7 +38,7 @@ type epochs struct {
 	lost    atomic.Bool // one of them has changed, at least once
 
 	mu  sync.RWMutex
-	all map[string]int64 // by tag; "" if this is no cluster
+	all map[string]int64 // the epoch of each hash tag; without a cluster one, under the tag ""
 }
 
 // key returns the key of the epoch of the data with a tag.

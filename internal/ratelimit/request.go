@@ -35,8 +35,8 @@ type Request struct {
 	Tenant  string
 	Charges []Charge
 
-	// With are keys to read in the same pipeline, nil for none. Their hash tag must be the tenant. Their values stay nil if the
-	// tenant's shard was not asked or did not answer. A refund reads nothing.
+	// With has the keys to read in the same pipeline; nil: none. Their hash tag must be the tenant. Their values stay
+	// nil if the tenant's shard was not asked or did not answer. A refund reads nothing.
 	With *redisstore.Reads
 
 	// Fresh makes Redis decide a peek, even if this process knows the levels.

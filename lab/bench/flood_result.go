@@ -35,7 +35,7 @@ type FloodSlices struct {
 	Quiet   report.Latency `json:"without_micros"`
 	Flood   report.Latency `json:"with_micros"`
 	Ratios  []float64      `json:"p99_ratios"` // by round
-	Errors  int64          `json:"errors"`     // debits of the others without a 200
+	Errors  int64          `json:"errors"`     // debits of the other tenants that were not answered with 200
 	Answers map[int]int64  `json:"answers"`    // answers to the flood by status; 0: not sent in time
 
 	kinds       []string

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// handled is the sum of the services' histograms of handling times of checks and consumes: the number of requests per
-// upper bound in seconds. Unlike the load generator's times they exclude its own delays.
+// handled says how many checks and consumes all services handled within each bound, in seconds. It adds up the services'
+// histograms. Delays of the load generator are not in it.
 type handled map[float64]int64
 
 const handledMetric = "quotasvc_http_request_duration_seconds_bucket{"

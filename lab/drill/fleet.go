@@ -42,7 +42,7 @@ type slot struct {
 	api      atomic.Pointer[string] // host:port of the newest instance, even if that is dead
 	faults   atomic.Int64           // grows at the beginning and the end of each fault of this instance
 	expected atomic.Bool            // a fault is ending the instance
-	crashes  *atomic.Int64          // number of ends that no fault explains
+	crashes  *atomic.Int64          // how often a process ended although no fault had ended it
 }
 
 // startFleet starts n instances.

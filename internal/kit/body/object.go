@@ -250,8 +250,8 @@ func canonical(raw jsontext.Value) []byte {
 	return value
 }
 
-// amounts reads an object whose field names are ids into the map v, of integers, of features, or of pointers to them. null is nil where the
-// map can hold it.
+// amounts reads an object into the map v. Its field names are ids. Its values are integers, features, or pointers to one
+// of these. A null becomes nil if the map's values are pointers.
 func (r *objectReader) amounts(v reflect.Value) {
 	if !r.enter('{', "must be an object") {
 		return

@@ -24,8 +24,8 @@ const (
 	leaseEvery = 50 * time.Millisecond
 
 	// The registry is in database 0: one lease key per used database, and the set of
-	// databases that were empty at their first lease. Other databases hold foreign
-	// keys and are never flushed.
+	// databases that were empty at their first lease. The other databases hold keys of
+	// other programs, and are never flushed.
 	leaseKey = "quotasvc-testenv:lease:"
 	oursKey  = "quotasvc-testenv:ours"
 )

@@ -48,7 +48,7 @@ func (r *Recorder) emitHigh(ctx context.Context, tx pgx.Tx, found []high) {
 	}
 }
 
-// highEvents returns an event for each limit and hour.
+// highEvents returns one event for each tenant, limit and hour.
 func (r *Recorder) highEvents(found []high) (out []events.Event) {
 	type hourOf struct {
 		tenant, rule string

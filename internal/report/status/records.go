@@ -84,7 +84,7 @@ type Archive struct {
 	RemovedAt  time.Time // zero: some rows are still in PostgreSQL
 }
 
-// recorded has the latest records. The holder of the slot reads them.
+// recorded has the latest records. Only the goroutine that holds turn may use or renew them.
 type recorded struct {
 	turn  chan struct{}
 	value *Records

@@ -30,7 +30,7 @@ type readiness struct {
 	Checks   map[string]string `json:"checks"`             // ok, or the reason
 	Backends map[string]string `json:"backends,omitempty"` // ok, or what is wrong; no condition unless strict
 	Warnings map[string]string `json:"warnings,omitempty"` // what an operator must fix; no condition unless strict
-	// Replicas is no condition: one instance alone can serve, and otherwise all instances would become unready
+	// Replicas does not affect readiness: one instance alone can serve. If it did, all instances would become unready
 	// together.
 	Replicas *ReplicaCount `json:"replicas,omitempty"`
 	// ReportLag is no condition: a report from a replica that lags is still an answer.

@@ -51,7 +51,8 @@ func LoadFor(target Target, files fs.FS) (map[string]string, error) {
 	return all, nil
 }
 
-// text returns the statement in body without comment lines.
+// text returns the statement in body as the target needs it: without comments, and without the lines for the other kind
+// of database.
 func (target Target) text(body string) string {
 	var sql strings.Builder
 	for row := range strings.SplitSeq(body, "\n") {

@@ -287,7 +287,7 @@ func Tokens(n int64) *big.Rat { return new(big.Rat).SetInt64(n) }
 // CeilRat returns x rounded up, saturated to 64 bits.
 func CeilRat(x *big.Rat) int64 {
 	n := new(big.Int).Neg(x.Num())
-	return saturate(n.Neg(n.Div(n, x.Denom()))) // Euclidean: the denominator is positive
+	return saturate(n.Neg(n.Div(n, x.Denom()))) // Div rounds down, because the denominator is positive
 }
 
 func saturate(n *big.Int) int64 {

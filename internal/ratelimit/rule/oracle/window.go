@@ -77,7 +77,7 @@ func (c Charge) label(us int64) string {
 	return new(big.Int).Div(big.NewInt(us), big.NewInt(c.Period)).String()
 }
 
-// window returns the bounds of the window around us.
+// window returns the bounds of the window that contains the instant us (in µs).
 func (c Charge) window(us int64) (start, end int64) {
 	name := c.label(us)
 	reach := int(c.Period) + int(26*time.Hour/time.Microsecond) // a day is up to 26 hours long
