@@ -30,7 +30,7 @@ func (g *Gate) lookup(ctx context.Context, keys []ledger.BalanceKey, reads *redi
 	return found{copies, reads != nil && reads.Values != nil}
 }
 
-// found are the copies for a check, and whether Redis vouches for them.
+// found holds the copies for a check, and whether Redis confirms them.
 type found struct {
 	copies []balances.Cached
 	shared bool

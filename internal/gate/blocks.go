@@ -22,7 +22,7 @@ func (g *Gate) blocked(req *Request) (refused *Blocked, exempt bool) {
 	return &Blocked{Kind: block.Kind, Value: block.Value, Reason: block.Reason, ExpiresAt: block.ExpiresAt}, false
 }
 
-// blockedCheck returns the check of a blocked request. It includes the balances if they can be had.
+// blockedCheck returns the check of a blocked request. It includes the balances if they can be read.
 func (g *Gate) blockedCheck(ctx context.Context, req *Request, facts *tenantFacts, blocked *Blocked) Check {
 	var out Check
 	var err error

@@ -17,13 +17,14 @@ const (
 	// that is 600 series.
 	labelsMax = 100
 
-	// labelOther is the label value of all others, labelNone that of no plan. No id of the catalogue has a bracket.
+	// labelOther is the label value of all other names, labelNone the one for no plan. No id of the catalogue has a
+	// bracket.
 	labelOther = "(other)"
 	labelNone  = "(none)"
 )
 
-// catalogCounts counts what a product's owner asks for: who is refused, by plan, and what is used, by meter. Labels are
-// names of the catalogue, never what a client sends.
+// catalogCounts counts refusals by plan and used units by meter, for a product's owner. Labels are names of the
+// catalogue, never values from a client.
 type catalogCounts struct {
 	refusals *prometheus.CounterVec
 	units    *prometheus.CounterVec

@@ -8,18 +8,18 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/cowmap"
 )
 
-// link is the place of a rule in its chain. It does not change. The next snapshots have the same one as long as the rule replaces the same
-// rule, and so do those that replace the rule.
+// link is the position of a rule in its chain. It does not change. The next snapshots have the same link as long as the
+// rule replaces the same rule, and so do the rules that replace it.
 type link struct {
 	id, replaces string
 	own          bool  // of a plan's own rule
-	up           *link // of the rule that it replaces, for a general rule among the general ones; nil: none
-	root         *link // of the last rule of the chain, which replaces none: itself if it replaces none
+	up           *link // the link of the rule that it replaces; of a general rule, a general one; nil: none
+	root         *link // the link of the last rule of the chain, which replaces none; may be this link
 }
 
-// resolveReplaces sets the links of general rules. It ignores the name of a rule that does not exist, and cuts a circle at its last
-// rule. The catalogue's API refuses both; someone may have written them into the table by hand. Each rule is visited a few times, however
-// long the chains are.
+// resolveReplaces sets the links of general rules. It ignores the name of a rule that does not exist, and cuts a circle
+// at its last rule. The catalogue's API refuses both; someone may have written them into the table by hand. Each rule
+// is visited a few times, however long the chains are.
 func (x *ruleIndex) resolveReplaces(all []*planRule) {
 	for _, p := range all {
 		if target := x.byID.Get(p.replaces); target != nil {
@@ -71,7 +71,7 @@ func (s *ruleSet) resolveOwn() {
 	}
 }
 
-// up returns the link of the rule that another one replaces for the plan's tenants; nil: none.
+// up returns the link of the rule that at replaces for the plan's tenants; nil: none.
 func (s *ruleSet) up(at *link) *link {
 	if s.rerooted && !at.own {
 		if own := s.own.byID.Get(at.replaces); own != nil {
@@ -97,8 +97,8 @@ func (s *ruleSet) walk(at *link) *link {
 }
 
 // dropReplaced leaves one rule of each chain in list. It drops the rules that another one in list replaces, directly or
-// through others, and keeps the most specific of the rest. Both relations are transitive, so comparing with a rule that is
-// already dropped does no harm.
+// through others, and keeps the most specific of the rest. Both relations are transitive, so comparing with a rule that
+// is already dropped does no harm.
 func (s *ruleSet) dropReplaced(list []*planRule) []*planRule {
 	list = slices.DeleteFunc(list, func(p *planRule) bool {
 		return slices.ContainsFunc(list, func(o *planRule) bool { return o != p && s.rootOf(o) == s.rootOf(p) && s.supersedes(o.link, p.link) })

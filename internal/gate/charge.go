@@ -32,8 +32,8 @@ type ChargeRequest struct {
 	// Cost multiplies what each limit takes of a request: 1..bound.MaxAmount; 0 is 1.
 	Cost int64
 
-	// AfterTheFact says that the work is done: the limits are charged whatever is left, each down to its debt below
-	// zero.
+	// AfterTheFact means that the work is done already: the limits are charged whatever is left, each down to its debt
+	// below zero.
 	AfterTheFact bool
 
 	// Rules are the limits to charge, or those that they replace; empty: all that apply.
@@ -47,13 +47,13 @@ type Charged struct {
 
 	Limits         []LimitVerdict
 	LimitsDegraded bool // the limits were decided without Redis
-	Replayed       bool // the key was used before: Limits are those of now
+	Replayed       bool // the key was used before: Limits show their present state
 }
 
-// Charge charges the limits that apply. PostgreSQL is not asked. A second charge under one key within chargeKeyAge
-// charges nothing. While Redis is away keys are known to the process alone. Errors: *Blocked, *RateLimited,
-// *CostExceedsCapacity, *ReducedCapacity, *TooManyLimits, or *errcode.Error if the tenant does not exist or is
-// suspended, or if it has no limit of Rules.
+// Charge charges the limits that apply. It does not query PostgreSQL. A second charge under one key within chargeKeyAge
+// charges nothing. While Redis is away, keys are known only to the process that used them. Errors: *Blocked,
+// *RateLimited, *CostExceedsCapacity, *ReducedCapacity, *TooManyLimits, or *errcode.Error if the tenant does not exist
+// or is suspended, or if it has no limit of Rules.
 func (g *Gate) Charge(ctx context.Context, req ChargeRequest) (Charged, error) {
 	var facts tenantFacts
 	out, err := withNewest(ctx, g, func() (_ Charged, err error) {
@@ -103,7 +103,7 @@ func (g *Gate) charge(ctx context.Context, req *ChargeRequest, facts *tenantFact
 		return Charged{}, refused
 	}
 
-	// The decision, and what the caller gets of it.
+	// The decision, and the part of it that the caller receives.
 	call := limitsCall{req: &req.Request, facts: facts, rules: rules, times: max(req.Cost, 1), how: how}
 	res, err := g.decideRules(ctx, &call, nil)
 	if req.AfterTheFact {
@@ -192,8 +192,8 @@ func (req *ChargeRequest) fingerprint() string {
 	return rule.Dimension(append(parts, req.Rules...)...)
 }
 
-// named returns the rules that decide req, as apply does. If names is not empty, only those, or those that replace
-// them. The error is a *errcode.Error for a name that the tenant has no limit of.
+// named returns the rules that decide req, as apply does. If names is not empty, it returns only those rules, or those
+// that replace them. The error is a *errcode.Error for a name of which the tenant has no limit.
 func (s *ruleSet) named(req *Request, plan string, names []string) ([]*planRule, error) {
 	rules := s.apply(make([]*planRule, 0, fewRules), req, plan)
 	if len(names) == 0 {
@@ -236,7 +236,7 @@ type Charge struct {
 	name    string // in the memory of refunds
 }
 
-// Tenant returns whose charge it is.
+// Tenant returns the tenant that was charged.
 func (c *Charge) Tenant() string { return c.receipt.Tenant }
 
 // RefundCharge gives back the tokens of a charge. A second refund gives nothing back. Errors are *errcode.Error; after

@@ -64,7 +64,7 @@ func (g *Gate) check(ctx context.Context, req *Request, heldOnly bool) (out Chec
 
 	// The limits, and the copies of the balances in the same round trip.
 	var reads *redisstore.Reads
-	if !held && exists { // nobody needs to publish what does not exist
+	if !held && exists { // no instance needs to publish copies of a tenant that does not exist
 		reads = g.copies.Reads(keys, req.MaxStale)
 	}
 	var limits limitsResult

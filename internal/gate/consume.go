@@ -63,9 +63,9 @@ func (g *Gate) consume(ctx context.Context, req *Request) (out Debited, plan str
 	return out, facts.plan, err
 }
 
-// consumeAs consumes with the tenant's facts. Who is exempt is not asked for limits.
+// consumeAs consumes with the tenant's facts. It skips the limits if the request is exempt.
 func (g *Gate) consumeAs(ctx context.Context, req *Request, facts *tenantFacts, exempt bool) (Debited, error) {
-	// 1. What is known without asking anybody: that there is no such tenant, or what the ledger has just answered.
+	// 1. What is known without a query: there is no such tenant, or the ledger gave the answer a moment ago.
 	d := debitOf(req, facts, consumeScope(req))
 	known := g.recall(req, facts, d)
 
@@ -89,7 +89,7 @@ func (g *Gate) consumeAs(ctx context.Context, req *Request, facts *tenantFacts, 
 	return out, answer.err
 }
 
-// recalled is what is known about a debit without asking the ledger: at most one of its fields is set.
+// recalled is what is known about a debit without a query: at most one of its fields is set.
 type recalled struct {
 	unknown    error // there is no such tenant, or the debit is not valid
 	remembered remembered
@@ -102,7 +102,7 @@ type answered struct {
 	err    error
 }
 
-// recall returns what is known about a debit. It asks nobody.
+// recall returns what is known about a debit without a query.
 func (g *Gate) recall(req *Request, facts *tenantFacts, d *ledger.Debit) recalled {
 	switch {
 	case facts.unknown:
@@ -115,7 +115,7 @@ func (g *Gate) recall(req *Request, facts *tenantFacts, d *ledger.Debit) recalle
 }
 
 // answer returns the answer from memory. It may read a balance again; reads are those of the balance, nil if Redis was
-// not asked.
+// not read.
 func (r *recalled) answer(ctx context.Context, facts *tenantFacts, reads *redisstore.Reads) (a answered) {
 	if r.unknown != nil {
 		return answered{known: true, err: r.unknown}
@@ -166,8 +166,8 @@ func (g *Gate) giveBack(
 	}
 }
 
-// unknownTenant returns the refusal of a debit of a tenant that does not exist. As in the ledger, a debit that is not
-// valid is refused as that.
+// unknownTenant returns the refusal of a debit of a tenant that does not exist. As in the ledger, an invalid debit is
+// refused as invalid.
 func unknownTenant(req *Request, d *ledger.Debit) error {
 	validate := d.Validate
 	if req.DryRun { // it needs no key

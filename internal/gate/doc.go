@@ -26,9 +26,10 @@
 //
 // A check:
 //
-//  1. Held copies: balances that Redis gave to this process and has announced no change of (balances.Cache.Held).
+//  1. Held copies: balances that this process has read from Redis, without a change announced since
+//     (balances.Cache.Held).
 //  2. Remembered denials: a bucket that denied, until it would admit the same cost (ratelimit, denials.go).
-//  3. Held buckets: levels that Redis gave to this process and has announced no change of (ratelimit, held.go).
+//  3. Held buckets: levels that this process has from Redis, without a change announced since (ratelimit, held.go).
 //  4. Redis: the limits that steps 2 and 3 left, and in the same round trip the copies that step 1 left.
 //  5. PostgreSQL: the balances whose copies may not answer, as balances.Policy decides (loader).
 //
@@ -41,7 +42,7 @@
 //  2. PostgreSQL: the ledger decides.
 //
 // A consume finds its refusal in step 1 before it charges the limits, so that only limits that count attempts are
-// charged, and confirms it afterwards (chargeLimits). Its limits take steps 2 and 4 of a check.
+// charged. It confirms the refusal afterwards (chargeLimits). Its limits take steps 2 and 4 of a check.
 //
 // # Invariants
 //
@@ -59,13 +60,13 @@
 //
 // # Clock
 //
-// The age of copies is taken with the service's clock (package balances). Limits use the limiter's clock, debits the
+// The age of copies is measured with the service's clock (package balances). Limits use the limiter's clock, debits the
 // ledger's.
 //
 // # Concurrency
 //
-// All methods may be called from any goroutine. A check reads its copies in the round trip of its limits, together
-// with other checks that wait for the same shard. Equal questions to PostgreSQL at the same time become one; at most
+// All methods may be called from any goroutine. A check reads its copies in the round trip of its limits, together with
+// other checks that wait for the same shard. PostgreSQL gets equal questions at the same time once; at most
 // Config.LoadsMax reads run at once.
 //
 // # Failure

@@ -20,7 +20,8 @@ const (
 	CodeLeaseNotFound       errcode.Code = "lease_not_found"
 )
 
-// Blocked refuses a request because its tenant, subject or address is blocked. No limit was asked and nothing was charged.
+// Blocked refuses a request because its tenant, subject or address is blocked. No limit was decided and nothing was
+// charged.
 type Blocked struct {
 	Kind      string // tenant, subject or ip
 	Value     string // an id, or the address prefix
@@ -31,8 +32,8 @@ type Blocked struct {
 // Error names the blocked tenant, subject or address.
 func (e *Blocked) Error() string { return "blocked: " + e.Kind + " " + e.Value }
 
-// TooManyLimits refuses a request to which more limits apply than can be decided together. Nothing was charged. The catalogue
-// is at fault, not the caller: see CheckRules.
+// TooManyLimits refuses a request to which more limits apply than can be decided together. Nothing was charged. The
+// catalogue is at fault, not the caller: see CheckRules.
 type TooManyLimits struct {
 	Rules []string // all that apply: more than ratelimit.MaxCharges
 }
@@ -65,8 +66,8 @@ func (e *RateLimited) Banned() string {
 	return name
 }
 
-// CostExceedsCapacity refuses a request that costs more tokens than the capacity of a limit. Waiting does not help. Nothing
-// was charged.
+// CostExceedsCapacity refuses a request that costs more tokens than the capacity of a limit. Waiting does not help.
+// Nothing was charged.
 type CostExceedsCapacity struct {
 	Violated []string // the rules that can never let it pass; never empty
 	Verdicts []LimitVerdict
@@ -77,8 +78,8 @@ func (e *CostExceedsCapacity) Error() string {
 	return "cost exceeds the capacity of " + strings.Join(e.Violated, ", ")
 }
 
-// ReducedCapacity refuses a request because Redis is away and a limit with `on_backend_error: closed` applies. Nothing was
-// charged.
+// ReducedCapacity refuses a request because Redis is away and a limit with `on_backend_error: closed` applies. Nothing
+// was charged.
 type ReducedCapacity struct {
 	Violated   []string      // the closed rules; never empty
 	RetryAfter time.Duration // greater than 0

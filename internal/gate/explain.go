@@ -16,7 +16,7 @@ type LimitExplanation struct {
 	// Summary describes the limit in one sentence.
 	Summary string
 
-	// Explanation is the limiter's. Of kind concurrency it has capacities only.
+	// Explanation is the limiter's. For kind concurrency it has capacities only.
 	rule.Explanation
 
 	// PeriodMost is the largest number of requests in any interval of the rate's period; 0 for concurrency.
@@ -25,7 +25,7 @@ type LimitExplanation struct {
 	// LeaseTTL is how long a lease lasts by default; 0 for the other kinds.
 	LeaseTTL time.Duration
 
-	// Override is the override whose numbers these are; nil: the limit's own.
+	// Override is the override that set these numbers; nil: they are the limit's own.
 	Override *override.Override
 
 	// Policy is what each of Replicas instances does while Redis is away.
@@ -33,8 +33,8 @@ type LimitExplanation struct {
 	Replicas int
 }
 
-// ExplainLimit describes the effect of a limit on a tenant and one of its subjects, if they are named: with their overrides, and the calendar of
-// the tenant if the limit's windows follow it. Errors are *errcode.Error.
+// ExplainLimit describes the effect of a limit on a tenant and one of its subjects, if they are named: with their
+// overrides, and the calendar of the tenant if the limit's windows follow it. Errors are *errcode.Error.
 func (g *Gate) ExplainLimit(ctx context.Context, l *catalog.Limit, tenant, subject string) (LimitExplanation, error) {
 	r, err := compileRule(l)
 	if err != nil {

@@ -43,8 +43,8 @@ func (g *Gate) checkFeature(ctx context.Context, req *Request) (Check, error) {
 	return out, nil
 }
 
-// featureRefusal returns why a tenant may not use the feature of req; nil if it may. The plan that the tenant has now
-// decides, and what the tenant overrides.
+// featureRefusal returns why a tenant may not use the feature of req; nil if it may. The tenant's present plan and its
+// overrides decide.
 func (g *Gate) featureRefusal(req *Request, facts *tenantFacts) *errcode.Error {
 	switch {
 	case facts.unknown:

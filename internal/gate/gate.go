@@ -29,27 +29,27 @@ type Config struct {
 	// LoadBudget bounds one such read, including the wait for a slot; 0 means 1 s.
 	LoadBudget time.Duration
 
-	// Once remembers keys and refunds of charges; nil: this process alone.
+	// Once remembers keys and refunds of charges; nil: they are remembered in this process only.
 	Once *claim.Names
 
 	// IDKey signs the ids of charges and leases. Instances with the same key accept each other's ids; nil: this process
 	// accepts only its own.
 	IDKey []byte
 
-	// UnsignedUntil is when unsigned ids of leases, those of the version before, are no longer accepted; zero: they
-	// never are.
+	// UnsignedUntil is the instant from which on unsigned ids of leases are refused. The version before issued such
+	// ids. Zero: they are always refused.
 	UnsignedUntil time.Time
 
-	// Overrides are those of tenants and subjects. The gate neither starts nor stops it. nil: none.
+	// Overrides has the overrides of tenants and subjects. The gate neither starts nor stops it. nil: none.
 	Overrides *override.Cache
-	Denials   *denial.Recorder // remembers refusals. The gate neither starts nor stops it. nil: nobody does
+	Denials   *denial.Recorder // remembers refusals. The gate neither starts nor stops it. nil: none are remembered
 
 	// Provisioner creates tenants on their first use; nil: they must exist.
 	Provisioner *provision.Provisioner
 
 	Log     *slog.Logger          // nil discards
 	Metrics prometheus.Registerer // nil: not registered
-	Now     func() time.Time      // nil: the ledger's for what balances say, time.Now for waits
+	Now     func() time.Time      // nil: the ledger's clock for balances, time.Now for waits
 }
 
 // Gate composes decisions. It needs no stop: its goroutines read balances, and each ends by itself within twice
@@ -121,9 +121,9 @@ func (g *Gate) now() time.Time {
 	return g.ledger.Now()
 }
 
-// withNewest does what needs a limit by its name, and does it once more if there seems to be no such limit and the
-// catalogue has changed since this process read it: whoever has just created the limit finds it. Names of limits that
-// do not exist cost no read.
+// withNewest runs do, which needs a limit by its name. If there is no such limit and the catalogue has changed since
+// this process read it, it runs do once more: a caller that has just created the limit finds it. Names of limits that
+// do not exist cause no read.
 func withNewest[R any](ctx context.Context, g *Gate, do func() (R, error)) (R, error) {
 	c := g.tenants.catalog
 	before := c.Snapshot()

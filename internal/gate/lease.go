@@ -47,8 +47,8 @@ type Lease struct {
 	TTL       time.Duration // until then
 	Replayed  bool          // the lease was already held under this key
 
-	// Limit is the number of leases that can be held at a time. InUse is the number held, this one included. Counted
-	// is false if nobody counts: the rule is open and Redis is away, or a block exempts the caller from limits.
+	// Limit is the number of leases that can be held at a time. InUse is the number held, this one included. Counted is
+	// false if leases are not counted: the rule is open and Redis is away, or a block exempts the caller from limits.
 	Limit, InUse, Remaining int64
 	Counted                 bool
 
@@ -57,7 +57,8 @@ type Lease struct {
 }
 
 // Acquire takes a lease. Errors: *RateLimited if all are held, *ReducedCapacity for a closed rule while Redis is away,
-// *Blocked, or *errcode.Error if the rule or tenant does not exist, the tenant is suspended, or the rule does not apply.
+// *Blocked, or *errcode.Error if the rule or tenant does not exist, the tenant is suspended, or the rule does not
+// apply.
 func (g *Gate) Acquire(ctx context.Context, req LeaseRequest) (Lease, error) {
 	out, err := withNewest(ctx, g, func() (Lease, error) { return g.acquire(ctx, &req) })
 	g.metrics.decisions.WithLabelValues("acquire", decisionLabel(err, out.Replayed)).Inc()
@@ -150,8 +151,8 @@ func (g *Gate) renew(ctx context.Context, id ratelimit.LeaseID, ttl time.Duratio
 	return g.leaseOf(&lease, p), nil
 }
 
-// mayHold returns why a holder must not have its lease any longer, or the facts about its tenant and whether a block
-// exempts it from limits.
+// mayHold returns why a holder must not keep its lease, or the facts about its tenant and whether a block exempts it
+// from limits.
 func (g *Gate) mayHold(ctx context.Context, id *ratelimit.LeaseID) (facts tenantFacts, exempt bool, err error) {
 	holder := Request{Tenant: id.Tenant, Subject: id.Subject}
 	holder.IP, _ = netip.AddrFromSlice([]byte(id.Address)) // empty: not named
@@ -223,7 +224,7 @@ func (g *Gate) leaseOf(lease *ratelimit.Lease, p *planRule) Lease {
 	if lease.Held && !lease.ExpiresAt.IsZero() {
 		out.ID = g.leaseIDs.Text(lease.ID)
 	}
-	if lease.Unknown && out.Limit == 0 { // nobody counts
+	if lease.Unknown && out.Limit == 0 { // leases are not counted
 		out.Limit = p.compiled.Burst
 	}
 	out.Verdict = LimitVerdict{

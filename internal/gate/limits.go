@@ -30,7 +30,7 @@ type limitsResult struct {
 	charged  ratelimit.Request // what was charged; empty after a peek
 }
 
-// charging is what the decision of the limits takes.
+// charging selects what a decision of the limits charges.
 type charging int
 
 const (
@@ -110,7 +110,7 @@ func (g *Gate) peekHeld(ctx context.Context, req *Request, facts *tenantFacts) (
 	return g.limitsResult(&c, &ask, &decision), true
 }
 
-// limiterRequest returns what the limiter is asked for c. It replaces rules of c by their overrides.
+// limiterRequest returns the limiter's request for c. It replaces rules of c by their overrides.
 func (g *Gate) limiterRequest(ctx context.Context, c *limitsCall) ratelimit.Request {
 	g.override(ctx, c.rules, c.facts, c.req.Subject)
 	ask := ratelimit.Request{
@@ -235,8 +235,7 @@ func (g *Gate) refund(ctx context.Context, res *limitsResult) {
 	g.metrics.refunds.WithLabelValues("done").Inc()
 }
 
-// refunded updates the verdict of a rule after its refund, so that the caller is not told to wait for tokens that are
-// back.
+// refunded updates the verdict of a rule after its refund, so that the caller does not wait for tokens that are back.
 func (res *limitsResult) refunded(after *ratelimit.Verdict) {
 	for i := range res.verdicts {
 		if v := &res.verdicts[i]; v.Rule == after.Rule.ID {

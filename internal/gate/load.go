@@ -15,16 +15,18 @@ import (
 )
 
 const (
-	// defaultLoadsMax bounds the concurrent reads of PostgreSQL for checks in this process. One read answers all checks that
-	// wait, and eight reads leave most of the pool to other work.
+	// defaultLoadsMax bounds the concurrent reads of PostgreSQL for checks in this process. One read answers all checks
+	// that wait, and eight reads leave most of the pool to other work.
 	defaultLoadsMax = 8
 
-	// promptLoads is how many reads run at once before checks wait for each other: with more, each read has fewer questions. With 128
-	// callers, two had 13 to 26 questions each and took half as much of PostgreSQL as eight, which had 7.
+	// promptLoads is how many reads run at once before checks wait for each other: with more, each read has fewer
+	// questions. With 128 callers, two reads had 13 to 26 questions each and used half as much of PostgreSQL as eight
+	// reads with 7 each.
 	promptLoads = 2
 
-	// lateAfter is how long a check waits for these reads before it may begin another one. A read of a full batch takes a few milliseconds;
-	// one that takes longer meets a balance with much to work off, or a lock, and other checks do not wait for that.
+	// lateAfter is how long a check waits for these reads before it may begin another one. A read of a full batch takes
+	// a few milliseconds. A slower read meets a lock, or a balance with many events due: other checks do not wait for
+	// that.
 	lateAfter = 25 * time.Millisecond
 
 	// loadBatchMax bounds the questions of one read. A read of 64 takes 4 ms: 15 times the throughput of reads of one.
@@ -33,18 +35,19 @@ const (
 	// loadShare bounds the questions of one tenant in a read while other tenants wait.
 	loadShare = loadBatchMax / 4
 
-	// loadQueueMax bounds the questions that wait, about as many as are read within the budget, and loadQueueShare those of one tenant.
+	// loadQueueMax bounds the questions that wait, about as many as are read within the budget, and loadQueueShare
+	// those of one tenant.
 	loadQueueMax, loadQueueShare = 10_000, 2_500
 
 	// defaultLoadBudget bounds a check's wait for a slot and its read together. A slower check is of no use.
 	defaultLoadBudget = time.Second
 
-	// loadPause is how long checks with a copy do not ask PostgreSQL after it failed to answer. Otherwise a hanging server
-	// would cost each of them the budget.
+	// loadPause is how long checks with a copy do not query PostgreSQL after it failed to answer. Otherwise a hanging
+	// server would cost each of them the budget.
 	loadPause = time.Second
 
-	// spareShare divides LoadsMax: a quarter of it bounds the concurrent reads of checks that have a copy to use instead. When
-	// Redis loses all copies at once, these reads must not delay debits, nor checks without a copy.
+	// spareShare divides LoadsMax: a quarter of it bounds the concurrent reads of checks that have a copy to use
+	// instead. When Redis loses all copies at once, these reads must not delay debits, nor checks without a copy.
 	spareShare = 4
 
 	// busyRetryAfter is the Retry-After of a check that got no slot.
@@ -56,9 +59,9 @@ func busy() error {
 	return &errcode.Error{Code: errcode.QueueFull, Detail: "too many checks wait for postgresql", RetryAfter: busyRetryAfter}
 }
 
-// loader reads balances from PostgreSQL for checks. Equal questions at the same time are read once. At most a fixed number of
-// reads run at once, one per slot. A check that gets a slot reads the questions of all checks that wait. While few reads run, a check begins its
-// own at once.
+// loader reads balances from PostgreSQL for checks. Equal questions at the same time are read once. At most a fixed
+// number of reads run at once, one per slot. A check that gets a slot reads the questions of all checks that wait.
+// While few reads run, a check begins its own at once.
 type loader struct {
 	checkBatch func(context.Context, []ledger.CheckRequest) []pg.CheckOutcome // the ledger's
 	groupOf    func(tenant string) int
@@ -119,8 +122,9 @@ func (l *loader) away() bool {
 	return until != 0 && l.now().UnixNano() < until
 }
 
-// check asks the ledger. Other callers may share the answer: nobody may change it. Errors are *errcode.Error.
-// fresh: what the caller has been told before, also of its last debit, is part of the answer; so the read has not begun yet.
+// check queries the ledger. Callers may share the answer, so they must not change it. Errors are *errcode.Error. fresh:
+// the answer includes everything that the caller has received before, such as the result of its last debit; so the read
+// must not have begun yet.
 func (l *loader) check(ctx context.Context, tenant, subject string, items []ledger.Item, fresh bool) (*ledger.CheckResult, error) {
 	request := ledger.CheckRequest{Tenant: tenant, Subject: subject, Items: items}
 	key, shared := balances.QuestionKey(tenant, subject, items), ""

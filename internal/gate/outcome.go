@@ -11,11 +11,11 @@ import (
 	"github.com/quotasvc/quotasvc/internal/report/denial"
 )
 
-// outcome is what became of a request. observe passes it on to everybody who counts or remembers outcomes.
+// outcome is the outcome of a request. observe passes it to everything that counts or remembers outcomes.
 type outcome struct {
 	operation string   // label of the metric of decisions
 	plan      string   // the tenant's; empty: it has none
-	req       *Request // tenant, subject, route and items. Of a dry run only the decision counts
+	req       *Request // tenant, subject, route and items. A dry run counts as a decision only
 
 	limits   []LimitVerdict
 	debit    *ledger.DebitResult // of a consume or debit; nil: none was made
@@ -52,8 +52,8 @@ func decisionLabel(err error, replayed bool) string {
 	return string(CodeOf(err))
 }
 
-// refusalCode returns the code of err, whether it refuses a request rather than fails it, and whether the reason is
-// what the tenant's plan gives.
+// refusalCode returns the code of err, whether it refuses a request rather than fails it, and whether the tenant's plan
+// is the reason.
 func refusalCode(err error) (code errcode.Code, refuses, ofPlan bool) {
 	if err == nil {
 		return "", false, false
@@ -86,7 +86,7 @@ func (g *Gate) countByName(o *outcome, code errcode.Code, refusedByPlan bool) {
 	}
 }
 
-// noteDenial notes a refusal for whoever asks later why a request was refused.
+// noteDenial records a refusal, so that its reason can be looked up later.
 func (g *Gate) noteDenial(ctx context.Context, o *outcome, code errcode.Code) {
 	req := o.req
 	d := denial.Denial{
@@ -119,8 +119,8 @@ func (g *Gate) noteShadows(o *outcome, refused bool) {
 	}
 }
 
-// refusingRule returns the limit that refused a request, of several the one that does so the longest; empty: no limit
-// did.
+// refusingRule returns the limit that refused a request. If several did, it returns the one that refuses it the
+// longest; empty: no limit did.
 func refusingRule(err error) string {
 	if e, ok := errors.AsType[*CostExceedsCapacity](err); ok {
 		return e.Violated[0]

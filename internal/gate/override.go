@@ -9,10 +9,10 @@ import (
 // variant is a rule with the numbers of an override. It is kept with the override.
 type variant struct {
 	of   *planRule
-	rule *planRule // of itself, if the rule cannot have these numbers
+	rule *planRule // of with these numbers; of itself if it cannot have them
 }
 
-// override puts overridden rules into rules, in place.
+// override replaces those of rules that have an override in force, in place.
 func (g *Gate) override(ctx context.Context, rules []*planRule, facts *tenantFacts, subject string) {
 	if facts.overrides == nil || g.overrides == nil {
 		return
@@ -28,14 +28,15 @@ func (g *Gate) override(ctx context.Context, rules []*planRule, facts *tenantFac
 	}
 }
 
-// overridden returns p as it is for a tenant and a subject.
+// overridden returns p with the override in force for a tenant and a subject, if there is one.
 func (g *Gate) overridden(ctx context.Context, p *planRule, facts *tenantFacts, subject string) *planRule {
 	rules := []*planRule{p}
 	g.override(ctx, rules, facts, subject)
 	return rules[0]
 }
 
-// with returns p with the numbers of o; p itself if it cannot have them. The rule is compiled once for each override in memory.
+// with returns p with the numbers of o; p itself if it cannot have them. The rule is compiled once for each override in
+// memory.
 func (p *planRule) with(o *override.InForce) *planRule {
 	known, _ := o.Compiled.Load().(*variant)
 	if known != nil && known.of == p {

@@ -18,23 +18,22 @@ import (
 )
 
 const (
-	// refusalAge is how long a balance that was read refuses what it does not have, without being read again.
+	// refusalAge is how long after a read of a balance the debits that exceed it are refused without another read.
 	refusalAge = 100 * time.Millisecond
 
-	// confirmedAge is that time while Redis confirms with each request that the balance has no newer entry.
+	// confirmedAge replaces refusalAge while Redis confirms with each request that the balance has no newer entry.
 	confirmedAge = time.Second
 
-	// refusingAge is how long after its last read a balance that refused is first read again, before the ledger is
-	// asked: requests at the same time share that read, where each would take a part of a batch.
+	// refusingAge is how long after its last read a balance that refused is read once more before the ledger decides.
+	// Requests at the same time share that read; in the ledger each would take a part of a batch.
 	refusingAge = time.Minute
 
 	// repeatAge is how soon after a replay the next request must come to be answered from memory, and how long a
 	// replay is remembered.
 	repeatAge = time.Second
 
-	// operationsMax bounds the keys of a tenant that are remembered with a refusing balance, 8 bytes each. A tenant
-	// with more operations in the memory of keys is always asked for in the ledger: one of them might be the request's
-	// own.
+	// operationsMax bounds the keys of a tenant that are remembered with a refusing balance, 8 bytes each. The ledger
+	// always decides for a tenant with more operations in the memory of keys: one of them might be the request's own.
 	operationsMax = 100_000
 
 	// refusingMax, questionsMax and replaysMax bound what is remembered, besides keys: some MB each.
@@ -46,16 +45,17 @@ const (
 	keysMax = 2_000_000
 )
 
-// spendsAge is how long refusals of a balance are not remembered after it paid. Each time, the keys of its tenant
-// would be read again.
+// spendsAge is how long after a balance paid its refusals are not remembered. Each payment would require another read
+// of its tenant's keys.
 const spendsAge = time.Second
 
 // errSpends means that the tenant's balances change, so that a refusal is not remembered.
 var errSpends = errors.New("the balance changed since it refused")
 
-// refusals answers debits from memory: those for units that a balance was just read not to have, and those whose
-// stored result was just asked for. It protects PostgreSQL from clients that repeat such debits in a loop. In normal
-// service it answers nothing, and a reader may skip it: debits call answer, and note afterwards.
+// refusals answers debits from memory: those for more units than a balance had when it was just read, and those whose
+// stored result was just returned. It protects PostgreSQL from clients that repeat such debits in a loop. In normal
+// service it answers nothing, and a reader of the code may skip it: debits call answer before the ledger, and note
+// after it.
 //
 // A refusal from memory is one that the ledger would have given within refusalAge. It is never given for a key that
 // may be stored. Refusals by one balance are in refusedbalance.go, the others in refusedquestion.go.
@@ -72,7 +72,7 @@ type refusals struct {
 	flight    singleflight.Group
 	seed      maphash.Seed
 	most      int    // operationsMax, except in tests
-	onKeys    func() // nil, except in tests: keys are read
+	onKeys    func() // is called when keys are read; nil, except in tests
 }
 
 // replay is a stored result that was asked for again.
@@ -114,7 +114,7 @@ type remembered struct {
 	question *refusedQuestion
 }
 
-// find returns what is remembered about d. It asks nobody.
+// find returns what is remembered about d. It makes no query.
 func (m *refusals) find(d *ledger.Debit) remembered {
 	found := remembered{in: m, debit: d}
 	now := m.now()
@@ -139,7 +139,8 @@ func (m *refusals) findReplay(d *ledger.Debit, now time.Time) *ledger.DebitResul
 	return nil
 }
 
-// likely reports whether there is anything that probably answers the debit. Of a gateway a replay is one more request.
+// likely reports whether memory probably answers the debit. At a gateway a replay is one more request and does not
+// count here.
 func (r *remembered) likely(forwarded bool) bool {
 	return r.balance != nil || r.question != nil || r.replay != nil && !forwarded
 }
@@ -153,7 +154,7 @@ func (r *remembered) reads() *redisstore.Reads {
 	return r.in.copies.Reads([]ledger.BalanceKey{balanceOf(r.debit)}, nil)
 }
 
-// answer is refusals.answer for what was found. reads are those of reads if Redis was asked; else nil.
+// answer is refusals.answer for what was found. reads is the result of r.reads if Redis was read; else nil.
 func (r *remembered) answer(
 	ctx context.Context, facts *tenantFacts, reads *redisstore.Reads,
 ) (result *ledger.DebitResult, known bool, err error) {
@@ -214,7 +215,7 @@ func (m *refusals) noteRefusal(d *ledger.Debit, now time.Time) {
 	}
 }
 
-// isNormal reports whether a refusal of d is not stored, and a check answers what d would be answered.
+// isNormal reports whether a refusal of d is not stored, and a check of d has the answer that d would have.
 func isNormal(d *ledger.Debit) bool {
 	return (d.Mode == "" || d.Mode == ledger.ModeNormal) && !d.Suspended &&
 		!slices.ContainsFunc(d.Items, func(i ledger.Item) bool { return i.StoreDenial })
@@ -223,7 +224,7 @@ func isNormal(d *ledger.Debit) bool {
 // isPlain reports whether d is normal and has one item, so that one balance decides unless its plan says otherwise.
 func isPlain(d *ledger.Debit) bool { return len(d.Items) == 1 && isNormal(d) }
 
-// makeRoom counts n keys that will be remembered, and forgets what was used longest ago if there are too many.
+// makeRoom counts n keys that will be remembered, and drops the least recently used entries if there are too many keys.
 func (m *refusals) makeRoom(n int) {
 	for total := m.keys.Add(int64(n)); total > keysMax; total = m.keys.Load() {
 		balance := m.refusing.RemoveOldest()
@@ -259,7 +260,7 @@ func (m *refusals) readKeys(ctx context.Context, tenant string) ([]uint64, error
 	return hashes, nil
 }
 
-// pauseAfter returns how long refusals are not remembered after err: a tenant with too many keys keeps them.
+// pauseAfter returns how long refusals are not remembered after err. A tenant with too many keys has too many for long.
 func pauseAfter(err error) time.Duration {
 	if errcode.Of(err) == errcode.QueueFull {
 		return refusingAge

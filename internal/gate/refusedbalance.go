@@ -13,13 +13,13 @@ import (
 // refusing is a balance that refused a debit. It does not change. A balance that does not decide alone
 // (ledger.BalanceCopy.Beyond) stays here so that its refusals are remembered as questions.
 type refusing struct {
-	copy   *ledger.BalanceCopy // nil: it has not been read since
+	copy   *ledger.BalanceCopy // nil: it was not read since the refusal
 	readAt time.Time
 	keys   []uint64  // hashes of the keys of the tenant's operations, in order
-	spends time.Time // it has also paid: its refusals are not remembered before
+	spends time.Time // the balance also pays: its refusals are not remembered before this instant
 }
 
-// incomplete reports whether more than the balance decides.
+// incomplete reports whether the balance does not decide alone.
 func (b *refusing) incomplete() bool { return b.copy != nil && b.copy.Beyond }
 
 func balanceOf(d *ledger.Debit) ledger.BalanceKey {
@@ -65,8 +65,8 @@ func (m *refusals) refuseByBalance(
 	return check.Refusal()
 }
 
-// newestCopy returns the newest copy of b's balance that is known, and whether Redis vouches for it. A balance that
-// goes on refusing is asked for in Redis, which announces its changes from then on.
+// newestCopy returns the newest known copy of b's balance, and whether Redis confirms it. If the balance refuses again
+// and again, newestCopy reads it from Redis, which announces its changes from then on.
 func (m *refusals) newestCopy(
 	ctx context.Context, key ledger.BalanceKey, reads *redisstore.Reads, b *refusing,
 ) (newest balances.Cached, shared bool) {
@@ -84,7 +84,7 @@ func (m *refusals) newestCopy(
 	return m.copies.LookupReads(copies, keys[:], reads)[0], reads != nil && reads.Values != nil
 }
 
-// balanceHolds reports whether b need not be read again. newest is the newest copy that is known of its balance.
+// balanceHolds reports whether b need not be read again. newest is the newest known copy of its balance.
 func (m *refusals) balanceHolds(b *refusing, newest *balances.Cached, facts *tenantFacts, redisAnswered bool) bool {
 	now := m.now()
 	if b.copy == nil || newest.Copy == nil || newest.Copy.Seq != b.copy.Seq || b.copy.AsOf.Before(facts.changedAt) ||
@@ -114,7 +114,7 @@ func (m *refusals) readBalance(ctx context.Context, d *ledger.Debit, b *refusing
 		}
 		next := &refusing{copy: &result.Copies[at], readAt: readAt}
 		switch {
-		case next.incomplete(): // what refuses is remembered as a question
+		case next.incomplete(): // the refusal is remembered as a question
 		case b.copy == nil:
 			next.keys, err = m.readKeys(ctx, d.Tenant)
 		case b.copy.Seq == next.copy.Seq:

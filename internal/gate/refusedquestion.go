@@ -12,10 +12,10 @@ import (
 // refusedQuestion is a debit that the ledger refused and that more than one balance decides: its plan has overflow,
 // overage or caps of subjects, or it has several items. It does not change.
 type refusedQuestion struct {
-	check  *ledger.CheckResult // nil: the ledger was not asked since
+	check  *ledger.CheckResult // nil: it was not checked since the refusal
 	readAt time.Time
 	keys   []uint64  // hashes of the keys of the tenant's operations, in order
-	spends time.Time // its balances have changed: it is not remembered before
+	spends time.Time // its balances change: it is not remembered before this instant
 }
 
 // questionOf returns the name of d among refused questions.
@@ -76,7 +76,7 @@ func (m *refusals) questionHolds(q *refusedQuestion, facts *tenantFacts) bool {
 	return true
 }
 
-// readQuestion asks the ledger about d, and reads the keys of the tenant's operations unless those of q still hold.
+// readQuestion checks d in the ledger, and reads the keys of the tenant's operations unless those of q still hold.
 // Callers at the same time share the answer. It fails if a balance has changed since, as readBalance does.
 func (m *refusals) readQuestion(ctx context.Context, d *ledger.Debit, q *refusedQuestion) (*refusedQuestion, error) {
 	name := questionOf(d)

@@ -49,9 +49,9 @@ type Request struct {
 	// At is the instant to come at which a dry run of a debit decides; zero: now.
 	At time.Time
 
-	// Forwarded is the method and URI of the request that a gateway asks about; empty: no gateway asks. A key is good
-	// for one such request, and is refused as reused for another. A replay is not debited again, but its limits stay
-	// charged: it is one more request. Check ignores all of the field but whether a gateway asks: then limits treat
+	// Forwarded is the method and URI of the request that a gateway forwards; empty: there is no gateway. A key is
+	// valid for one such request, and is refused as reused for another. A replay is not debited again, but its limits
+	// stay charged: it is one more request. A check only looks whether the field is empty: if not, limits treat
 	// spellings of a route as one by default.
 	Forwarded string
 
@@ -93,7 +93,7 @@ const (
 type Check struct {
 	Allowed bool
 
-	// Code is the reason why it is not: the code that Consume would fail with. Empty: allowed.
+	// Code is the reason why the request is not allowed: the code that Consume would fail with. Empty: it is allowed.
 	Code errcode.Code
 
 	// Blocked is set on forbidden.
@@ -145,8 +145,8 @@ type CheckItem struct {
 	Limiting ledger.Limiting
 }
 
-// LimitVerdict is the verdict of one rate limit on a request. An open rule has none while Redis is away, because nobody
-// counts.
+// LimitVerdict is the verdict of one rate limit on a request. An open rule has none while Redis is away, because
+// requests are not counted then.
 type LimitVerdict struct {
 	Rule     string
 	Kind     string // as in the catalogue
@@ -178,7 +178,7 @@ type LimitVerdict struct {
 	// Charged is the number of tokens that the request took.
 	Charged int64
 
-	Late     bool // a charge after the fact took them
+	Late     bool // a charge after the fact took the tokens
 	Shadow   bool // the rule counts and never denies
 	Never    bool // the cost exceeds the capacity: waiting does not help
 	Degraded bool // decided without Redis

@@ -64,8 +64,8 @@ func (g *Gate) bucket(ctx context.Context, req *BucketRequest) (tenantFacts, *pl
 	return facts, p, p.dimension(&Request{Tenant: req.Tenant, Subject: req.Subject, Route: req.Route, IP: req.IP}), nil
 }
 
-// namesBucket returns an error for a field of req that is missing or too much. A route of a pattern's bucket may be
-// named.
+// namesBucket returns an error for a field of req that is missing or must be empty. A route may be given for a
+// pattern's bucket.
 func (p *planRule) namesBucket(req *BucketRequest) error {
 	if p.byPattern && req.Route != "" && !p.route.Match(req.Route) {
 		return errcode.Errorf(errcode.InvalidArgument, catalog.PerRoute, "must match the limit's pattern, or be absent: the limit has one bucket for all its routes")

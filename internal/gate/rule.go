@@ -21,7 +21,7 @@ import (
 type limitRule struct {
 	source     *catalog.Limit
 	compiled   rule.Rule
-	overridden *override.Override // whose numbers these are; nil: the limit's own
+	overridden *override.Override // the override that set the numbers; nil: they are the limit's own
 
 	// The requests it applies to; empty: all.
 	tenant, plan, meter, method string
@@ -31,9 +31,9 @@ type limitRule struct {
 	// It has a bucket for each of these, beside the tenant.
 	perSubject, perRoute, perIP bool
 
-	refills   time.Duration // in which an empty bucket is full again, at most
+	refills   time.Duration // the longest time in which an empty bucket is full again
 	policy    string        // its member of the RateLimit-Policy header
-	byPattern bool          // the bucket of a route is that of the pattern
+	byPattern bool          // all routes of a pattern share one bucket
 	prefix    address.Prefix
 
 	costs        []routeCost // by precedence
@@ -75,7 +75,7 @@ func (m *routeMatch) matches(way int, name string) bool {
 
 // compileRule compiles a limit. The error is a *body.Fault.
 func compileRule(l *catalog.Limit) (*limitRule, error) {
-	// What the limiter decides with, and what the gate needs besides.
+	// The fields that the limiter decides with, and those that the gate needs besides.
 	spec := rule.Spec{
 		ID: l.Rule, Kind: l.Kind, Rate: l.Rate, Burst: l.Burst, Cost: l.Cost, Debt: l.Debt, Shadow: l.Mode == catalog.ModeShadow,
 		Ban: rule.BanSpec{After: l.Ban.After, Within: l.Ban.Within, For: l.Ban.For}, OnBackendError: l.OnBackendError, Shared: l.Shared(), RegionShare: l.RegionShare,
@@ -172,7 +172,8 @@ func CheckLimit(l *catalog.Limit) error {
 	return err
 }
 
-// dimension returns the name of req's bucket among the rule's buckets for one tenant, or for all tenants if it is shared.
+// dimension returns the name of req's bucket among the rule's buckets for one tenant, or for all tenants if it is
+// shared.
 func (r *limitRule) dimension(req *Request) string {
 	if !r.perSubject && !r.perRoute && !r.perIP {
 		return ""
@@ -193,8 +194,8 @@ func (r *limitRule) dimension(req *Request) string {
 	return rule.Dimension(values...)
 }
 
-// cost returns the tokens that req takes from a bucket of the rule, which applies to it. Any cost above the burst becomes
-// burst + 1.
+// cost returns the tokens that req takes from a bucket of the rule, which applies to it. Any cost above the burst
+// becomes burst + 1.
 func (r *limitRule) cost(req *Request) int64 {
 	cost := r.compiled.Cost
 	if req.Route != "" {

@@ -8,20 +8,21 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 )
 
-// changesMax bounds the limits that a compiled catalogue is changed by. If more were changed, it is made anew.
+// changesMax is the number of changed limits up to which a compiled catalogue is updated. After more it is compiled
+// anew.
 const changesMax = 500
 
 // ruleChange is the difference between two indexes of general rules.
 type ruleChange struct {
-	// left and came are rules of the old index and of the new one that apply to other requests, or belong to other
-	// chains, than in the other one.
+	// left are rules of the old index, came are rules of the new one. The other index lacks them, or has them for other
+	// requests or in other chains.
 	left, came []*planRule
 
 	relinked []string // their ids, and those that they replace
 }
 
-// with returns an index without the rules of these ids, and with the rules put. It shares with x what is equal. It
-// returns nil if the rules that replace one of these must be looked at again: the index must be made anew.
+// with returns an index without the rules of these ids, and with the rules put. It shares equal parts with x. It
+// returns nil if the rules that replace one of these must be examined again: the index must be made anew.
 func (x *ruleIndex) with(removed []string, put []*limitRule) (*ruleIndex, *ruleChange) {
 	next := &ruleIndex{
 		byID: x.byID.Fork(), replacing: x.replacing.Fork(), rates: x.rates.fork(), leases: x.leases.fork(),
@@ -48,7 +49,7 @@ func (x *ruleIndex) with(removed []string, put []*limitRule) (*ruleIndex, *ruleC
 }
 
 // put stores a rule in an index that is being made, and notes the change. It returns false if the rules that replace it
-// must be looked at again.
+// must be examined again.
 func (x *ruleIndex) put(r *limitRule, change *ruleChange) bool {
 	id := r.compiled.ID
 	old := x.byID.Get(id)
@@ -78,7 +79,7 @@ func (x *ruleIndex) put(r *limitRule, change *ruleChange) bool {
 	return true
 }
 
-// linkFor returns the place of a rule that no rule replaces.
+// linkFor returns the position of a rule that no rule replaces.
 func (x *ruleIndex) linkFor(r *limitRule) *link {
 	l := &link{id: r.compiled.ID, replaces: r.replaces}
 	l.root = l
@@ -95,8 +96,8 @@ func (r *limitRule) reachesAs(o *limitRule) bool {
 		(r.compiled.Kind == rule.KindConcurrency) == (o.compiled.Kind == rule.KindConcurrency)
 }
 
-// over returns the set of the same plan over changed general rules. again reports whether its own rules may belong to
-// other chains: it then was made anew.
+// over returns the set of the same plan over changed general rules. again reports whether the plan's own rules may
+// belong to other chains: then the set was made anew.
 func (s *ruleSet) over(general *ruleIndex, change *ruleChange) (set *ruleSet, again bool) {
 	for _, id := range change.relinked {
 		if s.own.replacing.Get(id) > 0 || s.own.byID.Get(id) != nil {
@@ -110,8 +111,8 @@ func (s *ruleSet) over(general *ruleIndex, change *ruleChange) (set *ruleSet, ag
 	return &ruleSet{own: s.own, general: general, rerooted: s.rerooted}, false
 }
 
-// next returns the rules of a snapshot that follows the one of c, before. It compiles what was changed, and shares the
-// rest with c. It returns nil if the rules must be compiled as a whole.
+// next returns the rules of snapshot. It follows before, the snapshot of c. It compiles the changed limits, and shares
+// the rest with c. It returns nil if the rules must be compiled as a whole.
 func (c *compiledRules) next(snapshot, before *catalog.Snapshot) *compiledRules {
 	put, plans := snapshot.Changes(before)
 	gone, gonePlans := before.Changes(snapshot)
@@ -123,7 +124,7 @@ func (c *compiledRules) next(snapshot, before *catalog.Snapshot) *compiledRules 
 		skipped: maps.Clone(c.skipped), counts: c.counts.fork(),
 	}
 
-	// Compile the limits that were put. What cannot be compiled is removed like what was deleted.
+	// Compile the limits that were put. Limits that cannot be compiled are removed like deleted ones.
 	var rules []*limitRule
 	stored := make(map[string]bool, len(put))
 	for _, l := range put {

@@ -29,7 +29,7 @@ type ruleCounts struct {
 // sampleUse is a route.Pattern.Sample.
 type sampleUse struct {
 	rules  int    // the number of rules that have it
-	normal string // it, in route.AllForms
+	normal string // the sample, in route.AllForms
 }
 
 func (c *ruleCounts) fork() ruleCounts {
@@ -39,12 +39,12 @@ func (c *ruleCounts) fork() ruleCounts {
 	}
 }
 
-// maxGeneral returns a number of general rules that no request for one meter exceeds, if its route is a sample.
+// maxGeneral returns an upper bound of the general rules that match a request for one meter whose route is a sample.
 func (c *ruleCounts) maxGeneral() int {
 	return min(c.anywhere+c.meters.Most()+c.matched.Most(), c.chains.Len())
 }
 
-// maxPerTenant returns the most rules that a tenant has of its own.
+// maxPerTenant returns the largest number of rules that one tenant has of its own.
 func (c *ruleCounts) maxPerTenant() int { return c.tenants.Most() }
 
 // change counts the difference between two indexes of general rules.

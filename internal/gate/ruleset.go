@@ -12,22 +12,23 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 )
 
-// fewRules is the number of applicable rules up to which a request allocates no list of them: the most that can be decided,
-// and some that others replace.
+// fewRules is the number of applicable rules up to which a request allocates no list of them: the most that can be
+// decided, and some that others replace.
 const fewRules = 2 * ratelimit.MaxCharges
 
-// ruleSet has the rules for the tenants of one plan: the plan's own, and the general rules whose ids the plan does not use. All sets share
-// the general rules. A ruleSet does not change.
+// ruleSet has the rules for the tenants of one plan: the plan's own, and the general rules whose ids the plan does not
+// use. All sets share the general rules. A ruleSet does not change.
 type ruleSet struct {
 	own     *ruleIndex // nil: the plan has no limits of its own
 	general *ruleIndex
 
-	// rerooted says that general rules replace a rule of the plan: their chains are then others than those of the general rules alone.
+	// rerooted means that general rules replace a rule of the plan: their chains then differ from those of the general
+	// rules alone.
 	rerooted bool
 }
 
-// ruleIndex finds rules by what a request names, so the cost does not grow with the number of rules. An index of the next snapshot shares with
-// it what is equal: see with.
+// ruleIndex finds rules by the fields of a request, so the cost does not grow with the number of rules. The index of
+// the next snapshot shares equal parts with it: see with.
 type ruleIndex struct {
 	own  []*planRule // the rules of a plan, in order; nil for general rules
 	byID cowmap.Map[*planRule]
@@ -35,7 +36,7 @@ type ruleIndex struct {
 	// replacing has the number of rules that replace another one, by the id of that one, which need not exist.
 	replacing cowmap.Map[int]
 
-	rates, leases finder // of kind concurrency are the leases: no request meets them, only leases do
+	rates, leases finder // leases has the rules of kind concurrency: they apply to leases, and not to requests
 }
 
 // finder has each rule in the first of these that fits it.
@@ -54,8 +55,8 @@ type planRule struct {
 	*limitRule
 
 	own   bool  // it is the plan's own, not a general rule
-	order int   // a plan's own rules: their place in answers, before the general ones, which are in order of ids
-	link  *link // its place in its chain
+	order int   // a plan's own rules: their position in answers, before the general ones, which are in order of ids
+	link  *link // its position in its chain
 }
 
 // compareOrder orders rules as answers do.
@@ -66,7 +67,7 @@ func compareOrder(a, b *planRule) int {
 	return strings.Compare(a.compiled.ID, b.compiled.ID)
 }
 
-// newGeneralRules makes the index of the rules that no plan has of its own.
+// newGeneralRules makes the index of the general rules.
 func newGeneralRules(rules []*limitRule) *ruleIndex {
 	x, all := newRuleIndex(rules, false)
 	x.resolveReplaces(all)
@@ -279,8 +280,8 @@ func (s *ruleSet) unmasked(list []*planRule) []*planRule {
 	return slices.DeleteFunc(list, func(p *planRule) bool { return s.own.byID.Get(p.compiled.ID) != nil })
 }
 
-// appliesTo reports whether the rule applies to req from a tenant of plan. A rule with a dimension that the request does not
-// name does not apply, because it has no bucket for the request.
+// appliesTo reports whether the rule applies to req from a tenant of plan. A rule with a dimension that the request
+// does not name does not apply, because it has no bucket for the request.
 func (r *limitRule) appliesTo(req *Request, plan string) bool {
 	switch {
 	case r.tenant != "" && r.tenant != req.Tenant,

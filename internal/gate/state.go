@@ -51,7 +51,7 @@ type LimitState struct {
 	// Banned is the time until the bucket's ban ends; zero if it is not banned.
 	Banned time.Duration
 
-	Degraded bool // Redis is away: this is what the instance knows of its share
+	Degraded bool // Redis is away: this is the state of the instance's own share
 }
 
 // LimitState returns the state of a bucket, and charges nothing. Errors are *errcode.Error.
@@ -104,8 +104,8 @@ type UsedBucket struct {
 	Used, Limit int64 // as in ratelimit.BucketUse
 }
 
-// FullestBuckets returns the fullest buckets of a rule, of at most most, and whether all could be looked at in time.
-// Rules of plans with this id count as well, and each bucket has the numbers in force for its tenant. See
+// FullestBuckets returns the fullest buckets of a rule, at most most of them, and whether all could be examined in
+// time. Rules of plans with this id count as well, and each bucket has the numbers in force for its tenant. See
 // ratelimit.Limiter.Fullest. One caller is served at a time. Errors are *errcode.Error.
 func (g *Gate) FullestBuckets(ctx context.Context, id string, most int) (found []UsedBucket, complete bool, err error) {
 	leave, err := g.enterSearch(ctx)
@@ -145,7 +145,7 @@ func (g *Gate) FullestBuckets(ctx context.Context, id string, most int) (found [
 	return found, complete, nil
 }
 
-// enterSearch waits until nobody else searches. The caller must call leave.
+// enterSearch waits until no other search runs. The caller must call leave.
 func (g *Gate) enterSearch(ctx context.Context) (leave func(), err error) {
 	wait, cancel := context.WithTimeout(ctx, searchWait)
 	defer cancel()
@@ -167,9 +167,9 @@ type bucketSearch struct {
 	rules     []*planRule // the general one first, if there is one, then those of plans
 	byTenant  bool        // the rule depends on the tenant's plan or calendar
 	overrides map[ratelimit.BucketName]*override.InForce
-	names     map[string]BucketNames        // by dimension: those that the catalogue and the overrides tell
+	names     map[string]BucketNames        // by dimension: those known from the catalogue and the overrides
 	plans     map[string]catalog.TenantPlan // of the page of buckets, if byTenant
-	failed    error                         // the plans of some tenants could not be read
+	failed    error                         // why the plans of some tenants could not be read
 }
 
 func (g *Gate) newBucketSearch(id string) *bucketSearch {
@@ -194,8 +194,8 @@ func (g *Gate) newBucketSearch(id string) *bucketSearch {
 	return s
 }
 
-// readOverrides reads all overrides of the rule. One of a subject counts where the subject alone names a bucket of its
-// tenant.
+// readOverrides reads all overrides of the rule. A subject's override counts only if the subject alone names a bucket
+// of its tenant.
 func (s *bucketSearch) readOverrides(ctx context.Context) error {
 	if s.g.overrides == nil {
 		return nil

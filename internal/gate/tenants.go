@@ -17,17 +17,17 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// tenantFacts are what the catalogue has about a request's tenant. For a tenant that does not exist only unknown, rules and
-// denials are set.
+// tenantFacts are what the catalogue has about a request's tenant. For a tenant that does not exist only unknown, rules
+// and denials are set.
 type tenantFacts struct {
 	unknown   bool // there is no such tenant
 	isNew     bool // there is none yet: its first use creates it, with this plan and these rules
 	plan      string
 	suspended bool
-	features  feature.Set // that the tenant overrides
+	features  feature.Set // features that the tenant overrides
 	rules     *ruleSet
 	zone      *time.Location       // the tenant's calendar; nil is UTC
-	overrides *catalog.TenantFacts // the tenant, if limits are overridden for it or for subjects of it; nil: none are
+	overrides *catalog.TenantFacts // the tenant, if it or one of its subjects has overrides of limits; nil: none has
 	changedAt time.Time            // when the tenant's terms last changed; an older copy of a balance may be wrong
 	denials   map[string]bool      // meters whose denials the ledger stores
 }
@@ -52,13 +52,14 @@ type tenants struct {
 	removed []string // labels that the previous snapshot lost; for compile only
 }
 
-// compiledRules are the rules of one snapshot. They do not change. The next snapshot's share with them what is equal.
+// compiledRules are the rules of one snapshot. They do not change. The rules of the next snapshot share equal parts
+// with them.
 type compiledRules struct {
 	denials map[string]bool
 	plans   map[string]*ruleSet // of plans with limits of their own
 	general *ruleSet            // of other plans, and of tenants that do not exist
 	labels  cowmap.Map[int]     // the number of rules by their label in metrics
-	lost    []string            // labels that the rules before had; some of them may be back
+	lost    []string            // labels that the previous rules had; some of them may exist again
 	skipped map[string]error    // limits that this version cannot enforce
 	counts  ruleCounts
 }
@@ -72,8 +73,8 @@ func newTenants(c *catalog.Catalog, cfg Config, forget func(labels []string)) *t
 // rules returns the newest rules.
 func (t *tenants) rules() *compiledRules { return t.catalog.Snapshot().Compiled.(*compiledRules) }
 
-// facts returns what the catalogue has about tenant. It returns an *errcode.Error if the tenant cannot be looked up; the facts
-// are then those of a tenant that does not exist.
+// facts returns what the catalogue has about tenant. It returns an *errcode.Error if the tenant cannot be looked up;
+// the facts are then those of a tenant that does not exist.
 func (t *tenants) facts(ctx context.Context, tenant string) (tenantFacts, error) {
 	snapshot := t.catalog.Snapshot()
 	c := snapshot.Compiled.(*compiledRules)
@@ -96,7 +97,7 @@ func (t *tenants) facts(ctx context.Context, tenant string) (tenantFacts, error)
 		return f, unavailable("the tenant could not be looked up; this attempt did nothing", err)
 	}
 
-	// What the tenant has of its own.
+	// The tenant's own facts.
 	f.plan = found.Plan
 	f.suspended = found.Suspended
 	f.features = found.Features
@@ -112,7 +113,7 @@ func (t *tenants) facts(ctx context.Context, tenant string) (tenantFacts, error)
 		f.zone = zone
 	}
 
-	// What its plan gives.
+	// The facts of its plan.
 	if own := c.plans[found.Plan]; own != nil {
 		f.rules = own
 	}
@@ -124,8 +125,9 @@ func (t *tenants) facts(ctx context.Context, tenant string) (tenantFacts, error)
 	return f, nil
 }
 
-// compile compiles a snapshot in the goroutine that reloads the catalogue, so no request waits for it. It forgets the labels that the snapshot
-// no longer has. It forgets them once more at the next change, because decisions under way may have counted them again.
+// compile compiles a snapshot in the goroutine that reloads the catalogue, so no request waits for it. It forgets the
+// labels that the snapshot no longer has. It forgets them once more at the next change, because decisions under way may
+// have counted them again.
 func (t *tenants) compile(snapshot, previous *catalog.Snapshot) any {
 	c := compileRules(snapshot, previous)
 	for rule, err := range c.skipped {
@@ -141,8 +143,9 @@ func (t *tenants) compile(snapshot, previous *catalog.Snapshot) any {
 	return c
 }
 
-// compileRules compiles the rules of a snapshot. It takes over those that before, which may be nil, has of the same limits. It leaves out and
-// notes the limits it cannot enforce. CheckLimit refuses such limits, so only a newer version of the service can have stored them.
+// compileRules compiles the rules of a snapshot. It reuses the rules of unchanged limits from before, which may be nil.
+// It leaves out and notes the limits that it cannot enforce. CheckLimit refuses such limits, so only a newer version of
+// the service can have stored them.
 func compileRules(snapshot, before *catalog.Snapshot) *compiledRules {
 	var known *compiledRules
 	if before != nil {
@@ -157,7 +160,7 @@ func compileRules(snapshot, before *catalog.Snapshot) *compiledRules {
 	return compileAll(snapshot, known)
 }
 
-// compileAll makes the rules of a snapshot anew. It takes over what known has of the same limits.
+// compileAll makes the rules of a snapshot anew. It reuses the rules of unchanged limits from known.
 func compileAll(snapshot *catalog.Snapshot, known *compiledRules) *compiledRules {
 	c := &compiledRules{denials: denialsOf(snapshot), plans: map[string]*ruleSet{}, skipped: map[string]error{}}
 	rules := make([]*limitRule, 0, len(snapshot.Limits))
@@ -209,7 +212,7 @@ func (c *compiledRules) compilePlan(plan *catalog.Plan, known *compiledRules) {
 	}
 }
 
-// compile appends the rule of a limit, which is taken over from before if that has it.
+// compile appends the rule of a limit. It reuses the rule from before if the limit is unchanged.
 func (c *compiledRules) compile(rules []*limitRule, l *catalog.Limit, before *ruleIndex) []*limitRule {
 	if p := before.byID.Get(l.Rule); p != nil && p.source == l {
 		return append(rules, p.limitRule)
@@ -240,8 +243,8 @@ func (c *compiledRules) dropSet(set *ruleSet) {
 	}
 }
 
-// label gives a rule the id of its chain's last rule as its label in metrics. So the rules that replace one for many tenants are one series, and no
-// tenant is a label.
+// label gives a rule the id of its chain's last rule as its label in metrics. So the rules that replace one for many
+// tenants are one series, and no tenant is a label.
 func (p *planRule) label() {
 	if label := p.link.root.id; p.compiled.Metric != label {
 		labelled := *p.limitRule

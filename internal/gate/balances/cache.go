@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// defaultKeepFor is the default of Config.KeepFor. An idle balance's copy can still answer checks, degraded, if PostgreSQL
-	// fails on the next day.
+	// defaultKeepFor is the default of Config.KeepFor. An idle balance's copy can still answer checks, degraded, if
+	// PostgreSQL fails on the next day.
 	defaultKeepFor = 24 * time.Hour
 
 	// defaultLocalMax is the default of Config.LocalMax: 50,000 copies take about 7 MB.
@@ -36,19 +36,20 @@ type Config struct {
 	// KeepFor bounds the lifetime of a copy in Redis. A copy ends earlier at its balance's next event. 0 means 24 h.
 	KeepFor time.Duration
 
-	// LocalMax bounds the copies in this process, of which the least recently used ones go first, and the balances that it announces one by
-	// one. 0 means 50,000. In local mode there are no other copies. With Redis, the local copies answer checks while Redis is away.
+	// LocalMax bounds the copies in this process (it drops the least recently used ones first), and the balances that
+	// it announces one by one. 0 means 50,000. In local mode there are no other copies. With Redis, the local copies
+	// answer checks while Redis is away.
 	LocalMax int
 
-	// Clock is the ledger's, whose instants copies carry; nil: the system's.
+	// Clock is the ledger's clock: copies carry its instants. nil: the system's.
 	Clock interface{ Now() time.Time }
 
 	Log     *slog.Logger          // nil discards
 	Metrics prometheus.Registerer // nil: not registered
 }
 
-// Cache keeps copies of balances. Pass Publish to the ledger as its OnCommit, call Start, and call Stop after the ledger has
-// stopped.
+// Cache keeps copies of balances. Pass Publish to the ledger as its OnCommit, call Start, and call Stop after the
+// ledger has stopped.
 type Cache struct {
 	cfg     Config
 	redis   *redisCopies // nil in local mode
@@ -63,12 +64,12 @@ type Cache struct {
 	ended chan struct{} // closed when the publisher has ended
 	once  sync.Once
 
-	// parked has the copies that a part of Redis did not take: the others do not wait for them. parkedUntil is when they are sent again. Only the
-	// publisher uses it, and Stop after it.
+	// parked has the copies that a part of Redis did not take: other copies do not wait for them. parkedUntil is when
+	// they are sent again. Only the publisher uses these two, and Stop after the publisher has ended.
 	parked      *pendingCopies
 	parkedUntil time.Time
 
-	exchangeDue time.Time // after an exchange that failed; of the publisher
+	exchangeDue time.Time // the next exchange after one that failed; only the publisher uses it
 
 	mu      sync.Mutex
 	started bool
@@ -136,8 +137,8 @@ func (c *Cache) Stop(ctx context.Context) error {
 	return err
 }
 
-// Publish takes the balances of a commit or of a read of PostgreSQL. It keeps the newer ones as local copies. Those that checks of any
-// instance ask about it hands to the publisher, without waiting. The caller must not change them afterwards.
+// Publish takes the balances of a commit or of a read of PostgreSQL. It keeps the newer ones as local copies. It passes
+// those that checks of any instance read to the publisher, without waiting. The caller must not change them afterwards.
 func (c *Cache) Publish(copies []ledger.BalanceCopy) {
 	refs := make([]*ledger.BalanceCopy, len(copies))
 	for i := range copies {

@@ -8,41 +8,44 @@ import (
 )
 
 const (
-	// interestFor is how long a balance counts as asked about after its last announcement. Until then commits publish it: 8 to 12 µs of
-	// CPU in this process and in Redis. Afterwards the next check reads PostgreSQL once: about 60 µs.
+	// interestFor is how long a balance counts as wanted after its last announcement. Until then commits publish it: 8
+	// to 12 µs of CPU in this process and in Redis. Afterwards the next check reads PostgreSQL once: about 60 µs.
 	interestFor = 30 * time.Second
 
-	// askedFor is how long checks of this process rely on their own announcement. It is shorter than interestFor by more than what a
-	// message takes, so that the others publish for longer than this process relies on it.
+	// askedFor is how long checks of this process rely on their own announcement. It is shorter than interestFor by
+	// more than a message takes, so that other instances publish for longer than this process relies on it.
 	askedFor = 25 * time.Second
 
 	// askAgain is the age at which an announcement is repeated if checks still ask.
 	askAgain = 10 * time.Second
 
-	// askSlack is how much older than the first announcement a copy may be. It covers the read of PostgreSQL that began with it.
+	// askSlack is how much older than the first announcement a copy may be. It covers the read of PostgreSQL that began
+	// with it.
 	askSlack = 500 * time.Millisecond
 
-	// learnEvery is how often an instance that commits learns what is asked about.
+	// learnEvery is how often an instance that commits reads the announcements.
 	learnEvery = 100 * time.Millisecond
 
-	// blindAfter is how old that knowledge may be. An instance that knows less publishes everything.
+	// blindAfter is how long ago an instance may have read the announcements. If it was longer ago, it publishes every
+	// copy.
 	blindAfter = time.Second
 
-	// passedFor is how long a copy that was not published is kept, at least, for the case that somebody turns out to have asked for it.
-	// It is longer than learnEvery and askSlack together.
+	// passedFor is how long an unpublished copy is kept, at least, in case an announcement of its balance arrives. It
+	// is longer than learnEvery and askSlack together.
 	passedFor = 700 * time.Millisecond
 
-	// passedMax bounds these copies in each of two generations. Beyond, copies are published.
+	// passedMax bounds the unpublished copies in each of two generations. Further copies are published.
 	passedMax = 32_768
 
-	// forgetAtOnce bounds the entries that are examined at a time for having ended.
+	// forgetAtOnce bounds the entries that one call examines for having ended.
 	forgetAtOnce = 512
 )
 
 // everything stands for all balances, as an id.
 const everything uint64 = 0
 
-// idOf returns the FNV-1a hash of k, the same in all instances and below 2^53. If two balances share one, both are published.
+// idOf returns the FNV-1a hash of k, the same in all instances and below 2^53. If two balances share one, both are
+// published.
 func idOf(k ledger.BalanceKey) uint64 {
 	const offset, prime = 14695981039346656037, 1099511628211
 	h := uint64(offset)
@@ -55,27 +58,28 @@ func idOf(k ledger.BalanceKey) uint64 {
 	return max(h>>11, everything+1)
 }
 
-// interest knows about which balances checks ask, and so which copies a commit has to publish. It performs no I/O and reads no clock:
-// the publisher exchanges announcements with the other instances through Redis. It is safe for concurrent use.
+// interest tracks about which balances checks ask, and so which copies a commit has to publish. It performs no I/O and
+// reads no clock: the publisher exchanges announcements with the other instances through Redis. It is safe for
+// concurrent use.
 type interest struct {
-	most int // balances that this process announces one by one. Beyond, it asks for all of them: everything is published then
+	most int // balances that this process announces one by one. With more it announces all: everything is published then
 
 	mu      sync.Mutex
 	began   time.Time                // what since counts from
-	asked   map[uint64]asking        // by checks of this process
-	queue   []uint64                 // of asked: to be announced
+	asked   map[uint64]asking        // balances that checks of this process read
+	queue   []uint64                 // ids of asked that are to be announced
 	failing bool                     // the last announcement failed
-	wanted  map[uint64]time.Duration // by checks of any process: until when, as since
+	wanted  map[uint64]time.Duration // balances that checks of any process read: until when, as since
 
-	learned time.Time // when this process last knew all announcements; zero: never
-	cursor  int64     // of the announcements it knows
+	learned time.Time // when this process last had read all announcements; zero: never
+	cursor  int64     // position after the last announcement that it has read
 
-	passed  [2]map[uint64]*ledger.BalanceCopy // the newest copies that were not published: of late, and before
+	passed  [2]map[uint64]*ledger.BalanceCopy // newest unpublished copies: the present generation, and the one before
 	rotated time.Time                         // when passed[0] began
 	news    bool                              // there were commits since learned
 }
 
-// asking is what this process knows of its own announcements of a balance.
+// asking is the state of this process's own announcements of a balance.
 type asking struct {
 	from   int64         // µs of the ledger's clock: when it was first announced; the others know after learnEvery
 	sent   time.Duration // last announced, as since; 0: not yet
@@ -90,7 +94,8 @@ func newInterest(most int) *interest {
 	}
 }
 
-// since returns the time since began, which is long before anything that happens here. It takes a third of the memory of an instant.
+// since returns the time since began. began is earlier than any instant here. A duration takes a third of an instant's
+// memory.
 func (in *interest) since(now time.Time) time.Duration {
 	if in.began.IsZero() {
 		in.began = now.Add(-time.Hour)
@@ -98,7 +103,7 @@ func (in *interest) since(now time.Time) time.Duration {
 	return now.Sub(in.began)
 }
 
-// ask notes that a check asks about balances. It reports whether there is something to announce.
+// ask records that a check reads balances. It reports whether there is something to announce.
 func (in *interest) ask(keys []ledger.BalanceKey, now time.Time) (news bool) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -120,8 +125,8 @@ func (in *interest) ask(keys []ledger.BalanceKey, now time.Time) (news bool) {
 	return news
 }
 
-// unsent removes up to announceMax balances that are to be announced and returns them, with the cursor of what is known. due: there is a
-// reason for an exchange.
+// unsent removes and returns up to announceMax balances that are to be announced. It also returns the cursor of the
+// announcements that were read, and whether an exchange is due.
 func (in *interest) unsent(now time.Time) (ids []uint64, cursor int64, due bool) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -131,7 +136,7 @@ func (in *interest) unsent(now time.Time) (ids []uint64, cursor int64, due bool)
 	return ids, in.cursor, n > 0 || in.due(now)
 }
 
-// sent notes the outcome of an announcement. One that failed is to be made again. ledgerNow is now on the clock of copies.
+// sent records the outcome of an announcement. One that failed is repeated. ledgerNow is now on the clock of copies.
 func (in *interest) sent(ids []uint64, ok bool, now, ledgerNow time.Time) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -152,7 +157,7 @@ func (in *interest) sent(ids []uint64, ok bool, now, ledgerNow time.Time) {
 	}
 }
 
-// announceAgain queues all that is announced, once per outage: Redis may come back without the announcements.
+// announceAgain queues all announced balances again, once per outage: Redis may come back without the announcements.
 func (in *interest) announceAgain() {
 	if in.failing {
 		return
@@ -167,7 +172,7 @@ func (in *interest) announceAgain() {
 	}
 }
 
-// confirm takes the confirmation from copies of keys that may miss what was committed before anybody asked about them.
+// confirm withdraws the confirmation of copies of keys that may lack commits from before the balance was announced.
 func (in *interest) confirm(copies []Cached, keys []ledger.BalanceKey, now time.Time) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -181,14 +186,15 @@ func (in *interest) confirm(copies []Cached, keys []ledger.BalanceKey, now time.
 	}
 }
 
-// covers reports whether a copy of asOf in Redis is followed by all later ones, the first of them learnEvery late: it was made after this process
-// announced the balance.
+// covers reports whether Redis receives all copies later than one of asOf, the first of them up to learnEvery late. It
+// does if that copy was made after this process announced the balance.
 func (a asking) covers(asOf int64, since time.Duration) bool {
 	return a.sent != 0 && since-a.sent <= askedFor && asOf >= a.from-askSlack.Microseconds()
 }
 
-// choose returns those of copies that have to be published now, in their array. It keeps the others for a while. learn: they are to be chosen
-// again at once, because this process has not learned for learnEvery what is asked about. An idle one learns nothing.
+// choose returns those of copies that have to be published now, in the same array. It keeps the others for a while.
+// learn is true if this process has not read the announcements for learnEvery: it must read them at once, and may then
+// have to publish some of the others. An idle process does not read announcements.
 func (in *interest) choose(copies []*ledger.BalanceCopy, now time.Time) (chosen []*ledger.BalanceCopy, learn bool) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -211,7 +217,8 @@ func (in *interest) choose(copies []*ledger.BalanceCopy, now time.Time) (chosen 
 
 func (in *interest) isWanted(id uint64, now time.Time) bool { return in.since(now) < in.wanted[id] }
 
-// due reports whether it is time to learn what is asked about: this process commits, or keeps copies for which somebody may have asked.
+// due reports whether it is time to read announcements: this process commits, or keeps copies that other instances may
+// want.
 func (in *interest) due(now time.Time) bool {
 	return in.waits() && now.Sub(in.learned) >= learnEvery*9/10
 }
@@ -220,8 +227,8 @@ func (in *interest) waits() bool {
 	return in.news || len(in.passed[0])+len(in.passed[1]) > 0
 }
 
-// learn takes announcements of all instances and returns the copies that should have been published. complete: these are the
-// last ones that there are.
+// learn takes announcements of all instances and returns the kept copies that should have been published. complete:
+// there are no further announcements.
 func (in *interest) learn(ids []uint64, cursor int64, complete bool, now time.Time) []*ledger.BalanceCopy {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -249,8 +256,8 @@ func (in *interest) learn(ids []uint64, cursor int64, complete bool, now time.Ti
 	return late
 }
 
-// blind returns the copies that were not published, once this process could not read announcements for blindAfter: other
-// instances may need them.
+// blind returns the copies that were not published, once this process could not read announcements for blindAfter:
+// other instances may need them.
 func (in *interest) blind(now time.Time) []*ledger.BalanceCopy {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -267,7 +274,7 @@ func (in *interest) blind(now time.Time) []*ledger.BalanceCopy {
 	return late
 }
 
-// forget drops what has ended, a part at a time.
+// forget drops entries that have ended, a part at a time.
 func (in *interest) forget(now time.Time) {
 	if now.Sub(in.rotated) >= passedFor {
 		in.passed[0], in.passed[1], in.rotated = in.passed[1], in.passed[0], now

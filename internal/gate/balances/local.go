@@ -56,15 +56,16 @@ func (l *localCopies) put(copies []*ledger.BalanceCopy) {
 	}
 }
 
-// keep needs the lock. Few meters have a copy each, so they share their names.
+// keep stores a copy. The caller holds the lock. Many copies are of few meters, so they share the meters' names.
+// memory.
 func (l *localCopies) keep(key ledger.BalanceKey, c localCopy) {
 	key.Meter = unique.Make(key.Meter).Value()
 	l.all.Put(key, c)
 }
 
-// merge appends to out, for each key, the newer of the local copy and the one in texts, and keeps it. texts are the values in
-// Redis, nil if they are unknown. A copy is confirmed if Redis has one of the same balance, or if this process is alone: a
-// balance that Redis has lost may have changed in another instance.
+// merge appends to out, for each key, the newer of the local copy and the one in texts, and keeps it. texts are the
+// values in Redis, nil if they are unknown. A copy is confirmed if Redis has one of the same balance, or if this
+// process is alone: a balance that Redis has lost may have changed in another instance.
 func (l *localCopies) merge(out []Cached, keys []ledger.BalanceKey, texts []string, alone bool) []Cached {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -91,7 +92,7 @@ func (l *localCopies) merge(out []Cached, keys []ledger.BalanceKey, texts []stri
 	return out
 }
 
-// held appends to out, for each key, the local copy, confirmed if Redis had a text for it last.
+// held appends to out, for each key, the local copy. The copy is confirmed if Redis last had a text for it.
 func (l *localCopies) held(out []Cached, keys []ledger.BalanceKey) []Cached {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -130,8 +131,8 @@ func decodeLocal(stored string) (c localCopy, ok bool) {
 	}, true
 }
 
-// localCopy is a copy without its key, with the hash of the text that Redis had for it last: an unchanged text is not decoded again. It has
-// 72 bytes, the copy and its text have 270.
+// localCopy is a copy without its key, with the hash of the text that Redis last had for it: an unchanged text is not
+// decoded again. It has 72 bytes; the copy and its text have 270.
 type localCopy struct {
 	seq, remaining, limit, allowance int64
 	resetAt, validUntil, asOf        int64  // µs; 0: zero time
@@ -168,8 +169,9 @@ func fromMicros(us int64) time.Time {
 	return time.UnixMicro(us).UTC()
 }
 
-// newer reports whether a replaces b: it has the higher seq, or the same seq and was read later, or b had ended when a was read. A read counts
-// entries that nobody has written yet, and later there may be fewer of them, because idle periods have none.
+// newer reports whether a replaces b: a has the higher seq, or the same seq and was read later, or b had ended when a
+// was read. A read counts entries that are due but not written yet. Later there may be fewer of them, because idle
+// periods have none.
 func newer(a, b *ledger.BalanceCopy) bool {
 	first, second := pack(a), pack(b)
 	return first.newer(&second)

@@ -6,7 +6,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// roomKept is the number of copies for which an empty queue keeps its room: what a busy one has. Room for pendingMax is 6 MB.
+// roomKept is the number of copies for which an empty queue keeps its memory: as many as a busy one has. pendingMax
+// would take 6 MB.
 const roomKept = 2 * publishMax
 
 // pendingCopies has the copies that wait to be published, the newest of each balance.
@@ -15,7 +16,7 @@ type pendingCopies struct {
 
 	mu      sync.Mutex
 	copies  map[ledger.BalanceKey]*ledger.BalanceCopy
-	most    int    // that copies has had: a map keeps its room
+	most    int    // the largest length of copies so far: a map keeps its memory
 	dropped uint64 // copies that add had no room for
 }
 

@@ -7,28 +7,29 @@ import (
 )
 
 const (
-	// defaultFreshFor is the default of Policy.FreshFor. Copies are replaced within milliseconds of each COMMIT. The bound
-	// matters only when an instance died between its COMMIT and its publication: checks may be wrong for 30 s then. The price
-	// is one read of PostgreSQL per 30 s, instance and idle balance.
+	// defaultFreshFor is the default of Policy.FreshFor. Copies are replaced within milliseconds of each COMMIT. The
+	// bound matters only when an instance died between its COMMIT and its publication: checks may be wrong for 30 s
+	// then. The price is one read of PostgreSQL per 30 s, instance and idle balance.
 	defaultFreshFor = 30 * time.Second
 
-	// TermsMargin is how long after a change of terms was stamped a copy may still have been made without it: a transaction of the
-	// catalogue that writes one object is bounded to 5 s, and a debit that runs at the same time does not wait for it. The price is that
-	// checks of this tenant read PostgreSQL for 5 s after each change, once for all that wait.
+	// TermsMargin is how long after the stamp of a change of terms a copy may still lack the change: a transaction of
+	// the catalogue that writes one object is bounded to 5 s, and a debit that runs at the same time does not wait for
+	// it. The price is that checks of this tenant read PostgreSQL for 5 s after each change; checks that wait share one
+	// read.
 	TermsMargin = 5 * time.Second
 
-	// AwayFreshFor is the age up to which an unconfirmed copy answers a check while Redis is away. Without it every check
-	// would read PostgreSQL during an outage of Redis. The price is that a degraded answer may be wrong for one second; the
-	// gain is one read per second, instance and balance in use, at most.
+	// AwayFreshFor is the age up to which an unconfirmed copy answers a check while Redis is away. Without it every
+	// check would read PostgreSQL during an outage of Redis. The price is that a degraded answer may be wrong for one
+	// second; the gain is one read per second, instance and balance in use, at most.
 	AwayFreshFor = time.Second
 
-	// ReadPatience bounds the wait for PostgreSQL in ReadWithin. A read takes well under 1 ms. A slower read goes on in the
-	// background and fills the copy for the next check.
+	// ReadPatience bounds the wait for PostgreSQL in ReadWithin. A read takes well under 1 ms. A slower read goes on in
+	// the background and fills the copy for the next check.
 	ReadPatience = 25 * time.Millisecond
 )
 
-// Action is what a check does with its copies. The order is from the most careful action to the fastest: a check of several
-// items takes the smallest action of its copies.
+// Action is what a check does with its copies. The order is from the most careful action to the fastest: a check of
+// several items takes the smallest action of its copies.
 type Action uint8
 
 // The actions. A "degraded" answer is marked so: it may be older than the caller wants.
@@ -105,8 +106,9 @@ func (p Policy) fresh(c *Cached, f *Facts) bool {
 	return c.Confirmed && age <= p.FreshFor
 }
 
-// refreshDue reports whether a copy should be read again before it is older than FreshFor. Each copy becomes due at its own
-// point between 75 % and 95 % of FreshFor, so that copies read together, after a start for example, are not due together.
+// refreshDue reports whether a copy should be read again before it is older than FreshFor. Each copy becomes due at its
+// own point between 75 % and 95 % of FreshFor, so that copies read together, after a start for example, are not due
+// together.
 func (p Policy) refreshDue(c *ledger.BalanceCopy, now time.Time) bool {
 	least, spread := p.FreshFor*3/4, p.FreshFor/5
 	part := uint64(c.AsOf.UnixMicro()) * 0x9e3779b97f4a7c15 >> 54 // 0..1023; a Fibonacci hash spreads neighbouring instants
@@ -118,14 +120,14 @@ func current(c *ledger.BalanceCopy, f *Facts) bool {
 	return !c.Beyond && !c.AsOf.Before(f.TermsChangedAt)
 }
 
-// ended reports whether an event was due since c was read, such as the end of its period. The copy then says nothing about
-// the present balance.
+// ended reports whether an event was due since c was read, such as the end of its period. The copy then says nothing
+// about the present balance.
 func ended(c *ledger.BalanceCopy, now time.Time) bool {
 	return !c.ValidUntil.IsZero() && !now.Before(c.ValidUntil)
 }
 
-// sufficient reports whether the units of an incomplete copy pay for amount. They never do for a subject: its cap may be used
-// up.
+// sufficient reports whether the units of an incomplete copy pay for amount. They never do for a subject: its cap may
+// be used up.
 func sufficient(c *ledger.BalanceCopy, amount int64, subject string) bool {
 	return subject == "" && amount <= c.Remaining
 }

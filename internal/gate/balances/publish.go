@@ -13,20 +13,20 @@ const (
 	// publishMax is the number of copies in one pipeline: four script calls.
 	publishMax = 4 * redisCallMax
 
-	// publishGap is the pause between two flushes. An idle cache publishes at once. A busy one sends at most 200 flushes per
-	// second, whatever the rate of debits; other instances see a balance at most this much later.
+	// publishGap is the pause between two flushes. An idle cache publishes at once. A busy one sends at most 200
+	// flushes per second, whatever the rate of debits; other instances see a balance at most this much later.
 	publishGap = 5 * time.Millisecond
 
-	// syncFor is how long a sync exchanges announcements, and how long it publishes, before it begins another round trip. It is much less
-	// than blindAfter.
+	// syncFor is how long a sync exchanges announcements, and how long it publishes, before it begins another round
+	// trip. It is much less than blindAfter.
 	syncFor = 100 * time.Millisecond
 
-	// awayFor is the longest pause after a flush that failed. Each failure doubles the pause, from publishGap on: one late
-	// reply is no outage.
+	// awayFor is the longest pause after a flush that failed. Each failure doubles the pause, from publishGap on: one
+	// late reply is no outage.
 	awayFor = 500 * time.Millisecond
 
-	// lastTries is how often in a row Redis may fail while a cache stops. One that is slow takes all copies; one that hangs
-	// delays a stop by about a second.
+	// lastTries is how often in a row Redis may fail while a cache stops. A slow Redis still takes all copies; one that
+	// hangs delays a stop by about a second.
 	lastTries = 10
 )
 
@@ -60,9 +60,10 @@ func (c *Cache) publishLoop() {
 	}
 }
 
-// sync exchanges announcements, if there are some or commits have to know them, and publishes what waits. Both end after syncFor, and go on
-// at the next sync: a long queue must not keep this process from learning. After an exchange that failed the next one waits for awayFor, and
-// publishing does not: on a cluster another master may have the announcements.
+// sync exchanges announcements, if there are some or commits need them, and publishes the waiting copies. Both end
+// after syncFor, and go on at the next sync: a long queue must not keep this process from reading announcements. After
+// an exchange that failed, the next one waits for awayFor, but publishing does not: on a cluster another master may
+// have the announcements.
 func (c *Cache) sync() error {
 	if now := time.Now(); !now.Before(c.exchangeDue) {
 		if c.exchange() != nil {
@@ -77,8 +78,8 @@ func (c *Cache) sync() error {
 	return nil
 }
 
-// exchange announces what checks of this process ask about and learns what is asked about elsewhere. An instance that neither asks nor
-// commits makes no call.
+// exchange announces the balances that checks of this process read, and reads the announcements of other instances. An
+// instance that neither checks nor commits makes no call.
 func (c *Cache) exchange() error {
 	for until := time.Now().Add(syncFor); ; {
 		now := time.Now()
@@ -108,9 +109,10 @@ func (c *Cache) exchange() error {
 	}
 }
 
-// flush publishes the copies that wait, all or those that it can until then; zero: no such bound. If Redis does not take a batch, its copies
-// wait again, except where a newer copy of the same balance waits already, and flush returns the error. On a cluster only those wait, parked
-// apart, whose master did not take them: flush goes on with the others, and returns the error without a bound alone.
+// flush publishes the waiting copies: all of them, or as many as it can until the instant until, if that is not zero.
+// If Redis does not take a batch, its copies wait again, unless a newer copy of the same balance waits already, and
+// flush returns the error. On a cluster only the copies whose master did not take them wait, parked apart: flush goes
+// on with the others, and returns the error only if until is zero.
 func (c *Cache) flush(ctx context.Context, until time.Time) error {
 	batch := make([]*ledger.BalanceCopy, 0, publishMax)
 	for last := error(nil); ; {
@@ -140,7 +142,7 @@ func (c *Cache) flush(ctx context.Context, until time.Time) error {
 	}
 }
 
-// flushLast publishes what waits, and tries again while Redis fails.
+// flushLast publishes the waiting copies, and tries again while Redis fails.
 func (c *Cache) flushLast(ctx context.Context) error {
 	for tries := 1; ; tries++ {
 		c.pending.add(c.parked.take(pendingMax, nil))
@@ -185,7 +187,8 @@ func (c *Cache) park(copies []*ledger.BalanceCopy) {
 	c.parked.add(copies)
 }
 
-// flushParked sends the parked copies again, from time to time: also those of a master whose breaker is open, because nothing else may ask it.
+// flushParked sends the parked copies again, from time to time. It does so even if a master's breaker is open: perhaps
+// no other call probes that master.
 func (c *Cache) flushParked(ctx context.Context, until time.Time) {
 	if c.parked.len() == 0 || time.Now().Before(c.parkedUntil) {
 		return

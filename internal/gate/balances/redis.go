@@ -12,12 +12,13 @@ import (
 	"github.com/quotasvc/quotasvc/lua"
 )
 
-// redisCallMax bounds the keys of one command or script call. 256 copies take Redis about 0.5 ms, so the scripts of limits do
-// not wait long behind them.
+// redisCallMax bounds the keys of one command or script call. 256 copies take Redis about 0.5 ms, so the scripts of
+// limits do not wait long behind them.
 const redisCallMax = 256
 
 const (
-	// interestKey is the set of balances that checks ask about. No copy has this name: theirs go on with a brace.
+	// interestKey is the set of balances that checks ask about. No copy has this key: after the colon their keys have a
+	// brace.
 	interestKey = "quota:interest"
 
 	// announceMax and noticesMax bound one exchange of announcements to about 1 ms in Redis.
@@ -68,9 +69,9 @@ func (r *redisCopies) get(ctx context.Context, keys []ledger.BalanceKey) ([]*led
 	return out, nil
 }
 
-// put writes the copies that are newer than those in Redis. failed are the copies with an unknown outcome; it is safe to put
-// them again. refused counts the copies that the script rejects as invalid; it would reject them again, so they are not in
-// failed. err is why the first of failed was not written.
+// put writes the copies that are newer than those in Redis. failed are the copies with an unknown outcome; it is safe
+// to put them again. refused counts the copies that the script rejects as invalid; it would reject them again, so they
+// are not in failed. err is why the first of failed was not written.
 func (r *redisCopies) put(ctx context.Context, copies []*ledger.BalanceCopy) (failed []*ledger.BalanceCopy, refused int, err error) {
 	errs := make([]error, len(copies))
 	r.send(ctx, copies, r.groups(len(copies), func(i int) string { return copies[i].Tenant }), errs)
@@ -115,8 +116,8 @@ func (r *redisCopies) send(ctx context.Context, copies []*ledger.BalanceCopy, gr
 	}
 }
 
-// exchange announces that checks ask about the balances ids, at most announceMax, and returns what was announced since cursor, by any
-// instance, with the next cursor. With noticesMax of them there may be more.
+// exchange announces that checks read the balances ids, at most announceMax. It returns the announcements of all
+// instances since cursor, and the next cursor. If it returns noticesMax of them, there may be more.
 func (r *redisCopies) exchange(ctx context.Context, ids []uint64, cursor int64) (heard []uint64, next int64, err error) {
 	call := redisstore.Call{Keys: []string{interestKey}, Args: make([]any, 0, 3+len(ids))}
 	call.Args = append(call.Args, cursor, interestFor.Milliseconds(), noticesMax)
@@ -133,7 +134,8 @@ func (r *redisCopies) exchange(ctx context.Context, ids []uint64, cursor int64) 
 	return heard, reply.Ints[0], nil
 }
 
-// ttl returns the lifetime of c in Redis: until its next event, at most keepFor, and at least the script's minimum of 1 ms.
+// ttl returns the lifetime of c in Redis: until its next event, at most keepFor, and at least the script's minimum of 1
+// ms.
 func (r *redisCopies) ttl(c *ledger.BalanceCopy, now time.Time) time.Duration {
 	ttl := r.keepFor
 	if !c.ValidUntil.IsZero() {

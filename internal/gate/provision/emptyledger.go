@@ -25,7 +25,7 @@ func newEmptyLedger(s *catalog.Snapshot, p *catalog.Plan, now time.Time) *emptyL
 		Version: p.Version, CreatedAt: p.CreatedAt, Allowances: make(map[string]ledger.Allowance, len(p.Allowances)),
 	}
 	for i := range p.Allowances {
-		if p.Allowances[i].Every != "" { // else it is that of a gauge
+		if p.Allowances[i].Every != "" { // a gauge's allowance has none
 			version.Allowances[p.Allowances[i].Meter] = allowanceOf(&p.Allowances[i])
 		}
 	}
@@ -103,7 +103,7 @@ func (l *emptyLedger) check(r *ledger.CheckRequest) (result *ledger.CheckResult,
 	return result, err
 }
 
-// repeat runs do on the balances of keys, and again with those that it asks for.
+// repeat runs do on the balances of keys, and runs it again with the further balances that it requests.
 func (l *emptyLedger) repeat(keys []ledger.BalanceKey, do func(*ledger.Batch) (ledger.Next, error)) error {
 	for range roundsMax {
 		b, err := l.batch(keys)

@@ -21,7 +21,7 @@ const DefaultPerSecond = 50
 
 // Config configures a Provisioner.
 type Config struct {
-	Plan      string                       // of the tenants that it creates. Required
+	Plan      string                       // plan of the tenants that it creates. Required
 	PerSecond int                          // tenants created a second, by this instance; 0: DefaultPerSecond
 	Clock     interface{ Now() time.Time } // the ledger. Required
 }

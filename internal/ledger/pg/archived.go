@@ -11,8 +11,9 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// Oldest returns the oldest instant that can be asked about a tenant: what happened before it was archived. The zero time: nothing of the tenant was.
-// Call it after the read that it is about: an archive moves the instant first, and removes rows then.
+// Oldest returns the oldest instant about which the tenant's data can be queried: earlier months were archived. The
+// zero time means that nothing of the tenant was archived. Call it after the read that it concerns: an archive run
+// first moves the instant and then removes rows.
 func (l *Ledger) Oldest(ctx context.Context, tenant string) (time.Time, error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
@@ -24,7 +25,8 @@ func (l *Ledger) Oldest(ctx context.Context, tenant string) (time.Time, error) {
 	return oldest, nil
 }
 
-// OrArchived returns CodeArchived instead of an error that says that an operation or a hold does not exist, if it may have been archived.
+// OrArchived returns CodeArchived instead of err, which reports that an operation or a hold does not exist, if it may
+// have been archived.
 func (l *Ledger) OrArchived(ctx context.Context, tenant string, err error) error {
 	switch errcode.Of(err) {
 	case errcode.OperationNotFound, errcode.HoldNotFound:

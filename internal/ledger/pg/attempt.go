@@ -15,7 +15,7 @@ import (
 
 // progress is how far an attempt came before it ended.
 type progress struct {
-	creating   bool // it was to create rows of balances together with the batch
+	creating   bool // the attempt was to create rows of balances in the batch's transaction
 	committing bool // COMMIT was sent, with something to write
 }
 
@@ -47,7 +47,7 @@ func (l *Ledger) attempt(ctx context.Context, p *plan) (next ledger.Next, reache
 			}
 			if !added {
 				t.rollBack(ctx)
-				next.CatchUp = true // the next attempt finds the rows, or why there are none
+				next.CatchUp = true // the next attempt finds the rows, or the reason why they cannot exist
 				return t.createMissing(ctx, missing, p)
 			}
 			reached.creating = true
@@ -89,7 +89,7 @@ func (t *tx) lock(ctx context.Context, p *plan) error {
 	existing := t.queueLocks(out, p, tenants, meters, subjects)
 	of := slices.Compact(slices.Clone(tenants))
 	if len(of) == 0 {
-		of = append(of, p.ids[0].Tenant) // the clock of the node that knows the batch's keys
+		of = append(of, p.ids[0].Tenant) // the clock of the node that stores the batch's keys
 	}
 	out.Queue(t.ledger.sql["Clock"], of).QueryRow(t.scanClock)
 	t.queueKeys(out, p)
@@ -124,11 +124,11 @@ func (t *tx) queueLocks(out *pgx.Batch, p *plan, tenants, meters, subjects []str
 	case stateWaitLong:
 		out.Queue("SET LOCAL lock_timeout = " + milliseconds(lockPatience))
 	case stateSkipLocked:
-		// No row is waited for. What is left to wait for is DDL, and nobody can be served before it ends.
+		// The statements wait for no row. They can wait for DDL only, and before that ends no request can be served.
 		out.Queue("SET LOCAL lock_timeout = " + milliseconds(tableLockTimeout))
 		statement = "LockFreeBalances"
 	}
-	if len(p.keys) > 0 || t.ledger.cluster == nil { // Citus does not know on which node to lock nothing
+	if len(p.keys) > 0 || t.ledger.cluster == nil { // Citus cannot choose a node for a lock of no rows
 		out.Queue(t.ledger.sql[statement], tenants, meters, subjects).Query(scanBalances(t.batch.Books))
 	}
 	if p.state == stateSkipLocked {
@@ -137,7 +137,7 @@ func (t *tx) queueLocks(out *pgx.Batch, p *plan, tenants, meters, subjects []str
 	return existing
 }
 
-// scanClock takes what the Clock statement returns. The batch's instant is the one on which PostgreSQL's clock and the
+// scanClock reads the row of the Clock statement. The batch's instant is the one on which PostgreSQL's clock and the
 // instance's agree.
 func (t *tx) scanClock(row pgx.Row) error {
 	var now, tenants, plans, newest time.Time
@@ -172,7 +172,7 @@ func (t *tx) readMore(ctx context.Context, p *plan) error {
 			grants = append(grants, k)
 		}
 	}
-	if len(p.keys) > 0 { // a roll knows its balances too late
+	if len(p.keys) > 0 { // a roll finds its balances only with the lock
 		t.noteNeed(2*max(len(grants), len(terms)) > len(t.batch.Books))
 	}
 	if len(grants)+len(terms)+len(p.named) == 0 {
@@ -194,16 +194,16 @@ func (t *tx) readMore(ctx context.Context, p *plan) error {
 }
 
 // A batch adds one to the ledger's need if most of its balances needed grants or terms, and subtracts needLost if not.
-// So the need grows while more than two of three batches are such, as after a month's end. A large batch of which few
-// balances need them does not count: what it reads in vain costs more than a round trip.
+// So the need grows while more than two of three batches add to it, as after a month's end. A large batch with few such
+// balances subtracts: to read ahead for all its balances costs more than the round trip that it saves.
 const (
 	needLikely = 4
 	needMax    = 8
 	needLost   = 2
 )
 
-// noteNeed notes whether most balances of this batch needed grants or terms. Of batches that end at the same moment one
-// may be forgotten.
+// noteNeed notes whether most balances of this batch needed grants or terms. If batches end at the same moment, one of
+// them may not be counted.
 func (t *tx) noteNeed(needed bool) {
 	now := t.ledger.need.Load()
 	next := max(now-needLost, 0)
@@ -234,8 +234,8 @@ func (t *tx) lacks(book *ledger.Book, most int64) (grants, terms bool) {
 	return grants || cut, terms || cut
 }
 
-// markUncut keeps which of the balances, whose terms were read, have an open period that the newest terms of its tenant
-// do not end early.
+// markUncut remembers which of the balances have an open period that the newest terms of their tenant do not end early.
+// The terms of these balances were read.
 func (t *tx) markUncut(keys []ledger.BalanceKey) {
 	for _, k := range keys {
 		book := t.batch.Books[k]
@@ -255,8 +255,8 @@ func (t *tx) mayBeCut(book *ledger.Book) bool {
 	return book.MayBeCut(at.Add(termsCommitMargin))
 }
 
-// commit is the last round trip: it runs what out has already, writes the changes and commits. Then it passes the
-// changed balances to the cache.
+// commit is the last round trip: it runs the statements that out already contains, writes the changes and commits. Then
+// it passes the changed balances to the cache.
 func (t *tx) commit(ctx context.Context, out *pgx.Batch, changes *ledger.Changes) error {
 	months := t.ledger.unlisted(changes.Entries)
 	if len(months) > 0 {

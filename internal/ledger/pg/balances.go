@@ -10,7 +10,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// Balances returns a tenant's balances by meter, those of its plan that were never used included.
+// Balances returns a tenant's balances in the order of meters, including those of its plan that were never used.
 func (l *Ledger) Balances(ctx context.Context, tenant, subject string) ([]ledger.Balance, error) {
 	books, now, err := l.Views(ctx, tenant, subject, time.Time{})
 	if err != nil {
@@ -45,15 +45,15 @@ func (l *Ledger) Views(ctx context.Context, tenant, subject string, at time.Time
 		if failed != nil {
 			return nil, time.Time{}, failed
 		}
-		if !b.Unknown() { // what a refused request has touched is no balance yet
+		if !b.Unknown() { // a balance that only refused requests have named does not exist yet
 			books = append(books, b)
 		}
 	}
 	return books, m.Now, nil
 }
 
-// BalancesOf returns the balances of keys that are known, in the order of keys. On Citus those of each shard group are read together, at an instant
-// of their own.
+// BalancesOf returns those balances of keys that exist, in the order of keys. On Citus it reads the balances of each
+// shard group together, at an instant of their own.
 func (l *Ledger) BalancesOf(ctx context.Context, keys []ledger.BalanceKey) ([]ledger.Balance, error) {
 	if len(keys) == 0 {
 		return nil, nil
@@ -79,7 +79,7 @@ func (l *Ledger) BalancesOf(ctx context.Context, keys []ledger.BalanceKey) ([]le
 	return out, nil
 }
 
-// keysOf names the balances of a tenant and subject by meter, those of its plan that were never used included.
+// keysOf returns the keys of a tenant's and subject's balances, including those of its plan that were never used.
 func (l *Ledger) keysOf(ctx context.Context, tenant, subject string) ([]ledger.BalanceKey, error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
@@ -109,8 +109,8 @@ func (l *Ledger) Balance(ctx context.Context, tenant, meter, subject string) (*l
 	return &out, nil
 }
 
-// View returns one balance with its open grants, brought to the instant at in memory; zero means now. Nothing is locked or written. It also
-// returns the instant of the view. CodeMeterNotInPlan: the plan lacks the meter and nothing was ever granted.
+// View returns one balance with its open grants, advanced in memory to the instant at (zero means now), and the instant
+// of the view. It locks and writes nothing. CodeMeterNotInPlan: the plan lacks the meter and nothing was ever granted.
 func (l *Ledger) View(ctx context.Context, k ledger.BalanceKey, at time.Time) (*ledger.Book, time.Time, error) {
 	if e := ledger.FirstOf(ledger.ValidateID("tenant", k.Tenant), ledger.ValidateID("meter", k.Meter), ledger.ValidateSubject(k.Subject)); e != nil {
 		return nil, time.Time{}, e

@@ -19,20 +19,22 @@ import (
 const (
 	// refusalMax is the time from the arrival of an operation to its answer.
 	refusalMax = 4500 * time.Millisecond
-	// queueMax is the time in the queue of a lane: what is left is enough for an attempt on a slow server and another
-	// one.
+	// queueMax bounds the time in the queue of a lane: the rest is enough for two attempts on a slow server.
 	queueMax = 2 * time.Second
-	// parkedMax is the time until a parked operation is refused: what is left is enough for a last attempt.
+	// parkedMax is the time until a parked operation is refused: the rest is enough for a last attempt.
 	parkedMax = 4 * time.Second
 	// attemptTimeout bounds one transaction, from acquiring the connection to the answer to COMMIT.
 	attemptTimeout = 4 * time.Second
-	// rerunReserve is what an attempt leaves for another one, which finds out what became of a lost COMMIT.
+	// rerunReserve is the time that an attempt leaves for another one, which finds out whether a lost COMMIT took
+	// effect.
 	rerunReserve = 500 * time.Millisecond
-	// slowAttempt is when the database is probed: attempts take some milliseconds.
+	// slowAttempt is the duration of an attempt after which the database is probed: a usual one takes some
+	// milliseconds.
 	slowAttempt = time.Second
 	// retriesMax is the number of transient failures in a row after which a batch is refused.
 	retriesMax = 4
-	// retriesHalved is retriesMax for a half of a batch that the database has refused: the whole has had its retries.
+	// retriesHalved is retriesMax for a half of a batch that the database has refused: the whole batch has had its
+	// retries.
 	retriesHalved = 1
 	// retryDelay is doubled with each failure, with full jitter.
 	retryDelay = 20 * time.Millisecond
@@ -50,7 +52,7 @@ const (
 	verdictRetry    verdict = "retry"     // another failure that passes; nothing was written
 	verdictUnknown  verdict = "unknown"   // COMMIT may have happened: run it again, and never answer "failed"
 	verdictData     verdict = "data"      // this batch can never be written as it is: find the operation at fault
-	verdictBug      verdict = "bug"       // a decision asks for more without an end
+	verdictBug      verdict = "bug"       // decisions ask for more data without an end
 )
 
 // runBatches runs the plan's calls, those of each shard group as a batch of its own. The calls that wait for locked
@@ -230,7 +232,7 @@ func isKeyConflict(err error) bool {
 	return ok && pgErr.Code == "23505" && (strings.HasPrefix(pgErr.TableName, "entries") || citusName(pgErr, "entries"))
 }
 
-// isRowTaken reports that another transaction has made a row of balances, or was making it for too long.
+// isRowTaken reports that another transaction has created the row of a balance, or took too long to create it.
 func isRowTaken(err error) bool {
 	pgErr, ok := errors.AsType[*pgconn.PgError](err)
 	if !ok {

@@ -11,14 +11,14 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// CheckOutcome is the answer to one check: one of the two.
+// CheckOutcome is the answer to one check: exactly one of its fields is set.
 type CheckOutcome struct {
 	Result *ledger.CheckResult
 	Err    error
 }
 
-// CheckBatch returns what debits would be answered now, in the order of requests. It reads PostgreSQL, all balances together, and records
-// nothing.
+// CheckBatch returns the answers that debits would get now, in the order of requests. It reads all balances from
+// PostgreSQL together, and records nothing.
 func (l *Ledger) CheckBatch(ctx context.Context, requests []ledger.CheckRequest) []CheckOutcome {
 	out := make([]CheckOutcome, len(requests))
 	open := make([]*check, 0, len(requests))
@@ -48,17 +48,18 @@ func callsOf(checks []*check) []*ledger.Call {
 	return calls
 }
 
-// checkTogether answers requests of a shard group: those that need no more than the rows of their balances from these, the others from a
-// view.
+// checkTogether answers the requests of one shard group: from the rows of their balances where the rows are enough,
+// else from a view.
 func (l *Ledger) checkTogether(ctx context.Context, open []*check) {
 	if open = l.checkRows(ctx, open); len(open) > 0 {
 		l.checkViews(ctx, open)
 	}
 }
 
-// checkRows answers the checks for which the rows of their balances are enough, as they are for most debits: no event is due, the head grant
-// covers the amount, and what the plan gives is known. It takes one round trip with two statements, a view has seven. It returns the checks that
-// need more. If a row cannot be read, these are all: a view finds out which.
+// checkRows answers the checks for which the rows of their balances are enough. For most debits they are: no event is
+// due, the head grant covers the amount, and the plan's allowance is known. It takes one round trip with two
+// statements; a view takes seven statements. It returns the other checks. If a row cannot be read, it returns all
+// checks: a view finds out which row.
 func (l *Ledger) checkRows(ctx context.Context, open []*check) (rest []*check) {
 	rows := make([]*check, 0, len(open))
 	calls := callsOf(open)
@@ -163,7 +164,7 @@ func (l *Ledger) checkViews(ctx context.Context, open []*check) {
 	}
 	err = uncomputable(err)
 	if half := len(open) / 2; half > 0 && errcode.Of(err) == errcode.Internal {
-		// Something is wrong with one of the balances. The others can be read.
+		// One of the balances cannot be read or computed. The others can.
 		l.checkViews(ctx, open[:half])
 		l.checkViews(ctx, open[half:])
 		return

@@ -16,9 +16,9 @@ import (
 	"github.com/quotasvc/quotasvc/internal/store/pgpool"
 )
 
-// On Citus, a transaction of a batch reads, locks and writes tenants of one shard group: all its statements run on one
-// node, and its COMMIT is that node's. So calls are divided by group before they become a batch.
-// docs/decisions/citus.md has the reasons.
+// On Citus, the transaction of a batch reads, locks and writes tenants of one shard group: one node runs all its
+// statements and its COMMIT. So calls are divided by group before they become a batch. docs/decisions/citus.md has the
+// reasons.
 
 // detectCitus asks the database whether its tables are distributed. It returns nil for PostgreSQL without Citus.
 func detectCitus(ctx context.Context, cfg *Config) (*citus.Cluster, error) {
@@ -47,11 +47,11 @@ func detectCitus(ctx context.Context, cfg *Config) (*citus.Cluster, error) {
 	return cluster, nil
 }
 
-// Cluster returns what the database was at the start: a Citus cluster, or nil.
+// Cluster returns the Citus cluster that Open found, or nil for PostgreSQL without Citus.
 func (l *Ledger) Cluster() *citus.Cluster { return l.cluster }
 
-// newNodes returns the nodes of the cluster, with pools like that of the writers. The nodes' roles have the same
-// passwords, and their certificates are verified with their own names.
+// newNodes returns the nodes of the cluster, each with a pool like that of the writers. A role has the same password on
+// all nodes, and the certificate of each node is verified with the node's own name.
 func (l *Ledger) newNodes() *citus.Nodes {
 	if l.cluster == nil || l.cfg.ThroughCoordinator {
 		return nil
@@ -75,8 +75,8 @@ func connectTo(cfg *pgx.ConnConfig, node citus.Address) {
 	}
 }
 
-// writersFor returns the writers of the node that holds the plan's shard group, or those of the coordinator: there is
-// no such node, it is not reached, or the plan has no calls.
+// writersFor returns the writers of the node that holds the plan's shard group. It returns those of the coordinator if
+// there is no such node, if it cannot be reached, or if the plan has no calls.
 func (l *Ledger) writersFor(p *plan) *pgxpool.Pool {
 	if p != nil && len(p.calls) > 0 {
 		if node := l.nodes.Of(tenantOfCall(p.calls[0])); node != nil {
@@ -86,14 +86,14 @@ func (l *Ledger) writersFor(p *plan) *pgxpool.Pool {
 	return l.writers
 }
 
-// citusWriterSettings replace settings of a writer's connection. The tenants of a statement are known when it is
-// planned, so that it goes to one node. What the connection sets within a transaction holds on that node as well:
-// lock_timeout has to.
+// citusWriterSettings replace settings of a writer's connection. Each plan is made for its parameters, so Citus knows
+// the tenants of a statement and sends it to one node. A setting that the connection makes within a transaction applies
+// on that node as well, as lock_timeout must.
 func citusWriterSettings() map[string]string {
 	return map[string]string{"plan_cache_mode": "force_custom_plan", "citus.propagate_set_commands": "local"}
 }
 
-// divide returns values by the shard groups of their tenants, in the order in which the groups come first. Without
+// divide returns values by the shard groups of their tenants. Groups are in the order of their first values. Without
 // Citus there is one group.
 func divide[V any](l *Ledger, values []V, tenantOf func(V) string) [][]V {
 	if l.cluster == nil || len(values) < 2 {
@@ -141,8 +141,8 @@ func (l *Ledger) byGroup(p *plan) []*plan {
 	return plans
 }
 
-// What a node refused while rows were copied to it, by the beginning of its message. Citus passes on the message and
-// not the code.
+// nodeErrors maps the beginning of an error message of a node to its code. When rows are copied to a node, Citus passes
+// on the node's message but not its code.
 var nodeErrors = []struct{ message, code string }{
 	{"duplicate key value violates unique constraint", "23505"},
 	{"no partition of relation", "23514"},
@@ -160,7 +160,8 @@ var nodeErrors = []struct{ message, code string }{
 // sent, nobody knows what became of the transaction.
 const codeUnclear = "08007"
 
-// restoreCode gives an error of Citus that has the code of an internal error the one that PostgreSQL has for it.
+// restoreCode replaces the code of an error that Citus reports as an internal one by the code that PostgreSQL has for
+// it.
 func (l *Ledger) restoreCode(err error) {
 	pgErr, ok := errors.AsType[*pgconn.PgError](err)
 	if l.cluster == nil || !ok || pgErr.Code != "XX000" {
@@ -175,19 +176,19 @@ func (l *Ledger) restoreCode(err error) {
 	}
 }
 
-// commitUnclear reports an answered error after which the transaction may be committed: on Citus, COMMIT fails on the
-// coordinator when the node is lost that had to carry it out.
+// commitUnclear reports an error after which the transaction may be committed although the server answered: on Citus,
+// COMMIT fails on the coordinator when it loses the node that had to carry it out.
 func commitUnclear(pgErr *pgconn.PgError) bool {
 	return strings.HasPrefix(pgErr.Code, "08") || slices.Contains([]string{"57P01", "57P02", "57P03"}, pgErr.Code)
 }
 
-// citusName reports whether a unique violation of a shard is one of this table. Citus passes the message on, and not
+// citusName reports whether a unique violation on a shard belongs to this table. Citus passes on the message, but not
 // the table's name.
 func citusName(pgErr *pgconn.PgError, table string) bool {
 	return pgErr.TableName == "" && strings.Contains(pgErr.Message, `"`+table+"_")
 }
 
-// refreshGroups reads the shards again, in case one was split or moved, and asks the nodes whether they answer.
+// refreshGroups reads the shards again, in case one was split or moved, and checks whether the nodes answer.
 func (l *Ledger) refreshGroups(ctx context.Context) {
 	if l.cluster == nil {
 		return
@@ -200,8 +201,8 @@ func (l *Ledger) refreshGroups(ctx context.Context) {
 	l.nodes.Reach(ctx)
 }
 
-// dueInGroups returns up to limit due balances, those of each shard group together, and the position of the first of
-// all.
+// dueInGroups returns up to limit due balances, those of each shard group together, and the position of the earliest
+// balance.
 func (l *Ledger) dueInGroups(ctx context.Context, args ...any) (
 	groups [][]ledger.BalanceKey, first duePosition, err error,
 ) {

@@ -10,11 +10,12 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/clock"
 )
 
-// clockInterval is how often an idle instance compares its clock with PostgreSQL's, for the metric and the log. Decisions compare by themselves.
+// clockInterval is how often an idle instance compares its clock with PostgreSQL's, for the metric and the log.
+// Decisions compare by themselves.
 const clockInterval = 5 * time.Second
 
-// NewClock returns a clock for Config that logs when PostgreSQL's clock and the instance's begin or cease to agree. skewMax is as in
-// clock.Config.
+// NewClock returns a clock for Config that logs when PostgreSQL's clock and the instance's begin or cease to agree.
+// skewMax is as in clock.Config.
 func NewClock(skewMax time.Duration, log *slog.Logger) *clock.Clock {
 	return clock.New(clock.Config{SkewMax: skewMax, Changed: func(agree bool, skew time.Duration) {
 		if agree {
@@ -31,7 +32,7 @@ type asker interface {
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 }
 
-// askTime asks PostgreSQL for the time, and returns the instant that decisions go by.
+// askTime reads PostgreSQL's clock, and returns the instant that decisions use.
 func (l *Ledger) askTime(ctx context.Context, of asker) (time.Time, error) {
 	began := l.clock.Begin()
 	var now time.Time
@@ -51,5 +52,5 @@ func (l *Ledger) Ping(ctx context.Context) error {
 	return nil
 }
 
-// Now returns the instant that decisions go by, as far as it is known without asking PostgreSQL.
+// Now returns the instant that decisions use, as far as it is known without a query.
 func (l *Ledger) Now() time.Time { return l.clock.Now() }

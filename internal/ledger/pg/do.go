@@ -137,13 +137,13 @@ func (l *Ledger) DebitBatch(ctx context.Context, debits []*ledger.Debit) []Debit
 	return out
 }
 
-// writerLane is a lane for operations. It answers nil, or a function that waits for parked calls.
+// writerLane is a lane for operations. It returns nil, or a function that waits for parked calls.
 type writerLane = lane.Lane[group, func(context.Context)]
 
 // group is the calls of one caller, all of one lane.
 type group struct {
 	calls []*ledger.Call
-	by    time.Time // when the caller has to be answered
+	by    time.Time // deadline for the caller's answer
 }
 
 // laneOf returns the index of the tenant's lane. A tenant's operations are in one lane of this process, which saves
@@ -156,7 +156,7 @@ func (l *Ledger) laneOf(tenant string) int {
 }
 
 // shareLanes divides the lanes among the instances. With twice as many lanes each transaction has half as many debits,
-// and most of its cost is its own: docs/decisions/debit-speed.md.
+// and most of a transaction's cost does not depend on their number: docs/decisions/debit-speed.md.
 func (l *Ledger) shareLanes() {
 	n := l.cfg.Lanes
 	if l.share {
@@ -200,7 +200,7 @@ func (l *Ledger) enqueue(ctx context.Context, ln int, calls []*ledger.Call) erro
 	}
 }
 
-// askedBy notes who asks for calls. For the audit log those of administrators keep the whole actor: a copy, because
+// askedBy notes who requested calls. Calls of administrators keep the whole actor for the audit log: a copy, because
 // they may outlive the request.
 func askedBy(actor *auditlog.Actor, calls []*ledger.Call) {
 	for _, c := range calls {
@@ -216,7 +216,7 @@ func (l *Ledger) refuseCaller(r reason, cause error, calls int) error {
 	return refusal(r, cause)
 }
 
-// weigh returns how many operations of a batch a group is.
+// weigh returns the number of operations that a group adds to a batch.
 func weigh(g group) int { return len(g.calls) }
 
 // runQueued is a lane's worker: it runs the calls of groups as a batch. The batch ends when the first of the groups has
@@ -234,7 +234,7 @@ func (l *Ledger) runQueued(ctx context.Context, groups []group) []func(context.C
 			}
 		}
 	}
-	// While PostgreSQL is known to be away nothing is tried.
+	// While PostgreSQL is known to be away, no attempt is made.
 	if cause := l.breaker.Cause(); cause != nil {
 		l.refuseAll(calls, false, reasonAway, cause)
 		return make([]func(context.Context), len(groups))

@@ -3,9 +3,9 @@
 //
 // # Terms
 //
-// A call is one operation with its answer. A batch is the calls that one transaction decides; its plan (plan.go) says
-// what that takes, and the batch's state. An attempt is one transaction of a batch. A call is queued while it waits for
-// its lane, and parked while it waits for a balance that another transaction has locked.
+// A call is one operation with its answer. A batch is the calls that one transaction decides; its plan (plan.go) has
+// what to lock and read, and the batch's state. An attempt is one transaction of a batch. A call is queued while it
+// waits for its lane, and parked while it waits for a balance that another transaction has locked.
 //
 // # The way of an operation
 //
@@ -94,10 +94,10 @@
 //	P1  Nothing is answered before its COMMIT is known. After a lost answer to COMMIT the same batch runs again on a
 //	    new connection, where the stored keys answer it.
 //	P2  Balance rows are the only rows that are locked, always in key order. A balance without a row is not locked:
-//	    its first batch inserts the row, and of two that do so at the same time one fails and runs again.
-//	P3  What is stored under the batch's keys is read in a statement after the lock: a statement's snapshot is older
-//	    than its wait.
-//	P4  No SQL error means a business outcome. One that retries cannot cure is searched for by halving the batch.
+//	    its first batch inserts the row, and if two do so at the same time, one fails and runs again.
+//	P3  The entries stored under the batch's keys are read in a statement after the lock: PostgreSQL takes a
+//	    statement's snapshot before the statement waits.
+//	P4  No SQL error means a business outcome. If retries do not cure an error, halving the batch finds its operation.
 //	P5  A batch never uses a request's context: a caller that goes away takes nothing from its neighbours.
 //	P6  A caller is answered within refusalMax. A locked row delays the operations on it alone: they are parked, in
 //	    order.
@@ -106,14 +106,14 @@
 //
 // # Clock
 //
-// PostgreSQL's, read after the locks, while it agrees with the instance's; else the earlier of the two (package clock,
-// tx.scanClock). Before the locks the clock is only estimated (Ledger.Now), to choose the partitions in which keys are
-// looked up; keys.go checks that choice.
+// Decisions use PostgreSQL's clock, read after the locks, while it agrees with the instance's; else the earlier of the
+// two (package clock, tx.scanClock). Before the locks the clock is only estimated (Ledger.Now), to choose the
+// partitions in which keys are looked up; keys.go checks that choice.
 //
 // # Concurrency
 //
-// A Ledger is safe for concurrent use. Any number of instances may work on one database: correctness is in the row
-// locks, never in which lane or instance serves a tenant.
+// A Ledger is safe for concurrent use. Any number of instances may work on one database: the row locks make it correct,
+// whichever lane or instance serves a tenant.
 //
 // # Failure
 //

@@ -32,7 +32,7 @@ type GrantPage struct {
 	NextCursor string
 }
 
-// afterAllGrants is later than every id of a grant.
+// afterAllGrants sorts after every grant id.
 const afterAllGrants = "\x7f"
 
 // grantPosition is the position of a grant in the order of lists.
@@ -44,8 +44,9 @@ func (p grantPosition) compare(o grantPosition) int {
 
 func positionOf(g *ledger.GrantRecord) grantPosition { return grantPosition{g.Meter, g.Subject, g.ID} }
 
-// Grants returns a page of a tenant's grants, including those that have ended, as they are now: like a balance, it shows what was due and is
-// not written yet. With a status, a page may have fewer grants than the limit although more follow.
+// Grants returns a page of a tenant's grants as they are now, including those that have ended. Like a balance, a grant
+// shows changes that are due but not written yet. With a status, a page may have fewer grants than the limit although
+// more follow.
 func (l *Ledger) Grants(ctx context.Context, q GrantQuery) (GrantPage, error) {
 	if e := ledger.FirstOf(ledger.ValidateID("tenant", q.Tenant), ValidLimit(q.Limit)); e != nil {
 		return GrantPage{}, e
@@ -70,7 +71,7 @@ func (l *Ledger) Grants(ctx context.Context, q GrantQuery) (GrantPage, error) {
 	if err != nil {
 		return GrantPage{}, err
 	}
-	until, more := grantPosition{}, len(stored) > q.Limit // the last position of the page; zero: there is none
+	until, more := grantPosition{}, len(stored) > q.Limit // the last position of the page; zero: this is the last page
 	if more {
 		stored = stored[:q.Limit]
 		until = positionOf(&stored[q.Limit-1])
@@ -101,7 +102,7 @@ func (l *Ledger) Grants(ctx context.Context, q GrantQuery) (GrantPage, error) {
 	return page, nil
 }
 
-// storedStates returns the stored states from which grants of the wanted status can come, nil for all.
+// storedStates returns the stored states that a grant of the wanted status can have, nil for all.
 func (q *GrantQuery) storedStates() []string {
 	switch q.Status {
 	case "":
@@ -134,7 +135,8 @@ func (l *Ledger) storedGrants(ctx context.Context, q *GrantQuery, after grantPos
 	return items, nil
 }
 
-// balancesBetween returns up to one more than a page of the balances whose grants may lie after one place and up to another.
+// balancesBetween returns the balances whose grants may lie after one position and up to another, at most a page and
+// one more.
 func (l *Ledger) balancesBetween(ctx context.Context, q *GrantQuery, after, until grantPosition) ([]ledger.BalanceKey, error) {
 	rows, err := l.readers.Query(ctx, l.sql["BalancesBetween"], q.Tenant, after.meter, after.subject, until.meter, until.subject, q.Meter, q.Limit+1,
 		after.id == afterAllGrants)
@@ -149,8 +151,8 @@ func (l *Ledger) balancesBetween(ctx context.Context, q *GrantQuery, after, unti
 	return keys, nil
 }
 
-// mergeGrants returns the grants after one place and up to another as they are at the view's instant: stored ones, and those that their
-// balances have changed or opened since.
+// mergeGrants returns the grants after one position and up to another as they are at the view's instant: the stored
+// ones, and those that their balances have changed or opened since.
 func mergeGrants(stored []ledger.GrantRecord, view *ledger.Batch, after, until grantPosition) []ledger.GrantRecord {
 	all := map[grantPosition]ledger.GrantRecord{}
 	add := func(g *ledger.GrantRecord) {

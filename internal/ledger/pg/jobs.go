@@ -9,7 +9,7 @@ import (
 	"sync"
 )
 
-// errJobsFull is the error of a job that was not started because as many as there may be are running.
+// errJobsFull is the error of a job that was not started because the maximum number of jobs is running.
 var errJobsFull = errors.New("ledger: as many jobs as there may be are running")
 
 // jobs owns the rolls that a process runs in the background. All methods are safe for concurrent use.
@@ -31,9 +31,9 @@ func newJobs(most int, log *slog.Logger) *jobs {
 	return &jobs{most: most, log: log, ctx: ctx, cancel: cancel}
 }
 
-// start runs what prepare returns in the background. It fails with errJobsFull, errStopping, or as prepare does.
-// prepare may query the database: the job has its slot meanwhile, and nobody waits for the mutex. A job that panics
-// ends alone.
+// start calls prepare and runs the function that it returns in the background. It fails with errJobsFull, errStopping
+// or the error of prepare. prepare may query the database: the job already has its slot, and the mutex is not locked. A
+// job that panics ends no other job.
 func (j *jobs) start(prepare func() (func(context.Context), error)) error {
 	if err := j.reserve(); err != nil {
 		return err
@@ -57,7 +57,7 @@ func (j *jobs) start(prepare func() (func(context.Context), error)) error {
 	return nil
 }
 
-// reserve takes one of the slots for jobs. stop waits for those that have one.
+// reserve takes one of the slots for jobs. stop waits for the jobs that have a slot.
 func (j *jobs) reserve() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()

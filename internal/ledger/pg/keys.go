@@ -11,10 +11,10 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// A batch looks for its keys in the two or three months in which keys of the last 31 days lie. Where a clock was ahead,
-// entries lie in later months as well: the batch then looks into every month.
+// A batch looks for its keys in the two or three months in which keys of the last 31 days lie. If a clock was ahead,
+// later months have entries as well: the batch then looks into every month.
 
-// queueKeys queues the look-up of p's keys, in the months that it chooses as far as the clock is known before the
+// queueKeys queues the look-up of p's keys. It chooses the months by the clock's estimate, because it runs before the
 // locks.
 func (t *tx) queueKeys(out *pgx.Batch, p *plan) {
 	p.firstMonth, p.lastMonth = ledger.KeyMonths(t.ledger.clock.Now())
@@ -36,8 +36,8 @@ func (t *tx) queueKeys(out *pgx.Batch, p *plan) {
 	out.Queue(t.ledger.sql[statement], args...).Query(scanEntries(t.batch.Stored))
 }
 
-// remember keeps of what the look-up found what is remembered at the batch's instant. If keys may lie in months that
-// the look-up left out, it looks into every month first.
+// remember keeps those of the entries found whose keys are still remembered at the batch's instant. If keys may lie in
+// months that the look-up left out, it first looks into every month.
 func (t *tx) remember(ctx context.Context, p *plan) error {
 	if p.search == searchRecent && t.batch.KeysMayLieOutside(p.firstMonth, p.lastMonth, t.newestMonth) {
 		if err := t.lookEverywhere(ctx, p); err != nil {
@@ -50,8 +50,8 @@ func (t *tx) remember(ctx context.Context, p *plan) error {
 	return nil
 }
 
-// lookEverywhere looks for p's keys in every month: one more round trip, after a clock was ahead and once per process
-// then.
+// lookEverywhere looks for p's keys in every month. It takes one more round trip, once per process after a clock was
+// ahead.
 func (t *tx) lookEverywhere(ctx context.Context, p *plan) error {
 	for latest := t.ledger.latestMonth.Load(); latest < int32(t.newestMonth); latest = t.ledger.latestMonth.Load() {
 		t.ledger.latestMonth.CompareAndSwap(latest, int32(t.newestMonth))
@@ -63,8 +63,8 @@ func (t *tx) lookEverywhere(ctx context.Context, p *plan) error {
 	return send(ctx, t.conn, out)
 }
 
-// Keys returns the keys of the tenant's operations that are remembered, in no order. It fails with CodeQueueFull if
-// there are more than most.
+// Keys returns the remembered keys of the tenant's operations, in no order. It fails with CodeQueueFull if there are
+// more than most.
 func (l *Ledger) Keys(ctx context.Context, tenant string, most int) ([]string, error) {
 	var keys []string
 	first, _ := ledger.KeyMonths(l.clock.Now())
@@ -87,7 +87,7 @@ func (l *Ledger) Keys(ctx context.Context, tenant string, most int) ([]string, e
 	return keys, nil
 }
 
-// unlisted returns the months of entries that the database may not list as holding entries, in order.
+// unlisted returns, in order, the months of entries that may not be listed in journal_months yet.
 func (l *Ledger) unlisted(entries []ledger.Entry) []ledger.Month {
 	var out []ledger.Month
 	seen := ledger.Month(-1)

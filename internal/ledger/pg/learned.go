@@ -11,11 +11,11 @@ import (
 const learnedDefault = 50_000
 
 // learnedCache keeps what earlier batches have learned: which further balances the debits of a balance have needed, so
-// that the next batch locks them at once, and what plan versions give of meters. A balance that is wrong costs a lock
-// that was not needed, a missing one costs another transaction. Plan versions are immutable, so their allowances can be
-// missing, but never wrong. All methods may be called from any goroutine.
+// that the next batch locks them at once, and the allowances of plan versions. A wrong balance costs a lock that was
+// not needed, a missing one costs another transaction. Plan versions are immutable, so their allowances can be missing,
+// but never wrong. All methods may be called from any goroutine.
 type learnedCache struct {
-	most int // of each cache; a full one is emptied
+	most int // bound of each cache; a full one is emptied
 
 	mu       sync.Mutex
 	overflow map[ledger.BalanceKey][]ledger.BalanceKey // by the balance of an item: the balances of its overflow meter
@@ -26,8 +26,8 @@ type learnedCache struct {
 	uncut      map[ledger.BalanceKey]uncutPeriod
 }
 
-// uncutPeriod says that the open period that began at start was compared with the tenant's terms up to those that were
-// made at terms and apply at once, and that none of them ends it. Neither ever changes.
+// uncutPeriod records that none of the tenant's terms that apply at once, up to those made at the instant terms, ends
+// the open period that began at start. Neither ever changes.
 type uncutPeriod struct{ start, terms time.Time }
 
 type allowanceKey struct {
@@ -51,14 +51,14 @@ func newLearnedCache(most int) *learnedCache {
 	}
 }
 
-// allowance returns what a plan version gives of the balance's meter, nil if that is not known.
+// allowance returns the plan version's allowance of the balance's meter, nil if that is not known.
 func (c *learnedCache) allowance(k ledger.BalanceKey, plan string, version int32) *ledger.Allowance {
 	c.termsMu.RLock()
 	defer c.termsMu.RUnlock()
 	return c.allowances[allowanceKey{meter: k.Meter, subject: k.Subject != "", plan: plan, version: version}]
 }
 
-// keepAllowance keeps what a plan version gives of the balance's meter.
+// keepAllowance keeps the plan version's allowance of the balance's meter.
 func (c *learnedCache) keepAllowance(k ledger.BalanceKey, plan string, version int32, a *ledger.Allowance) {
 	c.termsMu.Lock()
 	defer c.termsMu.Unlock()
@@ -76,7 +76,7 @@ func (c *learnedCache) isUncut(k ledger.BalanceKey, p uncutPeriod) bool {
 	return ok && known.start.Equal(p.start) && known.terms.Equal(p.terms)
 }
 
-// markUncut keeps that the tenant's terms do not end the balance's open period early.
+// markUncut records that the tenant's terms do not end the balance's open period early.
 func (c *learnedCache) markUncut(k ledger.BalanceKey, p uncutPeriod) {
 	c.termsMu.Lock()
 	defer c.termsMu.Unlock()
@@ -122,7 +122,7 @@ func (c *learnedCache) keysFor(calls []*ledger.Call) []ledger.BalanceKey {
 	return out
 }
 
-// addKeys keeps that calls needed the balances keys, which they do not name.
+// addKeys records that calls needed the balances keys, which they do not name.
 func (c *learnedCache) addKeys(keys []ledger.BalanceKey, calls []*ledger.Call) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

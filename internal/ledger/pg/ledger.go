@@ -42,19 +42,20 @@ const (
 type Config struct {
 	DatabaseURL    string                // PostgreSQL, required
 	Lanes          int                   // writer lanes, 1..64; each owns one connection while it works. 0: see Instances, on Citus one for each shard group
-	Instances      func() int            // instances that share the database: one of several uses one lane instead of two, if Lanes is 0. nil: this one alone
+	Instances      func() int            // instances on the database: if Lanes is 0, each of several uses one lane instead of two. nil: this one alone
 	MaxQueue       int                   // groups waiting per lane before CodeQueueFull
 	MaxBatch       int                   // operations per transaction
 	Readers        int                   // connections for reads
-	CachedBalances int                   // balances of which batches keep what they have learned; 0: learnedDefault
+	CachedBalances int                   // bound of each cache of what batches have learned; 0: learnedDefault
 	Log            *slog.Logger          // required
 	Metrics        prometheus.Registerer // required
 	LaneMetrics    *lane.Metrics         // nil: none
 	Tracer         trace.Tracer          // spans of batches; nil: none
 	Traces         trace.TracerProvider  // spans of statements; nil: none
-	// Clock says what time it is when PostgreSQL's clock and the instance's disagree. nil: one with the defaults.
+	// Clock decides the time when PostgreSQL's clock and the instance's disagree. nil: one with the defaults.
 	Clock *clock.Clock
-	// ThroughCoordinator sends all statements to the URL's server, also where each node of a Citus cluster could be asked itself.
+	// ThroughCoordinator sends all statements to the URL's server, even if each node of a Citus cluster could be
+	// queried directly.
 	ThroughCoordinator bool
 	// Login changes user and password of new connections. nil: those of the URL.
 	Login *pgpool.Login
@@ -69,11 +70,11 @@ type Ledger struct {
 	sql      map[string]string
 	writers  *pgxpool.Pool
 	readers  *pgxpool.Pool
-	probe    *pgxpool.Pool  // one connection for Ping: whether PostgreSQL answers does not depend on who reads
+	probe    *pgxpool.Pool  // one connection for Ping, so that reads cannot delay it
 	cluster  *citus.Cluster // nil: PostgreSQL without Citus
 	nodes    *citus.Nodes   // writers of each node; nil: all statements go through writers
 	lanes    []*writerLane
-	inUse    atomic.Int32 // of lanes: the first ones
+	inUse    atomic.Int32 // number of lanes in use: the first ones of lanes
 	share    bool         // inUse depends on the number of instances
 	lockWait *lockWait
 	breaker  *breaker.Breaker
@@ -177,8 +178,8 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Start reads PostgreSQL's clock, makes the partitions of the coming months if its role may, and starts the background loops. It fails if
-// PostgreSQL does not answer.
+// Start reads PostgreSQL's clock, makes the partitions of the coming months if its role may, and starts the background
+// loops. It fails if PostgreSQL does not answer.
 func (l *Ledger) Start(ctx context.Context) error {
 	if err := l.Ping(ctx); err != nil {
 		return err
@@ -189,7 +190,8 @@ func (l *Ledger) Start(ctx context.Context) error {
 	return nil
 }
 
-// warnDurability logs a warning if PostgreSQL answers COMMIT before it has written the commit: what is confirmed then may be lost.
+// warnDurability logs a warning if PostgreSQL answers COMMIT before it has written the commit: a confirmed operation
+// may be lost then.
 func (l *Ledger) warnDurability(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()

@@ -8,14 +8,14 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// loading is what queueLoad has asked for. It is filled when the batch of statements is sent.
+// loading holds the results of the statements that queueLoad queued. They arrive when the batch of statements is sent.
 type loading struct {
 	grants, named map[ledger.BalanceKey][]*ledger.OpenGrant
 	holds         map[ledger.BalanceKey][]*ledger.HoldLine
 	terms         *termsRows
 }
 
-// queueLoad queues the reads of open grants and of terms, and of the named grants whatever their state.
+// queueLoad queues the reads of open grants and of terms, and of the named grants in any state.
 func (l *Ledger) queueLoad(out *pgx.Batch, grants, terms []ledger.BalanceKey, named []ledger.GrantKey) *loading {
 	more := &loading{
 		grants: map[ledger.BalanceKey][]*ledger.OpenGrant{},
@@ -40,8 +40,8 @@ func (l *Ledger) queueLoad(out *pgx.Batch, grants, terms []ledger.BalanceKey, na
 	return more
 }
 
-// attach gives books what was read: those of grantKeys their open grants, those of termKeys their terms. It remembers
-// the allowances of their plans.
+// attach adds to books the rows that were read: open grants to those of grantKeys, terms to those of termKeys. It
+// remembers the allowances of their plans.
 func (more *loading) attach(
 	books map[ledger.BalanceKey]*ledger.Book, grantKeys, termKeys []ledger.BalanceKey, learned *learnedCache,
 ) {

@@ -27,8 +27,8 @@ func (t *tx) locate(ctx context.Context, p *plan) error {
 	return nil
 }
 
-// find runs before the locks. Nothing of what it reads ever changes, and what does not exist yet does not exist for
-// this batch.
+// find runs before the locks, because the rows that it reads never change. A row that does not exist yet does not exist
+// for this batch.
 func (l *Ledger) find(ctx context.Context, conn *pgx.Conn, targets *ledger.Targets) (*ledger.Located, error) {
 	found := &ledger.Located{}
 	sharing := map[ledger.OperationID][]ledger.Entry{} // entries of all operations with the ids of those to be refunded
@@ -66,8 +66,8 @@ func (l *Ledger) find(ctx context.Context, conn *pgx.Conn, targets *ledger.Targe
 	return found, nil
 }
 
-// queueTargets queues the reads of the state that targets are in. newGrants are the grant ids of which to find out
-// which exist.
+// queueTargets queues the reads of the state that targets are in. It also looks up which of the grant ids newGrants
+// exist.
 func (l *Ledger) queueTargets(out *pgx.Batch, b *ledger.Batch, targets *ledger.Targets, newGrants []ledger.GrantKey) {
 	b.Targets = ledger.NewTargetState()
 	if len(newGrants) > 0 {

@@ -14,9 +14,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// lockMemory is how long a balance counts as locked after it was last seen so. Its operations are parked at once, and
-// their runs begin at once: so a lane waits lockTimeout for a balance once, however rarely it is used while it is
-// locked.
+// lockMemory is how long a balance counts as locked after it was last seen locked. Its operations are parked and run at
+// once: so a lane waits lockTimeout only once for a locked balance, however rarely the balance is used.
 const lockMemory = 10 * time.Second
 
 // lockWait is the queue of the calls whose balances another transaction has locked: they are parked, so that the lanes
@@ -25,7 +24,7 @@ const lockMemory = 10 * time.Second
 //
 // Each round runs the first call of every locked balance without waiting for locks. Where it succeeds, the other calls
 // of that balance follow. If none succeeds, the round waits for one balance up to lockPatience, another one each time:
-// only in PostgreSQL's own queue of waiters is a row reached that others lock again and again.
+// a row that others lock again and again can be locked only from PostgreSQL's own queue of waiters.
 type lockWait struct {
 	ledger *Ledger
 	cancel context.CancelFunc
@@ -51,7 +50,7 @@ type lockedBalance struct {
 type waitingCall struct {
 	parkedCall
 
-	by     time.Time // when its caller has to be answered
+	by     time.Time // deadline for its caller's answer
 	caller *caller
 	state  callState
 }
@@ -71,7 +70,7 @@ type caller struct {
 
 	// The queue's mutex protects these.
 	left int    // calls without an answer
-	over reason // why the calls wait no longer; empty while they do
+	over reason // why the calls no longer wait; empty while they wait
 }
 
 func newLockWait(l *Ledger) *lockWait {
@@ -335,7 +334,7 @@ func (w *lockWait) nextLocked() (ledger.BalanceKey, bool) {
 	return keys[w.rounds%len(keys)], true
 }
 
-// runFollowers runs the calls that wait for freed balances only, behind those that ran first.
+// runFollowers runs the calls that wait for freed balances only, after those that ran first.
 func (w *lockWait) runFollowers(ctx context.Context, freed keySet) {
 	isLocked := func(k ledger.BalanceKey) bool { return !freed.has(k) }
 	for {

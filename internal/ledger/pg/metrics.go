@@ -46,7 +46,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		Name: "quotasvc_ledger_roll_set_aside_balances",
 		Help: "Balances that the newest finished roll of any process could not write; its log names each. Updated every hour.",
 	})
-	m.monthsAhead.Set(journal.MonthsAhead) // until it is known: alerts fire below
+	m.monthsAhead.Set(journal.MonthsAhead) // until the number is known: alerts fire below this value
 	m.refused = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "quotasvc_ledger_refusals_total",
 		Help: "Operations that were not decided, by reason. away: PostgreSQL is known to be away, nothing was tried. locked: another transaction kept the balance locked. late: no turn in time.",

@@ -66,7 +66,7 @@ func (t *tx) createMissing(ctx context.Context, keys []ledger.BalanceKey, p *pla
 	return scanAbsent(keys, p.absent)(rows)
 }
 
-// insertMissing runs CreateBalances. On Citus the node learns how long to wait for a lock within a transaction only.
+// insertMissing runs CreateBalances. On Citus a lock_timeout reaches the node only within a transaction.
 func (t *tx) insertMissing(ctx context.Context, tenants, meters, subjects []string) error {
 	if t.ledger.cluster == nil {
 		_, err := t.conn.Exec(ctx, t.ledger.sql["CreateBalances"], tenants, meters, subjects)

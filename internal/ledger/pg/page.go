@@ -19,7 +19,8 @@ func ValidLimit(n int) *errcode.Error {
 	return nil
 }
 
-// SealCursor makes a cursor of the parts of the last key. Callers treat it as opaque. Ids contain no newline, so newlines separate the parts.
+// SealCursor makes a cursor from the parts of the last key. It is opaque to callers. Ids contain no newline, so
+// newlines separate the parts.
 func SealCursor(parts ...string) string {
 	return base64.RawURLEncoding.EncodeToString([]byte(strings.Join(parts, "\n")))
 }

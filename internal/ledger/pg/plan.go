@@ -36,7 +36,8 @@ type plan struct {
 	parked []parkedCall                         // calls that were taken out of calls
 }
 
-// state says how the next attempt locks balances and creates missing rows. The table in doc.go has what changes it.
+// state decides how the next attempt locks balances and creates missing rows. The table in doc.go shows what changes
+// it.
 type state int
 
 const (
@@ -50,20 +51,20 @@ const (
 	stateWaitLong
 )
 
-// reads says of which balances an attempt reads grants and terms.
+// reads selects the balances whose grants and terms an attempt reads.
 type reads int
 
 const (
-	readNeeded reads = iota // of those whose rows show that the decision needs them
-	readAll                 // of all: a decision needed more than their rows show
+	readNeeded reads = iota // those whose rows show that the decision needs them
+	readAll                 // all: a decision needed more than the rows show
 )
 
-// search says where an attempt looks for the entries that are stored under the calls' keys.
+// search selects the months in which an attempt looks for the entries that are stored under the calls' keys.
 type search int
 
 const (
-	searchRecent     search = iota // in the months in which a remembered key can be
-	searchEveryMonth               // in all: an entry was found where none was expected
+	searchRecent     search = iota // the months in which a remembered key can be
+	searchEveryMonth               // all months: an entry was found where none was expected
 )
 
 // keySet is a set of balances.

@@ -19,13 +19,15 @@ import (
 // Bounds of what one connection waits for.
 const (
 	statementTimeout = 4 * time.Second
-	// lockTimeout bounds what a batch waits for a row that another transaction has locked. A batch of another instance holds a row for some
-	// milliseconds. Who holds it longer delays the calls on that row only: they are parked (lockwait.go).
+	// lockTimeout bounds a batch's wait for a row that another transaction has locked. A batch of another instance
+	// locks a row for some milliseconds. A longer lock delays only the calls on that row: they are parked
+	// (lockwait.go).
 	lockTimeout = 100 * time.Millisecond
-	// lockPatience is lockTimeout for calls that were set aside. They wait on a connection of their own, and delay nobody. Several locked
-	// balances take turns of this length.
+	// lockPatience is lockTimeout for parked calls. They wait on a connection of their own, and delay no other calls.
+	// Each round waits this long for one of several locked balances.
 	lockPatience = 250 * time.Millisecond
-	// tableLockTimeout is lockTimeout where no row is waited for: a change of the schema ends within moments or not at all.
+	// tableLockTimeout is lockTimeout where no row is waited for: a change of the schema ends within moments or not at
+	// all.
 	tableLockTimeout = 2 * time.Second
 	idleTxTimeout    = 10 * time.Second // an instance that hangs inside a transaction gives up its locks
 	dialTimeout      = 2 * time.Second
@@ -34,8 +36,9 @@ const (
 	readTimeout      = 3 * time.Second
 )
 
-// writerSettings force index plans. On fresh or badly analysed tables the planner otherwise reads whole tables for the joins
-// with unnest, and throughput falls a hundredfold. Generic plans save planning each batch again. On Citus each plan depends on the tenants.
+// writerSettings force index plans. On fresh or badly analysed tables the planner otherwise reads whole tables for the
+// joins with unnest, and throughput falls a hundredfold. Generic plans save planning each batch again. On Citus each
+// plan depends on the tenants.
 func (l *Ledger) writerSettings() map[string]string {
 	settings := map[string]string{
 		"enable_seqscan": "off", "enable_hashjoin": "off", "enable_mergejoin": "off", "enable_material": "off",
@@ -89,11 +92,11 @@ func newPool(ctx context.Context, of *Config, size int, name string, settings ma
 // Readers returns the pool for reads. It belongs to the ledger.
 func (l *Ledger) Readers() *pgxpool.Pool { return l.readers }
 
-// errNoWrites is the cause of refusals by a database that can be reached and not be written to.
+// errNoWrites is the cause of refusals while the database can be reached but not written to.
 var errNoWrites = errors.New("the database is read-only")
 
-// newBreaker returns the breaker that knows whether the database can be reached and be written to. It probes on connections of its own:
-// those of the pools may hang.
+// newBreaker returns the breaker that tracks whether the database can be reached and written to. It probes on
+// connections of its own: those of the pools may hang.
 func newBreaker(cfg *Config) (*breaker.Breaker, error) {
 	params, err := pgx.ParseConfig(cfg.DatabaseURL)
 	if err != nil {
@@ -121,8 +124,8 @@ func newBreaker(cfg *Config) (*breaker.Breaker, error) {
 	return breaker.New(breaker.Config{Name: "postgresql", Probe: probe, Every: probeEvery, Timeout: probeTimeout, Log: cfg.Log}), nil
 }
 
-// wayDown returns err if it means that the database cannot be reached, and nil if the database answered with another error, for example
-// that it has no connection left: the lanes have theirs.
+// wayDown returns err if it means that the database cannot be reached. It returns nil if the database answered with
+// another error, for example that it has no connection left: the lanes have theirs.
 func wayDown(err error) error {
 	if suggestsAway(err) {
 		return err
@@ -130,7 +133,8 @@ func wayDown(err error) error {
 	return nil
 }
 
-// Away returns why the database cannot be reached, and nil if it may be, if only for reading.
+// Away returns why the database cannot be reached. It returns nil if the database may be reached, even if only for
+// reads.
 func (l *Ledger) Away() error {
 	cause := l.breaker.Cause()
 	if errors.Is(cause, errNoWrites) {
@@ -139,11 +143,11 @@ func (l *Ledger) Away() error {
 	return cause
 }
 
-// Suspect has the database probed soon, for others that use it. It does not wait.
+// Suspect makes the breaker probe the database soon. Other users of the database call it. It does not wait.
 func (l *Ledger) Suspect() { l.breaker.Suspect() }
 
-// onReader runs read on a connection for reads. When the connection turns out to be dead (the server was restarted, or failed
-// over), it drops the idle connections and runs read once more.
+// onReader runs read on a connection for reads. When the connection turns out to be dead (the server was restarted, or
+// failed over), it drops the idle connections and runs read once more.
 func (l *Ledger) onReader(ctx context.Context, read func(context.Context, *pgx.Conn) error) error {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()

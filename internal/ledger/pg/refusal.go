@@ -13,7 +13,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger/journal"
 )
 
-// errStopping is the cause of what is refused because the ledger is stopping.
+// errStopping is the cause of refusals while the ledger is stopping.
 var errStopping = errors.New("the ledger is stopping")
 
 // reason says why an operation was not decided, for the metric and for the text that callers get.
@@ -98,8 +98,8 @@ func (r reason) code() errcode.Code {
 	}
 }
 
-// refusal returns the error of an operation that was not decided. It promises nothing about earlier attempts with the same key: one of
-// them may have ended as outcome_unknown, and only the stored keys tell.
+// refusal returns the error of an operation that was not decided. It promises nothing about earlier attempts with the
+// same key: one of them may have ended as outcome_unknown, and only the stored keys show what it did.
 func refusal(r reason, cause error) *errcode.Error {
 	e := &errcode.Error{Code: r.code(), Detail: r.text(), RetryAfter: time.Second, Cause: cause}
 	if r != reasonUnknown {
@@ -176,7 +176,7 @@ func suggestsAway(err error) bool {
 	}
 }
 
-// isLockTimeout reports whether a statement waited for a lock as long as it may.
+// isLockTimeout reports whether a statement waited for a lock until its limit.
 func isLockTimeout(err error) bool {
 	pgErr, ok := errors.AsType[*pgconn.PgError](err)
 	return ok && pgErr.Code == "55P03"

@@ -21,18 +21,21 @@ import (
 const (
 	// rollSaveEvery is the time between two records of a roll's progress, and between two renewals of its slot.
 	rollSaveEvery = time.Second
-	// sweepWhole is how often a sweep begins with all that is due. Otherwise it begins where the last one ended: before that is only what was locked
-	// then, or has come due long before its entry was written.
+	// sweepWhole is how often a sweep begins with the earliest due balance. Otherwise it begins where the last one
+	// ended: before that position are only balances that were locked then, or that came due long before their entry was
+	// written.
 	sweepWhole = time.Minute
-	// sweepOverlap is how long before the end of the last sweep the next one begins: longer than a transaction, which may make a balance due while it waits.
+	// sweepOverlap is how long before the end of the last sweep the next one begins: longer than a transaction, which
+	// may make a balance due while it waits.
 	sweepOverlap = 10 * time.Second
-	// rollSlot is how long the slot lasts without being kept: its process has ended or stands still.
+	// rollSlot is how long the slot lasts without renewal: then its process has ended or hangs.
 	rollSlot = 10 * time.Second
-	// rollEvents bounds the events that one transaction of a roll works off: some 6,000 rows, well below attemptTimeout on a slow disk.
+	// rollEvents bounds the events that one transaction of a roll works off: some 6,000 rows, well below attemptTimeout
+	// on a slow disk.
 	rollEvents = 2000
 	// rollsMax bounds the rolls that one process runs at once. More of them would slow live requests down.
 	rollsMax = 4
-	// rollAsideMax bounds the balances that one roll sets aside. So many are not single faults: somebody has to look.
+	// rollAsideMax bounds the balances that one roll sets aside. So many have a common cause, which a person must find.
 	rollAsideMax = 100
 )
 
@@ -88,9 +91,10 @@ func (l *Ledger) StartRoll(ctx context.Context, asOf *time.Time) (Roll, error) {
 
 // RunRoll makes a roll and returns when it is done. It calls progress after every chunk.
 //
-// Balances are right without rolls: every decision and every read first works off what is due. A roll writes what is due of balances that
-// nobody uses: it closes the last period that was used, and ends holds and grants. Where only idle periods pass there is nothing to write. It can
-// be stopped at any time. A balance that cannot be written is set aside, and the roll goes on: it stays due for the next one.
+// Balances are right without rolls: every decision and every read first works off what is due. A roll writes the due
+// events of balances that nobody uses: it closes the last period that was used, and ends holds and grants. If only idle
+// periods pass, it writes nothing. It can be stopped at any time. A balance that cannot be written is set aside, and
+// the roll goes on: the balance stays due for the next one.
 func (l *Ledger) RunRoll(ctx context.Context, asOf *time.Time, progress func(Roll)) (Roll, error) {
 	roll, err := l.beginRoll(ctx, asOf)
 	if err != nil {
@@ -101,21 +105,22 @@ func (l *Ledger) RunRoll(ctx context.Context, asOf *time.Time, progress func(Rol
 	return roll, err
 }
 
-// Sweep is a small roll without a record, made again and again: it works off what has come due on balances that nobody uses. Each instance has one.
-// More than one transaction needs a slot, of which there is one: at a month's end one process works, not as many as there
-// are instances.
+// Sweep makes small rolls again and again, without a record: it works off events that have come due on balances that
+// nobody uses. Each instance has one. A run of more than one transaction needs the slot. There is one slot, so at a
+// month's end one process works, not every instance.
 type Sweep struct {
 	ledger *Ledger
 	holder string              // its name for the slot
 	aside  []ledger.BalanceKey // what it could not write; tried again by rolls
-	start  duePosition         // everything due before was worked off
-	whole  time.Time           // when it last began with all that is due
+	start  duePosition         // all events due before it were worked off
+	whole  time.Time           // when it last began with the earliest due balance
 }
 
 // NewSweep returns a sweep. Its methods are for one goroutine.
 func (l *Ledger) NewSweep() *Sweep { return &Sweep{ledger: l, holder: "sweep-" + rand.Text()} }
 
-// Run works off what is due now. It rests between transactions as a roll does. It leaves the rest to the roll or sweep that has the slot.
+// Run works off what is due now. It rests between transactions as a roll does. If a roll or another sweep has the slot,
+// Run leaves the rest to it.
 func (s *Sweep) Run(ctx context.Context) error {
 	now, err := s.ledger.askTime(ctx, s.ledger.readers)
 	if err != nil {
@@ -149,8 +154,9 @@ func (s *Sweep) Run(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// takeSlot takes the only slot for working off what is due, or keeps it, and reports whether holder has it. A roll takes it from whoever has it: somebody
-// waits for it. Sweeps then end within rollSaveEvery; two rolls take the slot from each other, which harms neither.
+// takeSlot takes or keeps the only slot for working off due events, and reports whether holder has it. A roll takes it
+// from any holder, because a person waits for the roll. Sweeps then end within rollSaveEvery; two rolls take the slot
+// from each other, which harms neither.
 func (l *Ledger) takeSlot(ctx context.Context, holder string, isRoll bool) (mine bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
@@ -200,7 +206,8 @@ func (l *Ledger) beginRoll(ctx context.Context, asOf *time.Time) (Roll, error) {
 	return roll, nil
 }
 
-// lookAround asks PostgreSQL how many transactions others have made. On Citus its nodes count each for itself: a roll always holds back there.
+// lookAround reads PostgreSQL's counter of transactions, to see whether others work. On Citus each node has its own
+// counter: there a roll always holds back.
 func (l *Ledger) lookAround(ctx context.Context, t *throttle) error {
 	if l.cluster != nil || !t.due() {
 		return nil
@@ -221,9 +228,10 @@ type roller struct {
 
 	ledger *Ledger
 	chunk  int         // balances of the next transaction
-	start  duePosition // everything due before is done
-	from   duePosition // what is due before it was worked off, or is locked
-	// aside are the balances that this roll could not write. It leaves them out from then on; the next roll tries them again.
+	start  duePosition // all events due before it were worked off
+	from   duePosition // events due before it were worked off, or are on locked balances
+	// aside are the balances that this roll could not write. It leaves them out from then on; the next roll tries them
+	// again.
 	aside    []ledger.BalanceKey
 	failures int  // attempts that failed in a row
 	slow     bool // the newest balance was set aside for being slow, and none was written since
@@ -260,8 +268,9 @@ func (l *Ledger) runRoll(ctx context.Context, roll *Roll, progress func(Roll)) e
 	}
 }
 
-// next advances one chunk and reports whether nothing was due. A chunk that PostgreSQL refuses, or that takes too long, is halved. A single
-// balance that is refused again and again is set aside. It fails when PostgreSQL is away, or refuses too much.
+// next advances one chunk and reports whether nothing was due. A chunk that PostgreSQL refuses, or that takes too long,
+// is halved. A single balance that is refused again and again is set aside. It fails when PostgreSQL is away, or
+// refuses too much.
 func (r *roller) next(ctx context.Context) (done bool, err error) {
 	began := time.Now()
 	out, err := r.ledger.rollOnce(ctx, r.AsOf, r.chunk, r.from, r.aside)
@@ -275,7 +284,7 @@ func (r *roller) next(ctx context.Context) (done bool, err error) {
 		}
 		whole := r.from == r.start
 		if r.from = out.next; out.taken == nil {
-			r.from = r.start // for what was locked
+			r.from = r.start // for balances that were locked
 		}
 		return out.taken == nil && whole, nil
 	}
@@ -308,7 +317,7 @@ func (r *roller) next(ctx context.Context) (done bool, err error) {
 	return false, nil
 }
 
-// setAside leaves k out of the rest of the roll. It fails when that would be one too many.
+// setAside leaves k out of the rest of the roll. It fails if rollAsideMax balances are set aside already.
 func (r *roller) setAside(k ledger.BalanceKey, why error) error {
 	r.ledger.log.Error("roll sets a balance aside: see docs/operations.md, rolls", "roll_id", r.ID,
 		"tenant", k.Tenant, "meter", k.Meter, "subject", k.Subject, "error", why)
@@ -360,13 +369,14 @@ func (l *Ledger) saveRoll(ctx context.Context, roll *Roll) error {
 
 // rolled is what one transaction of a roll has done.
 type rolled struct {
-	taken    []ledger.BalanceKey // locked; none were due from the position on when it is empty
-	next     duePosition         // where the next transaction goes on, if any were
-	finished int                 // of these, how many have nothing due any more
+	taken    []ledger.BalanceKey // the locked balances; empty: no balance from the position on is due
+	next     duePosition         // where the next transaction goes on, if taken is not empty
+	finished int                 // how many of taken have nothing due any more
 	broken   map[ledger.BalanceKey]error
 }
 
-// duePosition is where a roll has arrived among what is due, in the order of balances_by_due. Several balances may be at one position.
+// duePosition is the position of a roll among the due balances, in the order of balances_by_due. Several balances may
+// have the same position.
 type duePosition struct {
 	due    time.Time
 	tenant string
@@ -376,7 +386,8 @@ func (p duePosition) before(q duePosition) bool {
 	return p.due.Before(q.due) || p.due.Equal(q.due) && p.tenant < q.tenant
 }
 
-// rollOnce advances up to chunk due balances to asOf, from a position on and without those set aside, and at most about rollEvents events.
+// rollOnce advances up to chunk due balances to asOf, from a position on and without those set aside, and at most about
+// rollEvents events.
 func (l *Ledger) rollOnce(ctx context.Context, asOf time.Time, chunk int, from duePosition, aside []ledger.BalanceKey) (out rolled, err error) {
 	tenants, meters, subjects := columnsOf(aside)
 	args := []any{asOf, chunk, tenants, meters, subjects, toDB(from.due), from.tenant}
@@ -398,7 +409,8 @@ func (l *Ledger) rollOnce(ctx context.Context, asOf time.Time, chunk int, from d
 	return out, nil
 }
 
-// rollDue locks due balances by a statement and advances them. On Citus they are of these tenants.
+// rollDue locks due balances with the statement lock and advances them. On Citus tenants are the tenants of the
+// balances.
 func (l *Ledger) rollDue(ctx context.Context, asOf time.Time, lock string, args []any, tenants []string) (out rolled, err error) {
 	err = l.inTx(ctx, nil, func(ctx context.Context, t *tx) (err error) {
 		defer func() {

@@ -53,7 +53,8 @@ func grantColumns(grants []ledger.GrantKey) (tenants, meters, subjects, ids []st
 	return tenants, meters, subjects, ids
 }
 
-// chainOf decodes what chains has encoded. Any other length counts as no chain: the next entry begins a new one, and verify reports it.
+// chainOf decodes a chain that chains has encoded. Any other length counts as no chain: the next entry begins a new
+// one, and verify reports it.
 func chainOf(stored []byte) (c ledger.Chain) {
 	if len(stored) == chainLength {
 		c.From, c.Last = int64(binary.BigEndian.Uint64(stored)), int64(binary.BigEndian.Uint64(stored[8:]))
@@ -218,7 +219,7 @@ func scanRefunds(into map[ledger.EntryKey]*ledger.RefundSum) func(pgx.Rows) erro
 	}
 }
 
-// scanPlaces reads (tenant, id, meter, subject) rows: on which balance something is.
+// scanPlaces reads (tenant, id, meter, subject) rows, and passes each id with its balance to add.
 func scanPlaces(add func(id string, k ledger.BalanceKey)) func(pgx.Rows) error {
 	return func(rows pgx.Rows) error {
 		var k ledger.BalanceKey

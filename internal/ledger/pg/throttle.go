@@ -40,13 +40,13 @@ func nextChunk(chunk int, took time.Duration) int {
 	return min(max(fits, chunkMin), 2*chunk, chunkMax)
 }
 
-// throttle is how long a roll sleeps between its transactions, so that requests find PostgreSQL idle: long, until the
+// throttle makes a roll sleep between its transactions, so that requests find PostgreSQL idle. It sleeps long until the
 // database's counter of transactions shows that nobody else works. The zero value sleeps long. It is for one goroutine.
-// It does not query PostgreSQL itself: its caller does, when due says so.
+// It does not query PostgreSQL itself: its caller does when due returns true.
 type throttle struct {
 	own     int64     // transactions of the roll since readAt
 	readAt  time.Time // when the counter was last read; zero: not yet
-	commits int64     // the counter, then
+	commits int64     // the counter at readAt
 	idle    bool
 }
 
@@ -64,7 +64,7 @@ func (t *throttle) count(commits int64, now time.Time) {
 	t.own = 0
 }
 
-// wait sleeps after a transaction that took so long. It ends early with ctx.
+// wait sleeps after a transaction that lasted took. It ends early with ctx.
 func (t *throttle) wait(ctx context.Context, took time.Duration) {
 	t.own++
 	backoff.Sleep(ctx, t.sleepTime(took))

@@ -10,7 +10,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/outbox/auditlog"
 )
 
-// audited reports whether operations of this kind belong into the audit log if an administrator asks for them.
+// audited reports whether an operation of this kind is recorded in the audit log if an administrator makes it.
 func audited(k ledger.Kind) bool {
 	switch k {
 	case ledger.KindGrant, ledger.KindVoid, ledger.KindExtendGrant, ledger.KindAdjust, ledger.KindRefund:
@@ -48,7 +48,7 @@ type grantFacts struct {
 	CostBasis   string             `json:"cost_basis,omitzero"`
 }
 
-// grantState is what a void changes of a grant.
+// grantState holds the fields of a grant that a void changes.
 type grantState struct {
 	Meter     string             `json:"meter"`
 	Subject   string             `json:"subject,omitzero"`
@@ -56,7 +56,7 @@ type grantState struct {
 	Status    ledger.GrantStatus `json:"status"`
 }
 
-// grantEnd is what an extension changes of a grant.
+// grantEnd holds the fields of a grant that an extension changes.
 type grantEnd struct {
 	Meter     string     `json:"meter"`
 	Subject   string     `json:"subject,omitzero"`
@@ -64,17 +64,17 @@ type grantEnd struct {
 	ExpiresAt *time.Time `json:"expires_at"` // nil: never
 }
 
-// balanceState is what an adjustment changes of a balance.
+// balanceState holds the fields of a balance that an adjustment changes.
 type balanceState struct {
 	Meter     string `json:"meter"`
 	Subject   string `json:"subject,omitzero"`
 	Remaining int64  `json:"remaining"`
-	Amount    int64  `json:"amount,omitzero"` // by which remaining changed; only after the change
+	Amount    int64  `json:"amount,omitzero"` // the change of remaining; only after the change
 }
 
 // refundFacts is what a refund has returned.
 type refundFacts struct {
-	Operation string       `json:"operation_id"` // that was refunded
+	Operation string       `json:"operation_id"` // the refunded operation
 	Items     []refundItem `json:"items"`
 }
 

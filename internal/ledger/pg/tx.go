@@ -18,8 +18,8 @@ type tx struct {
 	ledger *Ledger
 	conn   *pgx.Conn
 	batch  *ledger.Batch
-	// locked are the plan's balances that another transaction has locked. It is read only where the plan does not wait
-	// for them.
+	// locked are the plan's balances that another transaction has locked. It is read only if the plan does not wait for
+	// locks.
 	locked keySet
 	// newBalances are the plan's balances that have no row yet. If the batch changes them, it creates the rows.
 	newBalances keySet
@@ -28,13 +28,13 @@ type tx struct {
 	began       time.Time          // the instance's clock, before PostgreSQL was asked for its own
 	// termsChanged is when terms last changed for a tenant that may have balances already.
 	termsChanged time.Time
-	// changedNow is by tenant when terms that apply at once were last made. Tenants without such terms are missing.
+	// changedNow holds by tenant when terms that apply at once were last made. Tenants without such terms are missing.
 	changedNow  map[string]time.Time
 	newestMonth ledger.Month // the latest month that holds entries
 }
 
-// inTx runs do on a connection of the writers, and rolls back if it fails. On Citus, all that it reads and writes
-// belongs to the shard group of the plan's calls; nil: it asks the coordinator.
+// inTx runs do on a connection of the writers, and rolls back if it fails. On Citus, all rows that it reads and writes
+// belong to the shard group of the plan's calls; if p is nil, it runs on the coordinator.
 func (l *Ledger) inTx(ctx context.Context, p *plan, do func(ctx context.Context, t *tx) error) error {
 	ctx, cancel := context.WithTimeout(ctx, attemptTime(ctx))
 	defer cancel()
@@ -43,7 +43,7 @@ func (l *Ledger) inTx(ctx context.Context, p *plan, do func(ctx context.Context,
 		pool = l.writersFor(p)
 	}
 	conn, err := pool.Acquire(ctx)
-	if err != nil && pool != l.writers { // the coordinator is asked until the node is reached again
+	if err != nil && pool != l.writers { // the coordinator serves the group until the node is reached again
 		l.nodes.Lost(pool, err)
 		pool = l.writers
 		conn, err = pool.Acquire(ctx)
@@ -59,7 +59,7 @@ func (l *Ledger) inTx(ctx context.Context, p *plan, do func(ctx context.Context,
 		err = l.createPartition(ctx, conn, pool, err)
 		t.dropIfReadOnly(err)
 		if t.conn.IsClosed() {
-			// Where one connection died, the idle ones most likely have died with it.
+			// If one connection died, the idle ones are most likely dead as well.
 			pool.Reset()
 		}
 	}

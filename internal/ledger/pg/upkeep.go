@@ -18,13 +18,13 @@ const (
 	upkeepTimeout  = 20 * time.Second
 	// makeTimeout bounds how long operations wait for the partition of their month.
 	makeTimeout = 2 * time.Second
-	// aheadEnough is the number of months ahead from which on it is no matter that partitions could not be made: `quotasvc migrate partitions`
-	// makes them as a role that may.
+	// aheadEnough is the number of months ahead from which on a failure to make partitions is no warning: `quotasvc
+	// migrate partitions` makes them with a role that may.
 	aheadEnough = 3
 )
 
-// upkeep makes the journal's partitions in advance, and checks whether rolls are made, at the start and every hour. Every few seconds it
-// compares the clocks and asks how many instances there are. Nothing waits for it.
+// upkeep makes the journal's partitions in advance, and checks whether rolls are made, at the start and every hour.
+// Every few seconds it compares the clocks and asks how many instances there are. Nothing waits for it.
 type upkeep struct {
 	ledger *Ledger
 	cancel context.CancelFunc
@@ -79,8 +79,8 @@ func (u *upkeep) once(ctx context.Context) {
 	l.metrics.setAside.Set(float64(aside))
 }
 
-// makePartitions makes the missing partitions of the months around now. It fails only if it cannot say which exist: nobody needs those of later
-// months yet.
+// makePartitions makes the missing partitions of the months around now. It fails only if it cannot list the existing
+// ones: those of later months are not needed yet.
 func (l *Ledger) makePartitions(ctx context.Context, now time.Time) error {
 	conn, err := l.writers.Acquire(ctx)
 	if err != nil {
@@ -119,8 +119,8 @@ func (l *Ledger) MakeMonths(ctx context.Context, at time.Time) error {
 	return nil
 }
 
-// noPartitionError reports that entries could not be written, as the journal has no partition for their month and this instance could not
-// make it.
+// noPartitionError reports that entries could not be written: the journal has no partition for their month, and this
+// instance could not make it.
 type noPartitionError struct {
 	month journal.Month
 	cause error
@@ -132,8 +132,8 @@ func (e *noPartitionError) Error() string {
 
 func (e *noPartitionError) Unwrap() error { return e.cause }
 
-// createPartition creates the partition whose absence is the reason of err, and returns err, which is worth a retry then. conn is of a pool, and must not be
-// in a transaction. On Citus the coordinator makes partitions, on all nodes.
+// createPartition creates the partition whose absence caused err, and returns err, so that the attempt is retried. conn
+// belongs to a pool, and must not be in a transaction. On Citus the coordinator makes partitions, on all nodes.
 func (l *Ledger) createPartition(ctx context.Context, conn *pgxpool.Conn, of *pgxpool.Pool, err error) error {
 	month, missing := journal.MissingMonth(err)
 	if !missing {

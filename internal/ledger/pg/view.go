@@ -12,8 +12,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// view reads what p's calls need, at one instant, and brings it to the instant at in memory; zero means now. Nothing is locked or
-// written.
+// view reads what p's calls need, at one instant, and advances it in memory to the instant at; zero means now. It locks
+// and writes nothing.
 func (l *Ledger) view(ctx context.Context, p *plan, at time.Time) (b *ledger.Batch, err error) {
 	err = l.onReader(ctx, func(ctx context.Context, conn *pgx.Conn) error {
 		if p.located == nil {
@@ -82,9 +82,10 @@ func (l *Ledger) viewOn(ctx context.Context, conn *pgx.Conn, p *plan, at time.Ti
 	return b, nil
 }
 
-// queueSnapshot begins a transaction that sees one instant. Its statements have generic plans, like those of the writers: PostgreSQL would plan
-// some again each time, if the first ones of the connection named few balances, and that takes longer than to run them. On Citus each plan depends
-// on the tenants. The other statements of the readers have conditions that only a plan of their own can use.
+// queueSnapshot begins a transaction that sees one instant. Its statements have generic plans, like those of the
+// writers. Otherwise PostgreSQL plans some again each time, if the first ones of the connection named few balances, and
+// planning takes longer than running them. On Citus each plan depends on the tenants. The readers' other statements
+// have conditions that only a plan of their own can use.
 func (l *Ledger) queueSnapshot(out *pgx.Batch) {
 	out.Queue("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
 	if l.cluster == nil {
@@ -92,8 +93,8 @@ func (l *Ledger) queueSnapshot(out *pgx.Batch) {
 	}
 }
 
-// isUnreadable reports whether a read failed because of what is stored, and not because PostgreSQL does not answer. A retry does not
-// help.
+// isUnreadable reports whether a read failed because of what is stored, and not because PostgreSQL does not answer. A
+// retry does not help.
 func isUnreadable(err error) bool {
 	if _, ok := errors.AsType[pgx.ScanArgError](err); ok {
 		return true

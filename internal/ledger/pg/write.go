@@ -21,7 +21,7 @@ func queueChanges(q map[string]string, out *pgx.Batch, c *ledger.Changes, newBal
 	}
 	changed := c.Books
 	if len(newBalances) > 0 {
-		// Before the entries: a transaction that creates the same rows at the same time is noticed here.
+		// These come before the entries: a transaction that creates the same rows at the same time is noticed here.
 		changed = queueNewBalances(q, out, changed, newBalances)
 	}
 	queueEntries(q, out, c.Entries)
@@ -56,7 +56,8 @@ func orNull[V comparable](v V) *V {
 	return &v
 }
 
-// queueEntries writes the entries. Plain debits have a cheaper statement of their own. It is not worth a second one if most entries are others.
+// queueEntries writes the entries. Plain debits have a cheaper statement of their own. If they are not the majority,
+// one statement writes all entries: a second one is not worth its cost.
 func queueEntries(q map[string]string, out *pgx.Batch, entries []ledger.Entry) {
 	plain := make([]*ledger.Entry, 0, len(entries))
 	var others []*ledger.Entry
@@ -127,8 +128,8 @@ func queueOtherEntries(q map[string]string, out *pgx.Batch, e []*ledger.Entry) {
 	)
 }
 
-// queueNewBalances creates the rows of those of the changed balances that are new, and returns the others. In key order,
-// batches that create the same rows cannot deadlock.
+// queueNewBalances creates the rows of those of the changed balances that are new, and returns the others. In key
+// order, batches that create the same rows cannot deadlock.
 func queueNewBalances(q map[string]string, out *pgx.Batch, changed []*ledger.Book, newBalances keySet) (others []*ledger.Book) {
 	var created []*ledger.Book
 	for _, b := range changed {
@@ -145,7 +146,7 @@ func queueNewBalances(q map[string]string, out *pgx.Batch, changed []*ledger.Boo
 	return others
 }
 
-// queueChangedBalances writes the balances. Those from which debits have only drawn have a statement of their own.
+// queueChangedBalances writes the balances. Those that only debits have changed have a statement of their own.
 func queueChangedBalances(q map[string]string, out *pgx.Batch, changed []*ledger.Book) {
 	drawn := make([]*ledger.Book, 0, len(changed))
 	var others []*ledger.Book

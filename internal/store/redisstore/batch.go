@@ -12,7 +12,7 @@ type Batch struct {
 	ctx   context.Context // of the current batch
 	reads readPlan
 	sent  int64 // µs of this process's clock; when Run began
-	stamp int64 // of the watch, for the values that the last Run read; 0: they are not watched
+	stamp int64 // of the watch, for the values that the last Run read; 0: the values are not watched
 }
 
 func newBatch(s *Store, sh *shard) *Batch {

@@ -8,25 +8,26 @@ import (
 )
 
 const (
-	// breakerWindow and breakerAge define which calls count: the latest 20, none older than 10 s. Counting calls instead of
-	// seconds makes the breaker as quick on a busy service as on an idle one: a server that stops answering fails few calls per
-	// second, which would be a small part of 10 s with earlier successes.
+	// breakerWindow and breakerAge define which calls count: the latest 20, none older than 10 s. Counting calls
+	// instead of seconds makes the breaker as quick on a busy service as on an idle one: a server that stops answering
+	// fails few calls per second, which would be a small part of 10 s with earlier successes.
 	breakerWindow = 20
 	breakerAge    = 10 * time.Second
 
 	// breakerFailures is the number of failures among breakerWindow calls that open the breaker: half.
 	breakerFailures = breakerWindow / 2
 
-	// breakerStreak failures in a row open the breaker at once: each call to a hanging server takes its whole timeout, and 20 of
-	// them take seconds. As many rejected writes without an accepted one open it as well: successful reads prove nothing then.
+	// breakerStreak failures in a row open the breaker at once: each call to a hanging server takes its whole timeout,
+	// and 20 of them take seconds. As many rejected writes without an accepted one open it as well: successful reads
+	// prove nothing then.
 	breakerStreak = 5
 
 	// RetryAfter is the time for which an open breaker sends nothing, before one call probes.
 	RetryAfter = 5 * time.Second
 )
 
-// breaker stops requests to a server that does not answer or rejects writes. Closed, it counts calls. Open, it refuses them. After
-// RetryAfter it lets one probe through, and the result of the probe closes or reopens it.
+// breaker stops requests to a server that does not answer or rejects writes. Closed, it counts calls. Open, it refuses
+// them. After RetryAfter it lets one probe through, and the result of the probe closes or reopens it.
 type breaker struct {
 	onChange func(open bool, err error) // called under mu; err is why it opened
 
@@ -111,7 +112,8 @@ func (b *breaker) isReadOnly() bool {
 	return b.readOnly
 }
 
-// endProbe ends a probe with its result. An undecided one (the caller left before anything was sent) lets the next request probe at once.
+// endProbe ends a probe with its result. An undecided one (the caller left before anything was sent) lets the next
+// request probe at once.
 func (b *breaker) endProbe(now time.Time, result probe) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -126,7 +128,7 @@ func (b *breaker) endProbe(now time.Time, result probe) {
 	}
 }
 
-// reset closes an open breaker without a probe, because the server it was about is no longer in use.
+// reset closes an open breaker without a probe, because its server is no longer in use.
 func (b *breaker) reset() {
 	b.mu.Lock()
 	defer b.mu.Unlock()

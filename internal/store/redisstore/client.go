@@ -15,8 +15,8 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 )
 
-// The timeouts of a client. All are set, because the defaults of go-redis add up to many seconds. A request that waits so long for a rate
-// limit loses more than the limit protects.
+// The timeouts of a client. All are set, because the defaults of go-redis add up to many seconds. A request that waits
+// so long for a rate limit loses more than the limit protects.
 const (
 	ioTimeout   = 100 * time.Millisecond // a script takes well under 1 ms; 100 ms is a server in trouble
 	dialTimeout = 250 * time.Millisecond // TCP, TLS and AUTH across one region

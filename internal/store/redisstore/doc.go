@@ -1,5 +1,5 @@
-// Package redisstore sends scripts and reads to Redis: one server, a master behind sentinels, or a cluster. It knows shards and keys.
-// What the scripts and values mean is the business of its callers.
+// Package redisstore sends scripts and reads to Redis: one server, a master behind sentinels, or a cluster. It handles
+// shards and keys. Its callers define what the scripts and values mean.
 //
 // # Terms
 //
@@ -14,9 +14,9 @@
 //
 // # The way of a request
 //
-// Lanes.Do finds the shard of the key, asks its breaker, and puts the request into the lane of its hash tag. The lane's goroutine takes
-// what waits, the kind's sender encodes it into as few script calls as it can, and Batch.Run sends them together with the keys to read.
-// Each request gets its part of the replies back.
+// Lanes.Do finds the shard of the key, checks its breaker, and puts the request into the lane of its hash tag. The
+// lane's goroutine takes the waiting requests, the kind's sender encodes them into as few script calls as it can, and
+// Batch.Run sends these together with the keys to read. Each request gets its part of the replies back.
 //
 // # Invariants
 //
@@ -38,13 +38,13 @@
 //
 // # Concurrency
 //
-// A Store is safe for concurrent use. Kinds and scripts are added before the first request. The goroutines are the lanes' and one that
-// loads the scripts into new nodes of a cluster; Stop ends them. An EvictionWatch has one of its own.
+// A Store is safe for concurrent use. Kinds and scripts are added before the first request. Each lane has a goroutine,
+// and another one loads the scripts into new nodes of a cluster; Stop ends them. An EvictionWatch has one of its own.
 //
 // # Failure
 //
-// Every failure of Redis matches ErrAway. The breaker of a shard opens after 5 failures in a row, or when half of the latest 20 requests
-// failed, and probes every 5 s. In a cluster, redirections are followed, and a request whose slot is moving is sent again within the
-// budget. While a master is away the map of the cluster is read every second. A failover may lose the writes of its last moments, because
-// replication is asynchronous.
+// Every failure of Redis matches ErrAway. The breaker of a shard opens after 5 failures in a row, or when half of the
+// latest 20 requests failed, and probes every 5 s. In a cluster the client follows redirections, and a request whose
+// slot is moving is sent again within the budget. While a master is away the map of the cluster is read every second. A
+// failover may lose the writes of its last moments, because replication is asynchronous.
 package redisstore

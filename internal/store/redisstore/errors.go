@@ -12,8 +12,8 @@ import (
 )
 
 var (
-	// ErrAway matches every error after which Redis did not answer a request: it is down, slow or read-only, the slot is
-	// moving, or the queue is full. Whether a script ran may be unknown.
+	// ErrAway matches every error after which Redis did not answer a request: it is down, slow or read-only, the slot
+	// is moving, or the queue is full. Whether a script ran may be unknown.
 	ErrAway = errors.New("redis did not answer")
 
 	// ErrScript matches a script's own error reply and a reply that the caller cannot read. Redis itself works: the
@@ -26,7 +26,8 @@ var (
 	// ErrUnfinished means that the store was stopped while the request was in Redis. The outcome is unknown.
 	ErrUnfinished = errors.New("redis store: stopped before the reply")
 
-	// ErrMoving matches ErrAway: the slot is moving to another node, and the keys of the call are on both. The call did not run.
+	// ErrMoving matches ErrAway: the slot is moving to another node, and the keys of the call are on both. The call did
+	// not run.
 	ErrMoving error = &failure{causeSlotMoving, "the slot is moving to another node", true}
 )
 
@@ -53,7 +54,8 @@ func causes() []string {
 type failure struct {
 	cause string
 	text  string
-	// healthy means that the shard itself works: only one slot or value of it does not. It does not count for the breaker.
+	// healthy means that the shard itself works: only one slot or value of it does not. It does not count for the
+	// breaker.
 	healthy bool
 }
 
@@ -70,8 +72,8 @@ var (
 	errFull     = &failure{causeQueueFull, "the queue is full", true}
 )
 
-// AwayBecause returns an error that matches ErrAway for a failure that only the sender of a request can see. The shard counts as
-// healthy.
+// AwayBecause returns an error that matches ErrAway for a failure that only the sender of a request can see. The shard
+// counts as healthy.
 func AwayBecause(cause, text string) error { return &failure{cause, text, true} }
 
 // ScriptError is an error reply of a script itself. The script changed nothing.
@@ -108,16 +110,16 @@ func classify(err error) error {
 	}
 }
 
-// isMoving reports whether a node of a cluster answered that it cannot run a command while the slot moves. Nothing ran. The client
-// follows redirections; an error that is left needed more of them than it follows.
+// isMoving reports whether a node of a cluster answered that it cannot run a command while the slot moves. Nothing ran.
+// The client follows a limited number of redirections; such an error needed more.
 func isMoving(err error) bool {
 	_, moved := redis.IsMovedError(err)
 	_, ask := redis.IsAskError(err)
 	return moved || ask || redis.IsTryAgainError(err)
 }
 
-// rejectsWrites reports whether err is a reply of a server that runs no command that writes: a replica, or a server that is out of
-// memory or cannot save. Such a server still answers reads, from state that lacks the latest writes.
+// rejectsWrites reports whether err is a reply of a server that runs no command that writes: a replica, or a server
+// that is out of memory or cannot save. Such a server still answers reads, from state that lacks the latest writes.
 func rejectsWrites(err error) bool {
 	for _, code := range []string{"READONLY ", "OOM ", "MISCONF ", "NOREPLICAS "} {
 		if redis.HasErrorPrefix(err, code) {
@@ -127,7 +129,8 @@ func rejectsWrites(err error) bool {
 	return false
 }
 
-// translate turns an error of a lane or of its work into one of this package or ctx's, and counts failures of Redis.
+// translate turns an error of a lane or of its work into an error of this package or of ctx, and counts failures of
+// Redis.
 func (s *Store) translate(ctx context.Context, err error) error {
 	switch {
 	case errors.Is(err, ErrAway), errors.Is(err, ErrScript):

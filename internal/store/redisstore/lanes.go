@@ -12,13 +12,13 @@ import (
 )
 
 const (
-	// movingPause is the first pause before a request whose slot is moving is sent again. Each pause is twice as long as the one
-	// before, up to movingPauseMax: a slot of a few keys moves in a millisecond, a full one takes longer.
+	// movingPause is the first pause before a request whose slot is moving is sent again. Each pause is twice as long
+	// as the one before, up to movingPauseMax: a slot of a few keys moves in a millisecond, a full one takes longer.
 	movingPause    = 2 * time.Millisecond
 	movingPauseMax = 16 * time.Millisecond
 )
 
-// Work says how requests of one kind are sent. Q is a request, A its answer.
+// Work defines how requests of one kind are sent. Q is a request, A its answer.
 type Work[Q, A any] struct {
 	// Name is the name of the lanes in metrics.
 	Name string
@@ -26,10 +26,10 @@ type Work[Q, A any] struct {
 	Lanes int
 	// MaxBatch bounds the weights in one pipeline, and so the time it takes.
 	MaxBatch int
-	// Weight is the weight of a request, the keys read with it not included; nil is 1.
+	// Weight is the weight of a request without the keys read with it; nil is 1.
 	Weight func(Q) int
-	// NewSender returns the function that sends the batches of one lane. The lane calls it from one goroutine, so it may reuse
-	// buffers of its own. It must call Run once or more and return a result per request, in order.
+	// NewSender returns the function that sends the batches of one lane. The lane calls it from one goroutine, so it
+	// may reuse buffers of its own. It must call Run once or more and return a result per request, in order.
 	NewSender func() func(b *Batch, requests []Q) []Result[A]
 }
 
@@ -117,11 +117,11 @@ func (l *Lanes[Q, A]) newLane(sh *shard) *lane.Lane[item[Q], Result[A]] {
 	}, weight, process)
 }
 
-// Do sends a request to the shard of key and reads the keys of reads (nil: none) in the same pipeline. It sends the request again
-// while the slot is moving. It leaves reads.Values nil if the keys were not read.
+// Do sends a request to the shard of key and reads the keys of reads (nil: none) in the same pipeline. It sends the
+// request again while the slot is moving. It leaves reads.Values nil if the keys were not read.
 //
-// Errors: one that matches ErrAway, one that matches ErrScript, ErrStopped, ErrUnfinished, or ctx's error. The request leaves the
-// queue by deadline (see QueueDeadline), or it fails.
+// Errors: one that matches ErrAway, one that matches ErrScript, ErrStopped, ErrUnfinished, or ctx's error. The request
+// leaves the queue by deadline (see QueueDeadline), or it fails.
 func (l *Lanes[Q, A]) Do(ctx context.Context, deadline time.Time, key string, request Q, reads *Reads) (A, error) {
 	s := l.store
 	it := item[Q]{key: key, request: request}

@@ -2,7 +2,8 @@ package redisstore
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// Metrics are the measurements of a process's requests to Redis. Labels are names from the program and shards, never a tenant.
+// Metrics are the measurements of a process's requests to Redis. Labels are names from the program and shards, never a
+// tenant.
 type Metrics struct {
 	scriptSeconds *prometheus.HistogramVec
 	noScript      *prometheus.CounterVec
@@ -12,8 +13,8 @@ type Metrics struct {
 	policyUnknown prometheus.Gauge
 }
 
-// NewMetrics creates the metrics and registers them. It panics if reg has metrics of these names already, which is a programming
-// error. A nil reg leaves them unregistered.
+// NewMetrics creates the metrics and registers them. It panics if reg has metrics of these names already, which is a
+// programming error. A nil reg leaves them unregistered.
 func NewMetrics(reg prometheus.Registerer) *Metrics {
 	m := &Metrics{
 		scriptSeconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{

@@ -9,11 +9,12 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// trialTTL is the lifetime of a trial write. It only has to be written.
+// trialTTL is the lifetime of a trial write, which nothing reads.
 const trialTTL = time.Second
 
-// probeOutcome turns the result of a probe of sh into the breaker's verdict. A shard that was refusing writes must also accept a
-// trial write: most requests do not write, so a normal reply proves nothing. The trial takes what is left of the budget.
+// probeOutcome turns the result of a probe of sh into the breaker's verdict. A shard that was refusing writes must also
+// accept a trial write: most requests do not write, so a normal reply proves nothing. The trial may take the rest of
+// the budget.
 func (s *Store) probeOutcome(ctx context.Context, deadline time.Time, sh *shard, key string, err error) probe {
 	result := probeOf(err)
 	if result != probePassed || !sh.breaker.isReadOnly() {

@@ -14,24 +14,26 @@ const (
 	// MaxReads bounds the keys of one Reads.
 	MaxReads = 16
 
-	// maxReadBatch bounds the keys that one pipeline reads for requests that only read, and maxCommandKeys the keys of one
-	// command: 256 values of a hundred bytes take Redis a quarter of a millisecond.
+	// maxReadBatch bounds the keys that one pipeline reads for requests that only read, and maxCommandKeys the keys of
+	// one command: 256 values of a hundred bytes take Redis a quarter of a millisecond.
 	maxReadBatch   = 256
 	maxCommandKeys = 256
 )
 
-// Reads are keys to read. They can go with another request of the same slot, in its pipeline, or alone with Read.
+// Reads are keys to read. They can be sent with another request of the same slot, in its pipeline, or alone with Read.
 type Reads struct {
-	// Keys are at most MaxReads keys with one hash tag, on a cluster that of the request they go with.
+	// Keys are at most MaxReads keys with one hash tag. On a cluster this is the tag of the request with which they are
+	// sent.
 	Keys []string
-	// Values are the strings under Keys, empty for a key that does not exist or has another type. nil: the keys were not read.
+	// Values are the strings under Keys, empty for a key that does not exist or has another type. nil: the keys were
+	// not read.
 	Values []string
 
 	stamp int64 // of the watch; 0: the keys are not watched
 }
 
-// NewReads returns the reads of keys; nil for no keys. The error means that there are too many keys, or one without {tag} as its
-// hash tag.
+// NewReads returns the reads of keys; nil for no keys. The error means that there are too many keys, or one without
+// {tag} as its hash tag.
 func NewReads(tag string, keys []string) (*Reads, error) {
 	switch {
 	case len(keys) == 0:
@@ -75,8 +77,8 @@ func (s *Store) Read(ctx context.Context, reads *Reads) error {
 	return err
 }
 
-// ReadAll returns the strings under keys of any slots, empty for a key that does not exist or has another type. It uses no lane
-// and no breaker: it is for tools and tests of what is stored.
+// ReadAll returns the strings under keys of any slots, empty for a key that does not exist or has another type. It uses
+// no lane and no breaker: it is for tools and tests of what is stored.
 func (s *Store) ReadAll(ctx context.Context, keys []string) ([]string, error) {
 	plan := readPlan{cluster: s.IsCluster()}
 	plan.add(keys)
@@ -108,7 +110,7 @@ func (s *Store) Kept(reads *Reads) {
 	}
 }
 
-// readPlan is the keys that a batch reads, each once, and their values. It reuses its space. It is for one goroutine.
+// readPlan is the keys that a batch reads, each once, and their values. It reuses its memory. It is for one goroutine.
 type readPlan struct {
 	cluster  bool
 	commands []readCommand
@@ -246,7 +248,7 @@ func (p *readPlan) part(request int) (from, to int) {
 	return from, p.ends[request]
 }
 
-// clear empties the plan and keeps its space.
+// clear empties the plan and keeps its memory.
 func (p *readPlan) clear() {
 	for i := range p.commands {
 		c := &p.commands[i]

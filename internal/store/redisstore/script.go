@@ -16,12 +16,12 @@ var errNoReply = errors.New("no reply")
 
 // Script is a Lua script that is sent at most once per call.
 //
-// go-redis sends a command again when its reply was lost, the cluster client even with MaxRetries off, and a script that
-// charges must not run twice. Here only the reply NOSCRIPT leads to a second send: it means that the script did not run.
-// After any other error of the connection the outcome is unknown.
+// go-redis sends a command again when its reply was lost, the cluster client even with MaxRetries off, and a script
+// that charges must not run twice. Here only the reply NOSCRIPT leads to a second send: it means that the script did
+// not run. After any other error of the connection the outcome is unknown.
 //
-// A script replies with an array of integers, or with one string that packs the integers in 7 bytes each (a third of the time for
-// large replies). A Script is safe for concurrent use.
+// A script replies with an array of integers, or with one string that packs the integers in 7 bytes each (a third of
+// the time for large replies). A Script is safe for concurrent use.
 type Script struct {
 	store   *Store
 	name    string
@@ -44,8 +44,8 @@ type Reply struct {
 	Err  error
 }
 
-// NewScript creates a script. The name is for errors and metrics, and the script begins its error replies with it, after a code: "ERR
-// limits: ...".
+// NewScript creates a script. The name is for errors and metrics, and the script begins its error replies with it,
+// after a code: "ERR limits: ...".
 func (s *Store) NewScript(name, source string) *Script {
 	script := &Script{store: s, name: name, source: source, sha: redis.NewScript(source).Hash()}
 	script.buffers.New = newSendBuffers
@@ -72,16 +72,16 @@ func (s *Script) load(ctx context.Context, client redis.UniversalClient) error {
 	return nil
 }
 
-// Run runs the script for every call in one pipeline, without a lane and a breaker: one round trip, and a second one only for the
-// calls that were answered NOSCRIPT. Calls for one slot run in order. It returns a reply per call, in order; errors are those of
-// Batch.Run. ctx bounds it.
+// Run runs the script for every call in one pipeline, without a lane and a breaker: one round trip, and a second one
+// only for the calls that were answered NOSCRIPT. Calls for one slot run in order. It returns a reply per call, in
+// order; errors are those of Batch.Run. ctx bounds it.
 func (s *Script) Run(ctx context.Context, calls ...Call) []Reply {
 	replies, _ := s.run(ctx, calls, nil, false)
 	return replies
 }
 
-// run sends the keys to read with the calls, if plan is not nil. With watch, Redis remembers the keys to read and those of calls with
-// Watch; watched reports whether it does.
+// run sends the keys to read with the calls, if plan is not nil. With watch, Redis remembers the keys to read and those
+// of calls with Watch; watched reports whether it does.
 func (s *Script) run(ctx context.Context, calls []Call, plan *readPlan, watch bool) (replies []Reply, watched bool) {
 	replies = make([]Reply, len(calls))
 	started := time.Now() // a measurement only; no decision depends on it
@@ -95,7 +95,8 @@ func (s *Script) run(ctx context.Context, calls []Call, plan *readPlan, watch bo
 	return replies, watched
 }
 
-// send sends calls[i] for every i in only (nil: all) and sets replies[i]. It returns the indices that were answered NOSCRIPT.
+// send sends calls[i] for every i in only (nil: all) and sets replies[i]. It returns the indices that were answered
+// NOSCRIPT.
 func (s *Script) send(
 	ctx context.Context, command, script any, calls []Call, replies []Reply, only []int, plan *readPlan, watch bool,
 ) (missing []int, watched bool) {
@@ -126,8 +127,8 @@ func (s *Script) send(
 	for n, i := range only {
 		ints, err := b.cmds[n].ints()
 		if errors.Is(err, errNoReply) && execErr != nil {
-			// go-redis leaves the commands without an error when it could not set up the connection, after a wrong password
-			// for example. A script always replies.
+			// go-redis leaves the commands without an error when it could not set up the connection, after a wrong
+			// password for example. A script always replies.
 			err = execErr
 		}
 		if redis.HasErrorPrefix(err, "NOSCRIPT") {
@@ -154,7 +155,7 @@ func (s *Script) classify(err error) error {
 	return fmt.Errorf("script %s: %w", s.name, classify(err))
 }
 
-// sendBuffers is reusable space for a pipeline.
+// sendBuffers is reusable memory for a pipeline.
 type sendBuffers struct {
 	args []any // of the commands, one after the other
 	cmds []scriptCommand
@@ -176,7 +177,7 @@ func (b *sendBuffers) clear() {
 	b.args, b.cmds, b.all = emptied(b.args), emptied(b.cmds), emptied(b.all)
 }
 
-// scriptCommand is a command that go-redis does not send again by itself, alone, in a pipeline or on a cluster.
+// scriptCommand is a command that go-redis never sends again by itself: not alone, in a pipeline or on a cluster.
 type scriptCommand interface {
 	redis.Cmder
 	ints() ([]int64, error)
@@ -218,7 +219,8 @@ func (c packedCommand) ints() ([]int64, error) {
 	return unpackInts(packed)
 }
 
-// packedSize is the bytes of a packed integer, highest first: the numbers of scripts are exact to 2^53.
+// packedSize is the number of bytes of a packed integer, the highest byte first: the numbers of scripts are exact to
+// 2^53.
 const packedSize = 7
 
 func unpackInts(packed string) ([]int64, error) {

@@ -27,8 +27,8 @@ const (
 	nodesQueued = 64
 )
 
-// shard is one place where Redis keeps keys: a server, the master that the sentinels name, or one master of a cluster. Each has
-// lanes and a breaker of its own, so one that hangs delays only its own tenants.
+// shard is one place where Redis keeps keys: a server, the master that the sentinels name, or one master of a cluster.
+// Each has lanes and a breaker of its own, so one that hangs delays only its own tenants.
 type shard struct {
 	name    string // in logs and metrics
 	breaker *breaker
@@ -246,7 +246,8 @@ func (s *Store) allScripts() []*Script {
 	return s.scripts
 }
 
-// HashTag returns the part of key that decides its slot on a cluster: the text in its first braces; without braces, all of it.
+// HashTag returns the part of key that decides its slot on a cluster: the text in its first braces; without braces, all
+// of it.
 func HashTag(key string) string {
 	open := strings.IndexByte(key, '{')
 	if open < 0 {

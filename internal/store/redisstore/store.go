@@ -18,12 +18,12 @@ import (
 )
 
 const (
-	// DefaultBudget is the longest a request may take. Half of it may pass in the queue and half in Redis: a request that is
-	// still queued after its half would hardly be answered in time.
+	// DefaultBudget is the longest a request may take. Half of it may pass in the queue and half in Redis: a request
+	// that is still queued after its half would hardly be answered in time.
 	DefaultBudget = 120 * time.Millisecond
 
-	// DefaultMaxQueue bounds the requests that wait per lane. Requests of one tenant are decided at over 150,000/s, so they
-	// are served within the queue's half of the budget. Mixed requests (30,000/s) run into the budget first.
+	// DefaultMaxQueue bounds the requests that wait per lane. Requests of one tenant are decided at over 150,000/s, so
+	// they are served within the queue's half of the budget. Mixed requests (30,000/s) run into the budget first.
 	DefaultMaxQueue = 2048
 
 	// loadTimeout bounds loading the scripts into a new node of a cluster.
@@ -74,8 +74,8 @@ func (cfg Config) withDefaults() Config {
 	return cfg
 }
 
-// Store sends requests to the shards of one Redis. Make it with Open, or with New for a client of your own. It is safe for
-// concurrent use.
+// Store sends requests to the shards of one Redis. Make it with Open, or with New for a client of your own. It is safe
+// for concurrent use.
 type Store struct {
 	cfg     Config
 	client  redis.UniversalClient
@@ -116,8 +116,8 @@ func Open(url string, cfg Config) (*Store, error) {
 	return New(client, cfg), nil
 }
 
-// New creates a store on client, which must have its timeouts set and respect contexts, as NewClient's do. It starts goroutines: end
-// them with Stop.
+// New creates a store on client, which must have its timeouts set and respect contexts, as NewClient's do. It starts
+// goroutines: end them with Stop.
 func New(client redis.UniversalClient, cfg Config) *Store {
 	cfg = cfg.withDefaults()
 	if cfg.Traces != nil { // without arguments: they may be keys of tenants' balances, and are binary
@@ -151,8 +151,8 @@ func New(client redis.UniversalClient, cfg Config) *Store {
 // Watch returns the watch on values that this process has read; nil on a cluster.
 func (s *Store) Watch() *Watch { return s.watch }
 
-// Start learns the masters of a cluster and loads the scripts. It is optional: an error means that Redis is away or that the first
-// calls will send their script in full.
+// Start learns the masters of a cluster and loads the scripts. It is optional: an error means that Redis is away or
+// that the first calls will send their script in full.
 func (s *Store) Start(ctx context.Context) error {
 	errs := []error{s.learn(ctx, "")}
 	for _, script := range s.allScripts() {
@@ -161,8 +161,8 @@ func (s *Store) Start(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// Stop refuses new requests, sends the queued ones and ends the goroutines. If ctx ends first, requests in Redis are cut off: their
-// outcome is unknown. Stop does not close the connections; scripts that run without a lane still work.
+// Stop refuses new requests, sends the queued ones and ends the goroutines. If ctx ends first, requests in Redis are
+// cut off: their outcome is unknown. Stop does not close the connections; scripts that run without a lane still work.
 func (s *Store) Stop(ctx context.Context) error {
 	errs := s.stopShards(ctx)
 	s.mu.Lock()
@@ -207,13 +207,13 @@ func (s *Store) AnyAway() bool { return s.away.Load() > 0 }
 // IsAway reports whether the breaker of the shard that has key is open.
 func (s *Store) IsAway(key string) bool { return s.shardOf(key).breaker.isOpen() }
 
-// OnChange sets a function that is called when a breaker opens (err is the reason) or closes (err is nil). away is the number of
-// open breakers.
+// OnChange sets a function that is called when a breaker opens (err is the reason) or closes (err is nil). away is the
+// number of open breakers.
 func (s *Store) OnChange(f func(shard string, err error, away int)) { s.changed.Store(&f) }
 
-// QueueDeadline returns the latest time at which a request that begins now may leave the queue: half of the budget from now, as
-// the other half is for Redis, or ctx's deadline if that is earlier. Do does not watch ctx's cancellation while a request is
-// queued; the bound is short.
+// QueueDeadline returns the latest time at which a request that begins now may leave the queue: half of the budget from
+// now, as the other half is for Redis, or ctx's deadline if that is earlier. Do does not watch ctx's cancellation while
+// a request is queued; the bound is short.
 func (s *Store) QueueDeadline(ctx context.Context) time.Time {
 	deadline := time.Now().Add(s.cfg.Budget / 2) // not cfg.Now: it bounds a real wait, as a context's deadline does
 	if own, ok := ctx.Deadline(); ok && own.Before(deadline) {
@@ -222,7 +222,8 @@ func (s *Store) QueueDeadline(ctx context.Context) time.Time {
 	return deadline
 }
 
-// Delete deletes keys of one slot and reports whether any existed. The error matches ErrAway: whether they were deleted is unknown.
+// Delete deletes keys of one slot and reports whether any existed. The error matches ErrAway: whether they were deleted
+// is unknown.
 func (s *Store) Delete(ctx context.Context, keys ...string) (existed bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.Budget)
 	defer cancel()

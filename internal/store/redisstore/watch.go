@@ -30,8 +30,8 @@ const (
 	// rereadAfter bounds how long a value is held without being read again.
 	rereadAfter = 5 * time.Minute // in whole seconds
 
-	// DefaultWatchMax bounds the keys that are watched: about 35 bytes each in this process, and 100 in Redis. With 200,000 the maps of the stripes, which
-	// have a power of two of places, would have twice as many.
+	// DefaultWatchMax bounds the keys that are watched: about 35 bytes each in this process, and 100 in Redis. For
+	// 200,000 keys the maps of the stripes would be twice as large, because their sizes are powers of two.
 	DefaultWatchMax = 150_000
 
 	// watchRetry is the pause before the watch connects again.
@@ -45,26 +45,26 @@ const (
 	newsChannel = "__redis__:invalidate"
 )
 
-// Watch knows which values that this process has read are unchanged in Redis. Redis remembers the keys that were read
-// and announces their changes (CLIENT TRACKING, on a connection of its own).
+// Watch tracks which of the values that this process has read are unchanged in Redis. Redis remembers the keys that
+// were read and announces their changes (CLIENT TRACKING, on a connection of its own).
 //
-// The process also sends itself a message through Redis. When it arrives on the connection of the announcements, all
-// changes before it have arrived as well, and both connections lead to the same server. So a held value is one that was
-// in Redis HeldFor ago or later.
+// The process also sends itself a message through Redis. When the message arrives on the connection of the
+// announcements, all earlier changes have arrived as well, and both connections lead to the same server. So a held
+// value is one that was in Redis HeldFor ago or later.
 //
 // There is no watch on a cluster, nor where the server refuses the commands. Then no value counts as held, and every
 // value is read.
 type Watch struct {
 	store   *Store
 	client  *redis.Client // for the announcements alone
-	channel string        // of this process's messages to itself
+	channel string        // for this process's messages to itself
 	seed    maphash.Seed
 	ended   chan struct{}
 
 	news      atomic.Pointer[redis.PubSub]
 	connected atomic.Int64 // the connection's id on the server, before it is subscribed
-	target    atomic.Int64 // the same, from then on; 0: there is none
-	heard     atomic.Int64 // µs: all changes before are known
+	target    atomic.Int64 // the same id, once it is subscribed; 0: there is none
+	heard     atomic.Int64 // µs: all changes before this instant are known
 	wanted    atomic.Int64 // µs: when a held value was last used
 	stamps    atomic.Int64
 

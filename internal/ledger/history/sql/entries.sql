@@ -1,7 +1,9 @@
--- Lists of journal entries. A list in the other order is the same statement with DESC for every /*DESC*/ and < for every >/*<*/.
+-- Lists of journal entries. A list in the other order is the same statement with DESC for every /*DESC*/ and < for
+-- every >/*<*/.
 
 -- name: EntriesOfMeter
--- Returns entries of one meter, after ($3 subject, $4 seq). $5: kind or '' for all; $6: last month that may have entries.
+-- Returns entries of one meter, after ($3 subject, $4 seq). $5: kind or '' for all; $6: last month that may have
+-- entries.
 SELECT e.tenant_id, e.operation_id, e.line, e.seq, e.kind, e.meter, e.subject, e.period_start, e.grant_id, e.source, e.amount,
        e.remaining_after, e.item, coalesce(e.requested, 0), NULL::bytea, e.created_at, coalesce(e.effective_at, 'epoch'), coalesce(e.op_subject, ''),
        e.detail, e.metadata, coalesce(e.actor, '')
@@ -23,8 +25,8 @@ ORDER BY e.meter/*DESC*/, e.subject/*DESC*/, e.seq/*DESC*/
 LIMIT $7::integer;
 
 -- name: EntriesOfKind
--- Returns entries of kind $5, which is not debit, after ($2 meter, $3 subject, $4 seq). $6: meter or '' for all; $7, $8: first and last month; $9, $10:
--- instants [from, to).
+-- Returns entries of kind $5, which is not debit, after ($2 meter, $3 subject, $4 seq). $6: meter or '' for all; $7,
+-- $8: first and last month; $9, $10: instants [from, to).
 SELECT e.tenant_id, e.operation_id, e.line, e.seq, e.kind, e.meter, e.subject, e.period_start, e.grant_id, e.source, e.amount,
        e.remaining_after, e.item, coalesce(e.requested, 0), NULL::bytea, e.created_at, coalesce(e.effective_at, 'epoch'), coalesce(e.op_subject, ''),
        e.detail, e.metadata, coalesce(e.actor, '')
@@ -35,8 +37,9 @@ ORDER BY e.meter/*DESC*/, e.subject/*DESC*/, e.seq/*DESC*/
 LIMIT $11::integer;
 
 -- name: BalancesInOrder
--- Returns the next balances of tenant $1 from ($2 meter, $3 subject) on, with their newest seq, without those whose newest entry is older than $4.
--- $5: meter or '' for all. $6: '' for all, else a subject: only its balances and the tenant's own.
+-- Returns the next balances of tenant $1 from ($2 meter, $3 subject) on, with their newest seq. It leaves out those
+-- whose newest entry is older than $4. $5: meter or '' for all. $6: '' for all, else a subject: only its balances and
+-- the tenant's own.
 SELECT b.meter, b.subject, b.seq
 FROM balances b
 WHERE b.tenant_id = $1::text AND (b.meter, b.subject) >=/*<=*/ ($2::text, $3::text) AND b.updated_at >= $4::timestamptz AND b.seq > 0
@@ -45,7 +48,8 @@ ORDER BY b.meter/*DESC*/, b.subject/*DESC*/
 LIMIT $7::integer;
 
 -- name: EntriesOfBalance
--- Returns entries of balance ($1..$3) with seq in ($4, $5]. $6: kind or '' for all; $7: last month that may have entries.
+-- Returns entries of balance ($1..$3) with seq in ($4, $5]. $6: kind or '' for all; $7: last month that may have
+-- entries.
 SELECT e.tenant_id, e.operation_id, e.line, e.seq, e.kind, e.meter, e.subject, e.period_start, e.grant_id, e.source, e.amount,
        e.remaining_after, e.item, coalesce(e.requested, 0), NULL::bytea, e.created_at, coalesce(e.effective_at, 'epoch'), coalesce(e.op_subject, ''),
        e.detail, e.metadata, coalesce(e.actor, '')

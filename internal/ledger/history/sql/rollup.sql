@@ -1,10 +1,12 @@
 -- Writing the rows of rollups.
 
 -- name: NextRollup
--- Writes the next row of balance ($1..$3), if at least $4 entries follow the newest one and a further operation follows them; $5 is 0 then. The row stands
--- where the first half hour ends after at least $6 of these entries, else where the last one ends. If no half hour ends among them, quarters of an
--- hour take its place. If none of these ends, the row stands after all of them. In every time zone hours and days begin at one of these ends. With $5 > 0 it writes the row of entry $5 instead, which must end an operation. Returns its
--- seq; no row: nothing to write. Concurrent writers make the same row.
+-- Writes the next row of balance ($1..$3) if at least $4 entries follow the newest row and another operation follows
+-- them; $5 is 0 then. The row stands where the first half hour ends after at least $6 of these entries, else where the
+-- last half hour among them ends. If no half hour ends among them, quarters of an hour take its place. If none of these
+-- ends, the row stands after all of the entries. In every time zone hours and days begin at one of these ends. With $5
+-- > 0 it writes the row of entry $5 instead, which must end an operation. It returns the row's seq; no row: there was
+-- nothing to write. Concurrent writers make the same row.
 WITH base AS MATERIALIZED (
     SELECT r.seq, r.operations, r.kinds, r.sources, r.amounts, r.counts
     FROM rollups r
@@ -72,7 +74,8 @@ ON CONFLICT (tenant_id, meter, subject, seq) DO NOTHING
 RETURNING seq;
 
 -- name: LargeBalances
--- Returns the next $4 balances after ($1..$3), and whether each has at least $5 entries more than its newest row of rollups.
+-- Returns the next $4 balances after ($1..$3), and whether at least $5 entries of each follow its newest row of
+-- rollups.
 SELECT b.tenant_id, b.meter, b.subject,
        b.seq >= $5::bigint AND b.seq >= $5::bigint + coalesce((SELECT r.seq FROM rollups r
            WHERE b.seq >= $5::bigint AND r.tenant_id = b.tenant_id AND r.meter = b.meter AND r.subject = b.subject ORDER BY r.seq DESC LIMIT 1), 0)

@@ -1,7 +1,8 @@
--- Closed periods. Their seq bounds say which entries belong to them.
+-- Closed periods. Their seq bounds define which entries belong to them.
 
 -- name: PeriodAt
--- Returns the closed period of balance ($1..$3), or the run of idle periods, that contains $4, with the last seq of the period before it and what was held then.
+-- Returns the closed period of balance ($1..$3), or the run of idle periods, that contains $4, with the last seq of the
+-- period before it and the units that were held then.
 SELECT p.period_start, p.period_end, p.plan, p.plan_version, p.opening, p.granted, p.refunded, p.used, p.expired, p.adjusted, p.overage,
        p.held, p.closing, p.last_seq, p.closed_at, p.idle, coalesce(p.terms_at, 'epoch'), p.rolled_over, p.rollover, p.owing,
        coalesce(o.last_seq, 0), coalesce(o.held, 0)
@@ -17,15 +18,17 @@ WHERE p.tenant_id = $1 AND p.meter = $2 AND p.subject = $3 AND p.period_end > $4
       WHERE c.tenant_id = $1 AND c.meter = $2 AND c.subject = $3 AND c.period_start <= $4);
 
 -- name: BeforePeriod
--- Returns the seq of the newest entry in the periods of balance ($1..$3) that start before $4, and what was held after it. The entries of the
--- period that starts at $4 follow it. The answer is the same if that period was closed in the meantime. No row: there is no such period.
+-- Returns the seq of the newest entry in the periods of balance ($1..$3) that start before $4, and the units that were
+-- held after it. The entries of the period that starts at $4 come after this seq. The answer is the same if that period
+-- was closed in the meantime. No row: there is no such period.
 SELECT p.last_seq, p.held
 FROM periods p
 WHERE p.tenant_id = $1 AND p.meter = $2 AND p.subject = $3 AND p.period_start < $4
 ORDER BY p.period_start DESC LIMIT 1;
 
 -- name: PeriodsUntil
--- Returns the newest $5 closed periods, or runs of idle periods, of balance ($1..$3) that start at or before $4, the newest first.
+-- Returns the newest $5 closed periods, or runs of idle periods, of balance ($1..$3) that start at or before $4, the
+-- newest first.
 SELECT p.period_start, p.period_end, p.plan, p.plan_version, p.opening, p.granted, p.refunded, p.used, p.expired, p.adjusted, p.overage,
        p.held, p.closing, p.last_seq, p.closed_at, p.idle, coalesce(p.terms_at, 'epoch'), p.rolled_over, p.rollover, p.owing
 FROM periods p

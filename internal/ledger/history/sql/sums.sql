@@ -1,10 +1,10 @@
--- Sums over the entries of one balance by seq, and seqs by instant. Within a balance created_at never falls as seq rises. The rows of rollups are
--- optional: without them the answers are the same and take longer. The last parameter is the last month that may have entries: partitions are made
--- a year ahead, and nobody need look into the empty ones.
+-- Sums over the entries of one balance by seq, and seqs by instant. Within a balance created_at never falls as seq
+-- rises. The rows of rollups are optional: without them the answers are the same and take longer. The last parameter is
+-- the last month that may have entries: partitions are made a year ahead, and a statement need not read the empty ones.
 
 -- name: SeqAt
--- Returns the seq of the newest entry of balance ($1..$3) in ($5, $6] with created_at <= $4; $5 if there is none. It bisects, first between two
--- rows of rollups. A missing entry counts as older: its partition was archived.
+-- Returns the seq of the newest entry of balance ($1..$3) in ($5, $6] with created_at <= $4; $5 if there is none. It
+-- bisects, first between two rows of rollups. A missing entry counts as older: its partition was archived.
 WITH RECURSIVE search (low, high) AS (
     SELECT greatest($5::bigint, coalesce((SELECT r.seq FROM rollups r
                WHERE r.tenant_id = $1::text AND r.meter = $2::text AND r.subject = $3::text AND r.created_at <= $4::timestamptz
@@ -25,8 +25,9 @@ WITH RECURSIVE search (low, high) AS (
 SELECT least(max(s.low), $6::bigint) FROM search s;
 
 -- name: SumsBetween
--- Returns the sum as text, of any size, and the number of entries by kind and source, for the entries of balance ($1..$3) with seq in ($4, $5]: the difference of the
--- first row of rollups from $4 on and the last one up to $5, and the entries before the one and after the other.
+-- Returns the sum as text, of any size, and the number of entries by kind and source, for the entries of balance
+-- ($1..$3) with seq in ($4, $5]. It takes the difference between the first row of rollups from $4 on and the last one
+-- up to $5, and adds the entries before the first row and after the last.
 WITH low AS MATERIALIZED (
     SELECT 0::bigint AS seq, '{}'::text[] AS kinds, '{}'::text[] AS sources, '{}'::numeric[] AS amounts, '{}'::bigint[] AS counts
     WHERE $4::bigint = 0
@@ -68,8 +69,9 @@ HAVING sum(p.entries) > 0
 ORDER BY p.kind, p.source;
 
 -- name: LateSums
--- Returns the same for the entries right after $4, up to $5, that were due at or before $6 although they were written after it. The ledger writes
--- what is due in the order in which it was due, before anything else: the first entry that was not due ends them.
+-- Returns the same for the entries right after $4, up to $5, that were due at or before $6 although they were written
+-- after it. The ledger writes due entries in the order in which they were due, before anything else: the first entry
+-- that was not due ends them.
 SELECT e.kind, e.source, sum(e.amount)::text, count(*)
 FROM entries e
 WHERE e.tenant_id = $1::text AND e.meter = $2::text AND e.subject = $3::text AND e.seq > 0 AND e.seq > $4::bigint AND e.seq <= $5::bigint
@@ -82,12 +84,14 @@ GROUP BY e.kind, e.source
 ORDER BY e.kind, e.source;
 
 -- name: UsageBetween
--- Returns the use of balance ($1..$3) per step of $6 ('hour', 'day' or 'month') in time zone $7, from $8 to before $9. $4 is the seq before the first
--- entry written in that time, $5 that of the last one. $10 and $11 are the first and the last month of it. A refund may return drawn units or
--- overage: net use = used + overage - refunded. 2^63-1 stands for any larger sum.
+-- Returns the use of balance ($1..$3) per step of $6 ('hour', 'day' or 'month') in time zone $7, from $8 to before $9.
+-- $4 is the seq before the first entry written in that time, $5 that of the last one. $10 and $11 are the first and the
+-- last month of it. A refund may return drawn units or overage: net use = used + overage - refunded. 2^63-1 stands for
+-- any larger sum.
 --
--- It looks up the first and the last row of rollups of each step, all in order. The use between two neighbours is their difference if the first entry
--- after the one belongs to the step of the other. Otherwise the entries between them are read. A step that the series missed only costs reading.
+-- It looks up the first and the last row of rollups of each step, all in order. The use between two neighbours is their
+-- difference if the first entry after the earlier row belongs to the step of the later row. Otherwise the entries
+-- between them are read. If the series lacks a step, more entries are read.
 WITH steps AS MATERIALIZED (
     SELECT greatest(s.step, $8::timestamptz) AS start, least(lead(s.step) OVER (ORDER BY s.step), $9::timestamptz) AS until
     FROM (
@@ -161,8 +165,9 @@ HAVING sum(p.operations) > 0
 ORDER BY p.step;
 
 -- name: UsageBySubject
--- Returns the use of balance ($1..$3) by the entries with seq in ($4, $5], per $6 ('hour', 'day' or 'month') in time zone $7, by the subject that requests named.
--- At most $9 rows. A refund names no subject. 2^63-1 stands for any larger sum.
+-- Returns the use of balance ($1..$3) by the entries with seq in ($4, $5], per $6 ('hour', 'day' or 'month') in time
+-- zone $7, by the subject that the requests named. At most $9 rows. A refund names no subject. 2^63-1 stands for any
+-- larger sum.
 SELECT date_trunc($6::text, e.created_at, $7::text), coalesce(e.op_subject, ''),
        least(coalesce(sum(e.amount) FILTER (WHERE e.kind IN ('debit', 'capture')), 0), 9223372036854775807)::bigint,
        least(coalesce(sum(e.amount) FILTER (WHERE e.kind = 'overage'), 0), 9223372036854775807)::bigint,
@@ -177,8 +182,9 @@ ORDER BY 1, 2
 LIMIT $9::integer;
 
 -- name: UsageOfSubject
--- Returns the use of balance ($1..$3) by the entries with seq in ($4, $5], per $6 ('hour', 'day' or 'month') in time zone $7, of requests that named subject $10.
--- At most $9 rows. A refund names no subject. 2^63-1 stands for any larger sum.
+-- Returns the use of balance ($1..$3) by the entries with seq in ($4, $5], per $6 ('hour', 'day' or 'month') in time
+-- zone $7, of requests that named subject $10. At most $9 rows. A refund names no subject. 2^63-1 stands for any larger
+-- sum.
 SELECT date_trunc($6::text, e.created_at, $7::text), coalesce(e.op_subject, ''),
        least(coalesce(sum(e.amount) FILTER (WHERE e.kind IN ('debit', 'capture')), 0), 9223372036854775807)::bigint,
        least(coalesce(sum(e.amount) FILTER (WHERE e.kind = 'overage'), 0), 9223372036854775807)::bigint,
@@ -194,10 +200,12 @@ ORDER BY 1, 2
 LIMIT $9::integer;
 
 -- name: UsageByDimension
--- Returns the use of balance ($1..$3) by the entries with seq in ($4, $5], per $6 ('hour', 'day' or 'month') in time zone $7, by what member $10 of the metadata
--- of requests was. $11: only of requests that named this subject; '' = all. At most $9 rows; $8 and $12 are the last month and the first one that may have
--- a hold whose capture counts. The $13 values with the most use are named; all others are (other). The empty value is that of requests without one, and of
--- refunds. A capture has the value of its hold. The sum over the values is what UsageBetween returns. 2^63-1 stands for any larger sum.
+-- Returns the use of balance ($1..$3) by the entries with seq in ($4, $5], per $6 ('hour', 'day' or 'month') in time
+-- zone $7, by the value of member $10 of the requests' metadata. $11: only of requests that named this subject; '' =
+-- all. At most $9 rows; $8 and $12 are the last month and the first one that may have a hold whose capture counts. The
+-- $13 values with the most use are named; all others are (other). Requests without the member, and refunds, have the
+-- empty value. A capture has the value of its hold. The sum over the values is what UsageBetween returns. 2^63-1 stands
+-- for any larger sum.
 WITH lines AS MATERIALIZED (
     SELECT e.created_at, e.kind, e.amount, e.operation_id,
            CASE WHEN jsonb_typeof(e.metadata -> $10::text) IN ('string', 'number', 'boolean') THEN left(e.metadata ->> $10::text, 128) END AS value

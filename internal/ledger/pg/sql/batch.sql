@@ -6,11 +6,11 @@
 --   4. The Insert*, Update* and Write* statements and COMMIT.
 
 -- name: LockBalances
--- Locks the balances of a batch ($1 tenants, $2 meters, $3 subjects; each key once). It locks in key order, so two batches
--- cannot deadlock. A missing row means that the balance does not exist. The ledger locks no other rows.
--- FOR NO KEY UPDATE also gives the transaction an xid, and writes WAL. So the COMMIT of a replay, which stores nothing, waits for the
--- synchronous standby as well. Without that, a replay could confirm what an earlier COMMIT wrote while no standby answered: after a
--- cancelled wait PostgreSQL shows such rows, and a failover would lose them.
+-- Locks the balances of a batch ($1 tenants, $2 meters, $3 subjects; each key once). It locks in key order, so two
+-- batches cannot deadlock. A missing row means that the balance does not exist. The ledger locks no other rows. FOR NO
+-- KEY UPDATE also gives the transaction an xid, and writes WAL. So the COMMIT of a replay, which stores nothing, waits
+-- for the synchronous standby as well. Without that, a replay could confirm what an earlier COMMIT wrote while no
+-- standby answered: after a cancelled wait PostgreSQL shows such rows, and a failover would lose them.
 SELECT b.tenant_id, b.meter, b.subject, b.seq, b.plan, b.plan_version, b.allowance, b.renews, b.period_start, b.period_end,
        b.opening, b.granted, b.refunded, b.used, b.expired, b.adjusted, b.held, b.overage,
        b.owed, b.settled, b.carried, b.span_used, b.span_end, b.forgiven_seq, b.head_grant, b.head_source, b.head_remaining,
@@ -34,8 +34,8 @@ ORDER BY b.tenant_id, b.meter, b.subject
 FOR NO KEY UPDATE OF b SKIP LOCKED;
 
 -- name: ExistingBalances
--- Returns those of the balances $1..$3 that exist. After LockFreeBalances, those that it left out and that exist are locked by
--- another transaction.
+-- Returns those of the balances $1..$3 that exist. After LockFreeBalances, those that it left out and that exist are
+-- locked by another transaction.
 SELECT b.tenant_id, b.meter, b.subject
 FROM unnest($1::text[], $2::text[], $3::text[]) AS k (tenant_id, meter, subject)
 JOIN balances b ON b.tenant_id = k.tenant_id AND b.meter = k.meter AND b.subject = k.subject
@@ -43,8 +43,9 @@ JOIN balances b ON b.tenant_id = k.tenant_id AND b.meter = k.meter AND b.subject
 ;
 
 -- name: LockDueBalances
--- Locks up to $2 balances for which a roll has something to write at $1, from the place $6, $7 on. It skips rows that another transaction has
--- locked, and the balances $3..$5, which this roll has set aside. The constant is the condition of the index: what lies behind it is never due.
+-- Locks up to $2 balances for which a roll has something to write at $1, from the position $6, $7 on. It skips rows
+-- that another transaction has locked, and the balances $3..$5, which this roll has set aside. The constant is the
+-- condition of the index: an event at a later instant is never due.
 SELECT b.tenant_id, b.meter, b.subject, b.seq, b.plan, b.plan_version, b.allowance, b.renews, b.period_start, b.period_end,
        b.opening, b.granted, b.refunded, b.used, b.expired, b.adjusted, b.held, b.overage,
        b.owed, b.settled, b.carried, b.span_used, b.span_end, b.forgiven_seq, b.head_grant, b.head_source, b.head_remaining,
@@ -58,7 +59,8 @@ LIMIT $2::integer
 FOR NO KEY UPDATE OF b SKIP LOCKED;
 
 -- name: LockDueOf
--- Does the same on Citus for those of the balances $1..$3 that are due at $4. They are of one shard group, and DueBalances has found them.
+-- Does the same on Citus for those of the balances $1..$3 that are due at $4. DueBalances has found them; they belong
+-- to one shard group.
 SELECT b.tenant_id, b.meter, b.subject, b.seq, b.plan, b.plan_version, b.allowance, b.renews, b.period_start, b.period_end,
        b.opening, b.granted, b.refunded, b.used, b.expired, b.adjusted, b.held, b.overage,
        b.owed, b.settled, b.carried, b.span_used, b.span_end, b.forgiven_seq, b.head_grant, b.head_source, b.head_remaining,
@@ -71,10 +73,10 @@ ORDER BY b.tenant_id, b.meter, b.subject
 FOR NO KEY UPDATE OF b SKIP LOCKED;
 
 -- name: Clock
--- Returns the instant of the batch. It runs after the locks: an earlier instant could be older than entries that another
--- batch wrote while this one waited. It also returns when tenant terms and plan versions last changed, and the latest month that
--- holds entries, and, for those of the tenants $1 that have terms which apply at once, when the newest of these were made. It runs
--- after the locks for their sake as well: terms that were committed before the locks were had are seen.
+-- Returns the instant of the batch. It runs after the locks: an earlier instant could be older than entries that
+-- another batch wrote while this one waited. It also returns when tenant terms and plan versions last changed, the
+-- latest month that holds entries and, for those of the tenants $1 that have terms which apply at once, when the newest
+-- of these were made. Because it runs after the locks, it sees all terms that were committed before them.
 SELECT clock_timestamp(),
        coalesce((SELECT max(t.effective_at) FROM tenant_terms t WHERE NOT t.initial
                  -- citus: AND t.tenant_id = ANY ($1::text[])
@@ -94,9 +96,10 @@ FROM (SELECT array_agg(t.tenant_id) AS tenants, array_agg(t.effective_at) AS mad
 
 -- name: StoredEntries
 -- Returns the stored entries of the batch's keys ($1 tenants, $2 operation ids; each pair once) in the three months $3
--- (NULL = none). Where a clock was ahead, EntriesOfOperations replaces it. It must be a separate statement after LockBalances: the snapshot of a statement is taken before it waits for
--- a lock, so it would miss what the previous lock holder wrote. There is one branch per month because a list of months does
--- not prune partitions. LATERAL keeps a plan that was made on empty tables right on full ones.
+-- (NULL = none). If a clock was ahead, EntriesOfOperations replaces it. It must be a separate statement after
+-- LockBalances: the snapshot of a statement is taken before it waits for a lock, so it would miss what the previous
+-- lock holder wrote. There is one branch per month because a list of months does not prune partitions. With LATERAL, a
+-- plan that was made on empty tables is also right on full ones.
 SELECT e.tenant_id, e.operation_id, e.line, e.seq, e.kind, e.meter, e.subject, e.period_start, e.grant_id, e.source, e.amount,
        e.remaining_after, e.item, coalesce(e.requested, 0), e.fingerprint, e.created_at, coalesce(e.effective_at, 'epoch'), coalesce(e.op_subject, ''),
        e.detail, e.metadata, coalesce(e.actor, '')
@@ -113,8 +116,8 @@ CROSS JOIN LATERAL (
 ) AS e;
 
 -- name: OpenGrants
--- Returns the open grants of the locked balances $1..$3: grants that can be drawn from, now or later, and ended grants with
--- held units.
+-- Returns the open grants of the locked balances $1..$3: grants that can be drawn from, now or later, and ended grants
+-- with held units.
 SELECT g.tenant_id, g.meter, g.subject, g.grant_id, g.source, g.amount, g.remaining, g.held, g.priority, g.effective_at,
        g.expires_at, coalesce(g.cost_basis, ''), coalesce(g.reason, ''), g.status, g.operation_id, g.created_at
 FROM unnest($1::text[], $2::text[], $3::text[]) AS k (tenant_id, meter, subject)
@@ -159,8 +162,8 @@ CROSS JOIN LATERAL (SELECT * FROM holds o WHERE o.tenant_id = k.tenant_id AND o.
     OFFSET 0) AS h;
 
 -- name: Refunds
--- Returns the amounts refunded so far per line of the operations ($1 tenants, $2 operation ids). The balances of their lines
--- are locked.
+-- Returns the amounts refunded so far per line of the operations ($1 tenants, $2 operation ids). The balances of their
+-- lines are locked.
 SELECT r.tenant_id, r.operation_id, r.month, r.line, r.refunded, r.units
 FROM unnest($1::text[], $2::text[]) AS k (tenant_id, operation_id)
 CROSS JOIN LATERAL (SELECT * FROM refunds o WHERE o.tenant_id = k.tenant_id AND o.operation_id = k.operation_id
@@ -168,7 +171,8 @@ CROSS JOIN LATERAL (SELECT * FROM refunds o WHERE o.tenant_id = k.tenant_id AND 
     OFFSET 0) AS r;
 
 -- name: HoldBalances
--- Returns the balances of the holds ($1 tenants, $2 hold ids). It runs before the locks, because these facts never change.
+-- Returns the balances of the holds ($1 tenants, $2 hold ids). It runs before the locks, because these facts never
+-- change.
 SELECT DISTINCT h.tenant_id, h.hold_id, h.meter, h.subject
 FROM unnest($1::text[], $2::text[]) AS k (tenant_id, hold_id)
 CROSS JOIN LATERAL (SELECT * FROM hold_lines o WHERE o.tenant_id = k.tenant_id AND o.hold_id = k.hold_id
@@ -184,8 +188,8 @@ CROSS JOIN LATERAL (SELECT * FROM grants o WHERE o.tenant_id = k.tenant_id AND o
     OFFSET 0) AS g;
 
 -- name: EntriesOfOperations
--- Returns the entries of the operations ($1 tenants, $2 operation ids) in all months. For refunds it runs before the locks, because
--- entries never change. For keys it runs after them, if a clock was ahead.
+-- Returns the entries of the operations ($1 tenants, $2 operation ids) in all months. For refunds it runs before the
+-- locks, because entries never change. For keys it runs after them, if a clock was ahead.
 SELECT e.tenant_id, e.operation_id, e.line, e.seq, e.kind, e.meter, e.subject, e.period_start, e.grant_id, e.source, e.amount,
        e.remaining_after, e.item, coalesce(e.requested, 0), e.fingerprint, e.created_at, coalesce(e.effective_at, 'epoch'), coalesce(e.op_subject, ''),
        e.detail, e.metadata, coalesce(e.actor, '')
@@ -217,8 +221,8 @@ CROSS JOIN LATERAL (SELECT * FROM tenant_terms o WHERE o.tenant_id = k.tenant_id
 ORDER BY t.tenant_id, t.effective_at;
 
 -- name: PlanVersions
--- Returns every version of the plans that the tenants $1 have or had. If a version has an allowance of one of the meters $2,
--- the row contains it; otherwise the meter is ''.
+-- Returns every version of the plans that the tenants $1 have or had. If a version has an allowance of one of the
+-- meters $2, the row contains it; otherwise the meter is ''.
 SELECT p.plan, p.version, p.created_at, coalesce(a.meter, ''), coalesce(a.amount, 0), coalesce(a.every, ''), coalesce(a.anchor, ''),
        a.rollover_min, a.rollover_max, coalesce(a.overage_policy = 'allow', false), a.overage_cap,
        coalesce(a.overflow_meter, a.ratio_meter, ''), coalesce(a.overflow_price, a.ratio_units, 0), coalesce(a.ratio_per, 1), a.per_subject,
@@ -234,9 +238,9 @@ LEFT JOIN plan_allowances a ON a.plan = p.plan AND a.version = p.version AND a.m
 ORDER BY p.plan, p.version;
 
 -- name: InsertEntries
--- Appends the lines of the batch. A unique violation means that another instance has just written one of the keys: the batch
--- is decided again. On Citus the join with the balances, which exist, makes it a statement of one node: without it Citus copies the rows, and commits
--- in two phases.
+-- Appends the lines of the batch. A unique violation means that another instance has just written one of the keys: the
+-- batch is decided again. On Citus the join with the balances, which exist, lets one node run the statement: without it
+-- Citus copies the rows, and commits in two phases.
 INSERT INTO entries (tenant_id, operation_id, line, month, seq, kind, meter, subject, period_start, grant_id, source, amount,
                      remaining_after, item, requested, fingerprint, created_at, effective_at, op_subject, detail, metadata, actor)
 -- citus: SELECT b.tenant_id,
@@ -253,7 +257,8 @@ FROM unnest($1::text[], $2::text[], $3::integer[], $4::bigint[], $5::text[], $6:
 ;
 
 -- name: InsertPlainDebits
--- Does the same for the usual case: a debit of one item that one grant pays. Half the columns, a fifth less work.
+-- Does the same for the usual case: a debit of one item that one grant pays. It has half the columns and takes a fifth
+-- less work.
 INSERT INTO entries (tenant_id, operation_id, line, month, seq, kind, meter, subject, period_start, grant_id, source, amount,
                      remaining_after, item, requested, fingerprint, created_at, actor)
 -- citus: SELECT b.tenant_id,
@@ -268,7 +273,8 @@ FROM unnest($1::text[], $2::text[], $3::bigint[], $4::text[], $5::timestamptz[],
 ;
 
 -- name: UpdateDrawnBalances
--- Does the same as UpdateBalances for balances that only debits changed. $10 is the expected count, as the last parameter there.
+-- Does the same as UpdateBalances for balances that only debits changed. $10 is the expected count, like the last
+-- parameter there.
 WITH written AS (
     UPDATE balances b
     SET seq = n.seq, used = n.used, overage = n.overage, head_remaining = n.head_remaining, updated_at = n.updated_at,
@@ -282,8 +288,8 @@ WITH written AS (
 SELECT 1 / (CASE WHEN count(*) = $10::bigint THEN 1 ELSE 0 END) FROM written;
 
 -- name: UpdateBalances
--- Writes the changed balances, which are all locked. $32 is the expected count. Any other count means that a locked row is
--- missing: a division by zero then fails the transaction.
+-- Writes the changed balances, which are all locked. $32 is the expected count. Any other count means that a locked row
+-- is missing: a division by zero then fails the transaction.
 WITH written AS (
     UPDATE balances b
     SET seq = n.seq, plan = n.plan, plan_version = n.plan_version, allowance = n.allowance, renews = n.renews,
@@ -307,8 +313,8 @@ WITH written AS (
 SELECT 1 / (CASE WHEN count(*) = $32::bigint THEN 1 ELSE 0 END) FROM written;
 
 -- name: InsertBalances
--- Makes the rows of balances that the batch has changed and that had none. A unique violation means that another transaction has
--- made one: the batch is decided again.
+-- Inserts the rows of balances that the batch has changed and that had none. A unique violation means that another
+-- transaction has inserted one: the batch is decided again.
 INSERT INTO balances (tenant_id, meter, subject, seq, plan, plan_version, allowance, renews, period_start, period_end, opening, granted,
                       refunded, used, expired, adjusted, held, overage, owed, settled, forgiven_seq, head_grant, head_source,
                       head_remaining, next_event_at, updated_at, roll_at, chain, carried, span_used, span_end)
@@ -336,8 +342,8 @@ FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::bigi
            operation_id, created_at, remaining, held, status);
 
 -- name: UpdateGrants
--- Writes the remainder, held amount and status of grants that are not the head of their balance, or no longer are. $8 is the
--- expected count, as the last parameter of UpdateBalances.
+-- Writes the remainder, held amount and status of grants that are not the head of their balance, or no longer are. $8
+-- is the expected count, like the last parameter of UpdateBalances.
 WITH written AS (
     UPDATE grants g
     SET remaining = n.remaining, held = n.held, status = n.status
@@ -350,7 +356,7 @@ WITH written AS (
 SELECT 1 / (CASE WHEN count(*) = $8::bigint THEN 1 ELSE 0 END) FROM written;
 
 -- name: ExtendGrants
--- Writes the later end of grants. $6 is the expected count, as the last parameter of UpdateBalances.
+-- Writes the later end of grants. $6 is the expected count, like the last parameter of UpdateBalances.
 WITH written AS (
     UPDATE grants g
     SET expires_at = n.expires_at
@@ -383,7 +389,8 @@ FROM unnest($1::text[], $2::text[], $3::integer[], $4::integer[], $5::text[], $6
      AS n (tenant_id, hold_id, line, item, meter, subject, grant_id, source, price, per, paid, amount, captured, returned, expires_at);
 
 -- name: UpdateHoldLines
--- Writes the captured and returned amounts and the expiry of hold lines. $7 is the expected count, as the last parameter of UpdateBalances.
+-- Writes the captured and returned amounts and the expiry of hold lines. $7 is the expected count, like the last
+-- parameter of UpdateBalances.
 WITH written AS (
     UPDATE hold_lines h
     SET captured = n.captured, returned = n.returned, expires_at = n.expires_at
@@ -396,7 +403,8 @@ WITH written AS (
 SELECT 1 / (CASE WHEN count(*) = $7::bigint THEN 1 ELSE 0 END) FROM written;
 
 -- name: WriteRefunds
--- Writes the total refunded so far for each line, and of the units that it has paid for at a price that is no whole number.
+-- Writes for each line the total refunded so far and, at a price that is not a whole number, the total of the item's
+-- units refunded so far.
 INSERT INTO refunds (tenant_id, operation_id, month, line, refunded, units)
 SELECT n.tenant_id, n.operation_id, n.month, n.line, n.refunded, n.units
 FROM unnest($1::text[], $2::text[], $3::date[], $4::integer[], $5::bigint[], $6::bigint[])
@@ -404,8 +412,8 @@ FROM unnest($1::text[], $2::text[], $3::date[], $4::integer[], $5::bigint[], $6:
 ON CONFLICT (tenant_id, operation_id, month, line) DO UPDATE SET refunded = excluded.refunded, units = excluded.units;
 
 -- name: InsertMonths
--- Notes that the months $1, in order, hold entries. Each instance does so with its first batch of a month. Another instance that
--- does it at the same time waits for that batch's COMMIT.
+-- Notes that the months $1, in order, hold entries. Each instance does so with its first batch of a month. Another
+-- instance that does it at the same time waits for that batch's COMMIT.
 INSERT INTO journal_months (month)
 SELECT unnest($1::date[])
 ON CONFLICT DO NOTHING;
@@ -423,9 +431,10 @@ FROM unnest($1::text[], $2::text[], $3::text[], $4::timestamptz[], $5::timestamp
            adjusted, overage, held, closing, last_seq, closed_at, idle, terms_at, rolled_over, rollover, owing);
 
 -- name: KeepHomes
--- Counts which of the tenants $1 exist and which of the meters $2 are counters, each named once and in order. It locks them against deletion until the
--- batch ends, each once: to lock a row again that others have locked as well takes long. On Citus it locks this node's copy of a meter, and more
--- strongly: a deletion updates the copies of all nodes first (LockMeter).
+-- Counts which of the tenants $1 exist and which of the meters $2 are counters, each named once and in order. It locks
+-- them against deletion until the batch ends, each once: a second lock of a row that others have locked as well takes
+-- long. On Citus it locks this node's copy of a meter, with a stronger lock: a deletion first updates the copies of all
+-- nodes (LockMeter).
 WITH t AS MATERIALIZED (
     SELECT o.tenant_id FROM unnest($1::text[]) AS k (tenant_id) JOIN tenants o ON o.tenant_id = k.tenant_id
     -- citus: AND o.tenant_id = ANY ($1::text[])
@@ -438,8 +447,9 @@ WITH t AS MATERIALIZED (
 SELECT (SELECT count(*) FROM t) + (SELECT count(*) FROM m);
 
 -- name: CreateBalances
--- Inserts the missing rows of the balances $1..$3 if their tenant exists and their meter is a counter. It runs before the batch in its own
--- transaction, in key order. The share locks prevent that the tenant or the meter is deleted at the same time: KeepHomes has more of them.
+-- Inserts the missing rows of the balances $1..$3 if their tenant exists and their meter is a counter. It runs before
+-- the batch in its own transaction, in key order. The share locks prevent a deletion of the tenant or the meter at the
+-- same time: see KeepHomes.
 -- citus: WITH t AS MATERIALIZED (SELECT o.tenant_id FROM tenants o WHERE o.tenant_id = ANY ($1::text[]) FOR KEY SHARE OF o),
 -- citus: m AS MATERIALIZED (SELECT o.meter FROM meters o WHERE o.meter = ANY ($2::text[]) AND o.kind = 'counter' FOR SHARE OF o)
 INSERT INTO balances (tenant_id, meter, subject)
@@ -453,7 +463,8 @@ FOR KEY SHARE OF t, m -- plain
 ON CONFLICT DO NOTHING;
 
 -- name: WhyAbsent
--- Reports for each pair ($1 tenants, $2 meters) whether the tenant exists, whether the meter exists, and whether it is a gauge.
+-- Reports for each pair ($1 tenants, $2 meters) whether the tenant exists, whether the meter exists, and whether it is
+-- a gauge.
 SELECT k.tenant_id, k.meter, t.tenant_id IS NOT NULL, m.meter IS NOT NULL, coalesce(m.kind = 'gauge', false)
 FROM unnest($1::text[], $2::text[]) AS k (tenant_id, meter)
 LEFT JOIN tenants t ON t.tenant_id = k.tenant_id

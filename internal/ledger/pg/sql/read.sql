@@ -1,4 +1,5 @@
--- Reads. A read of several statements runs in one REPEATABLE READ transaction, so that all of them see the same instant.
+-- Reads. A read of several statements runs in one REPEATABLE READ transaction, so that all of them see the same
+-- instant.
 
 -- name: SelectBalances
 -- Returns the stored rows of the balances $1..$3 without locking them.
@@ -12,8 +13,8 @@ JOIN balances b ON b.tenant_id = k.tenant_id AND b.meter = k.meter AND b.subject
 ;
 
 -- name: MetersOf
--- Returns the meters of tenant $1 and subject $2: those with a balance and those of the plan. For a subject, only the meters
--- of the plan that have a cap per subject count.
+-- Returns the meters of tenant $1 and subject $2: those with a balance and those of the plan. For a subject, only the
+-- meters of the plan that have a cap per subject count.
 SELECT b.meter
 FROM balances b
 WHERE b.tenant_id = $1::text AND b.subject = $2::text
@@ -33,8 +34,8 @@ SELECT EXISTS (SELECT 1 FROM tenants t WHERE t.tenant_id = $1);
 SELECT e.operation_id FROM entries e WHERE e.tenant_id = $1 AND e.month >= $2 AND e.line = 1 LIMIT $3::integer;
 
 -- name: GrantsPage
--- Returns a page of a tenant's grants after ($2 meter, $3 subject, $4 grant). $5: meter or '' for all; $6: stored states, NULL for
--- all. The remainder of the head grant is in the balance row.
+-- Returns a page of a tenant's grants after ($2 meter, $3 subject, $4 grant). $5: meter or '' for all; $6: stored
+-- states, NULL for all. The remainder of the head grant is in the balance row.
 SELECT g.tenant_id, g.meter, g.subject, g.grant_id, g.source, g.amount,
        CASE WHEN b.head_grant = g.grant_id THEN b.head_remaining ELSE g.remaining END,
        g.held, g.priority, g.effective_at, g.expires_at, coalesce(g.cost_basis, ''), coalesce(g.reason, ''), g.status,
@@ -47,8 +48,9 @@ ORDER BY g.meter, g.subject, g.grant_id
 LIMIT $7::integer;
 
 -- name: BalancesBetween
--- Returns the balances of tenant $1 from ($2 meter, $3 subject) up to ($4, $5), or all later ones if $4 is '', at most $7: those that
--- have a row, and those of the plan's meters that have none yet. $6: meter or '' for all. $8: true leaves ($2, $3) out.
+-- Returns the balances of tenant $1 from ($2 meter, $3 subject) up to ($4, $5), or all later ones if $4 is '', at most
+-- $7: those that have a row, and those of the plan's meters that have none yet. $6: meter or '' for all. $8: true
+-- leaves ($2, $3) out.
 SELECT k.meter, k.subject
 FROM (
     SELECT b.meter, b.subject FROM balances b WHERE b.tenant_id = $1::text AND (b.meter, b.subject) >= ($2::text, $3::text)
@@ -64,9 +66,10 @@ ORDER BY k.meter, k.subject
 LIMIT $7::integer;
 
 -- name: HoldsPage
--- Returns a page of a tenant's holds after $2, with the amounts that each still reserves per item, in units of the item's
--- meter. At a price that is no whole number the lines do not tell: it is what was not captured. $3: status or '' for all; $4: id of one hold or '' for all. A hold past its expires_at at $6,
--- which is now, counts as expired, even if its units were not returned yet.
+-- Returns a page of a tenant's holds after $2, with the amounts that each still reserves per item, in units of the
+-- item's meter. At a price that is not a whole number the lines lack this amount: it is the part that was not captured.
+-- $3: status or '' for all; $4: id of one hold or '' for all. A hold past its expires_at at $6, which is now, counts as
+-- expired, even if its units were not returned yet.
 SELECT h.hold_id, h.subject, h.status, h.items, h.created_at, h.expires_at, coalesce(r.items, '{}'), coalesce(r.held, '{}')
 FROM (
     SELECT o.tenant_id, o.hold_id, o.subject, o.items, o.created_at, o.expires_at,

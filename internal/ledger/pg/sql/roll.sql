@@ -1,12 +1,14 @@
--- Rolls write what is due of balances that nobody uses. LockDueBalances is in batch.sql.
+-- Rolls write the due events of balances that nobody uses. LockDueBalances is in batch.sql.
 
 -- name: CountDue
--- Returns the number of balances for which a roll has something to write at $1. The constant is the condition of the index.
+-- Returns the number of balances for which a roll has something to write at $1. The constant is the condition of the
+-- index.
 SELECT count(*) FROM balances
 WHERE coalesce(roll_at, next_event_at) < '9999-12-31T00:00:00Z' AND coalesce(roll_at, next_event_at) <= $1::timestamptz;
 
 -- name: FirstDue
--- Returns the key of the balance that LockDueBalances takes first, for a row that cannot be read: at $1, without $2..$4, from $5, $6 on.
+-- Returns the key of the balance that LockDueBalances takes first, for a row that cannot be read: at $1, without
+-- $2..$4, from $5, $6 on.
 SELECT b.tenant_id, b.meter, b.subject
 FROM balances b
 WHERE coalesce(b.roll_at, b.next_event_at) < '9999-12-31T00:00:00Z' AND coalesce(b.roll_at, b.next_event_at) <= $1::timestamptz
@@ -16,8 +18,9 @@ ORDER BY coalesce(b.roll_at, b.next_event_at), b.tenant_id
 LIMIT 1;
 
 -- name: DueBalances
--- Returns up to $2 balances for which a roll has something to write at $1, without the balances $3..$5, from the place $6, $7 on and in its order. It
--- locks none: on Citus, rows of several shards cannot be locked by one statement. LockDueOf locks them.
+-- Returns up to $2 balances for which a roll has something to write at $1, without the balances $3..$5, from the
+-- position $6, $7 on and in its order. It locks none: on Citus, one statement cannot lock rows of several shards.
+-- LockDueOf locks them.
 SELECT b.tenant_id, b.meter, b.subject, coalesce(b.roll_at, b.next_event_at)
 FROM balances b
 WHERE coalesce(b.roll_at, b.next_event_at) < '9999-12-31T00:00:00Z' AND coalesce(b.roll_at, b.next_event_at) <= $1::timestamptz
@@ -40,8 +43,8 @@ SET status = $2, processed = $3, error = $4, set_aside = $5, heartbeat_at = cloc
 WHERE roll_id = $1;
 
 -- name: TakeRollSlot
--- Takes or keeps the slot for $1 until $3 from now, and reports whether it has it: a roll ($2) always, others if it is
--- free. A slot that ends later than any that is taken now is from a clock that was set back.
+-- Takes or keeps the slot for $1 until $3 from now, and returns a row if $1 has it. A roll ($2) always gets it, others
+-- if it is free. A slot that ends later than one taken now would is free as well: the clock was set back since.
 UPDATE roll_turn
 SET holder = $1, until = clock_timestamp() + $3::interval
 WHERE holder = $1 OR $2::boolean OR until NOT BETWEEN clock_timestamp() AND clock_timestamp() + $3::interval
