@@ -40,8 +40,8 @@ func BenchmarkCheckBatch(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*size), "ns/check")
 }
 
-// BenchmarkCheck checks one balance from the cache and three limits, for one tenant or a thousand. It runs many callers per
-// core, so that lanes have batches.
+// BenchmarkCheck checks one balance from the cache and three limits, for one tenant or a thousand. It runs many callers
+// per core, so that lanes have batches.
 func BenchmarkCheck(b *testing.B) {
 	for _, tenants := range []int{1, 1000} {
 		b.Run(fmt.Sprintf("tenants=%d", tenants), func(b *testing.B) {

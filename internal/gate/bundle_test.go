@@ -36,7 +36,7 @@ type instance struct {
 	redis    *redisstore.Store    // nil in local mode
 }
 
-// nothingHeld waits until no value is held after Redis went away: until then those are as good as Redis's.
+// nothingHeld waits until no value is held after Redis went away: until then held values are as good as reads of Redis.
 func (in *instance) nothingHeld() {
 	in.t.Helper()
 	testenv.Eventually(in.t, func() bool { return !in.redis.Watch().Holds() }, "nothing is held")
@@ -136,7 +136,7 @@ func serviceClient(t testing.TB, url string) redis.UniversalClient {
 // pace is the pause between two requests of a load that goes on beside something else.
 func pace() { time.Sleep(10 * time.Millisecond) }
 
-// sum returns the sum of a metric's series that have the label value; empty: of all.
+// sum returns the sum of a metric's series that have the label value; empty: of all its series.
 func (in *instance) sum(metric, value string) (sum float64) {
 	in.t.Helper()
 	families, err := in.measured.Gather()
@@ -237,8 +237,8 @@ func (in *instance) remaining(meter string) int64 {
 	return b.Remaining
 }
 
-// awaitAnnouncements waits until this instance has processed all announcements of the catalogue so far. Until then it may drop
-// a tenant that it has just read.
+// awaitAnnouncements waits until this instance has processed all announcements of the catalogue so far. Until then it
+// may drop a tenant that it has just read.
 func (in *instance) awaitAnnouncements(databaseURL string) {
 	in.t.Helper()
 	conn, err := pgx.Connect(in.t.Context(), databaseURL)
@@ -246,8 +246,9 @@ func (in *instance) awaitAnnouncements(databaseURL string) {
 		in.t.Fatal(err)
 	}
 	defer conn.Close(context.Background())
-	// Announcements are processed in order, and each of a change makes a new snapshot. The first round may see the snapshot of an earlier
-	// announcement. The second round cannot end before the announcement of the first is processed.
+	// Announcements are processed in order, and each announcement of a change makes a new snapshot. The first round may
+	// see the snapshot of an earlier announcement. The second round cannot end before the announcement of the first is
+	// processed.
 	for range 2 {
 		before := in.tenants.catalog.Snapshot()
 		const change = "WITH changed AS (UPDATE meters SET updated_at = now() RETURNING meter) SELECT pg_notify('quotasvc_catalog', 'meter:' || meter) FROM changed"
@@ -258,8 +259,8 @@ func (in *instance) awaitAnnouncements(databaseURL string) {
 	}
 }
 
-// breakable returns the URL of a database behind a link, and what breaks it as the end of the server would: connections are
-// closed, and new ones are too.
+// breakable returns the URL of a database behind a link, and a function that breaks the link as the end of the server
+// would: it closes all connections, and every new one.
 func breakable(t testing.TB, databaseURL string) (url string, end func()) {
 	t.Helper()
 	link, url := testenv.NewLinkTo(t, databaseURL)

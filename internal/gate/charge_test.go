@@ -82,7 +82,7 @@ func TestCharge_AppliesLimitsWithoutPostgres(t *testing.T) {
 		t.Errorf("506 charges took %d transactions", n)
 	}
 	ip := netip.MustParseAddr("192.0.2.1")
-	for i := range 5 { // attempts count for whoever does not exist
+	for i := range 5 { // attempts count for a tenant that does not exist
 		_, err := in.Charge(t.Context(), ChargeRequest{Request: Request{Tenant: "nobody", IP: ip}})
 		if want := map[bool]errcode.Code{true: errcode.TenantNotFound, false: CodeRateLimited}[i < 3]; CodeOf(err) != want {
 			t.Errorf("charge %d: %v", i, err)
@@ -137,7 +137,7 @@ func TestCharge_Key_ChargesOnce(t *testing.T) {
 				t.Error(err)
 			}
 			keyed.Key, keyed.Cost = "denied", 4
-			for range 2 { // a denied charge leaves its key
+			for range 2 { // a denied charge frees its key
 				if _, err := in.Charge(t.Context(), keyed); CodeOf(err) != CodeRateLimited {
 					t.Error(err)
 				}

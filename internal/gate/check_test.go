@@ -160,7 +160,7 @@ func TestCheck_SeesOwnDebitsAtOnce_OthersSoon(t *testing.T) {
 	}
 }
 
-// With overage a copy proves no denial: PostgreSQL is read.
+// With overage a copy proves no denial: the check reads PostgreSQL.
 func TestCheck_Overage_ReadsPostgres(t *testing.T) {
 	t.Parallel()
 	in := newShared(t)
@@ -224,7 +224,7 @@ func TestCheck_LocalMode_UsesLocalCopies(t *testing.T) {
 	}
 }
 
-// Ids that do not exist leave no announcement in Redis, however many are asked for: they would drive this process to ask for all balances.
+// Checks of ids that do not exist leave no announcement in Redis: many would make this process announce all balances.
 func TestCheck_UnknownTenant_AsksNobodyToPublish(t *testing.T) {
 	t.Parallel()
 	options := testenv.Redis(t)
@@ -238,7 +238,7 @@ func TestCheck_UnknownTenant_AsksNobodyToPublish(t *testing.T) {
 		_, err := in.Check(t.Context(), req)
 		in.expectCode(errcode.TenantNotFound, req.Tenant, err)
 	}
-	if got, err := in.checkFrom(SourceCache, request("", "calls", 1)); err != nil { // it is announced, and what came before it
+	if got, err := in.checkFrom(SourceCache, request("", "calls", 1)); err != nil { // this announces it and publishes earlier copies
 		t.Fatalf("%+v, %v", got, err)
 	}
 	n, err := client.ZCard(t.Context(), "quota:interest").Result()

@@ -56,7 +56,7 @@ func redisCalls(t *testing.T, server *redis.Client) (n int) {
 	return n
 }
 
-// A flood that a limit refuses gets the balance with each answer, and must not make a request of Redis each time.
+// In a flood that a limit refuses each answer has the balance, but not each may cost a request of Redis.
 func TestCheckBalances_FloodOfRefusals_SparesRedis(t *testing.T) {
 	t.Parallel()
 	const flood = 500
@@ -107,7 +107,7 @@ func TestCheckBalances_PostgresSlow_ReturnsSoon(t *testing.T) {
 	}
 	table := lockRows(t, url, "LOCK TABLE balances IN ACCESS EXCLUSIVE MODE")
 	defer table.release()
-	testenv.Eventually(t, func() bool { // again if the read has ended before the question here
+	testenv.Eventually(t, func() bool { // once more if the read ended before this check
 		got, err := in.CheckBalances(t.Context(), fromPostgres(request("", "calls", 1)), &Debited{LimitsDegraded: true})
 		if err == nil && !got.Degraded {
 			t.Fatalf("%+v", got)

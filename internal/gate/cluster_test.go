@@ -78,14 +78,15 @@ func (m *moving) once(in *instance) {
 	default:
 		m.t.Errorf("%s: consume: %v", m.tenant, err)
 	}
-	least := m.admitted.Load() // acknowledged: another instance may miss the last moments of it, and this one nothing of its own
+	least := m.admitted.Load() // acknowledged: this instance knows its own, another one may lack the last
 	check, err := in.Check(ctx, req(""))
 	if err != nil || len(check.Items) != 2 || check.LimitsDegraded {
 		m.t.Errorf("%s: check: %+v, %v", m.tenant, check, err)
 		return
 	}
 	for _, item := range check.Items {
-		// Never fewer units than are left once all that was sent is charged, and never more than there ever were.
+		// Never fewer units than remain once all sent requests are charged, and never more than there were at the
+		// start.
 		if item.Remaining < movingUnits-m.keys.Load() || item.Remaining > movingUnits {
 			m.t.Errorf("%s: %d units of %s remain, after %d consumes of which %d were acknowledged", m.tenant, item.Remaining, item.Meter, m.keys.Load(), least)
 		}
@@ -112,8 +113,8 @@ func (m *moving) once(in *instance) {
 	}
 }
 
-// wait waits for what was sent before the last move ended: Redis does not tell two moves of a slot apart, so a request on its way from the
-// first could be served on both sides of the second.
+// wait waits for requests that were sent before the last move ended: Redis cannot distinguish two moves of a slot, so a
+// request sent during the first could be served on both sides of the second.
 func (m *moving) wait() {
 	m.sent.Lock()
 	defer m.sent.Unlock()

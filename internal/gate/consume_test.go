@@ -222,7 +222,7 @@ func TestDebitBatch_AnswersEachInOrder(t *testing.T) {
 	}
 }
 
-// forwarded returns a request that a gateway asks about.
+// forwarded returns a request that a gateway forwards.
 func forwarded(key, what string) Request {
 	req := request(key, "calls", 3)
 	req.Forwarded = what

@@ -48,14 +48,15 @@
 //
 //	G1  A check returns the code that Consume would fail with at that moment. Both look in the same order: blocks, the
 //	    feature, limits, existence of tenant and meter, suspension, items.
-//	G2  No limit stays charged for a consume that fails. Limits that count successes are not charged by one that is
-//	    refused or is a replay; limits that count attempts are. There are two exceptions. If the outcome of the debit is
+//	G2  No limit stays charged for a consume that fails. A consume that is refused or is a replay charges limits that
+//	    count attempts, but not limits that count successes. There are two exceptions. If the outcome of the debit is
 //	    unknown, all limits stay charged, because the debit may have been made. If a gateway forwards the request
 //	    (Request.Forwarded), a replay stays charged, because it is one more request.
-//	G3  What a check does with copies of balances is decided by balances.Policy and nowhere else.
-//	G4  A debit that is refused from memory (refusals.go) would have been refused by the ledger within refusalAge, or within
-//	    confirmedAge while Redis announces no change of the balance. A key that may be stored is never refused from memory.
-//	G5  A request whose feature is not granted charges nothing, neither limits nor balances, and asks no backend.
+//	G3  Only balances.Policy decides what a check does with copies of balances.
+//	G4  A debit that is refused from memory (refusals.go) would have been refused by the ledger within refusalAge, or
+//	    within confirmedAge while Redis announces no change of the balance. A key that may be stored is never refused
+//	    from memory.
+//	G5  A request whose feature is not granted charges nothing, neither limits nor balances, and queries no backend.
 //	G6  A limit that was created through this process, or that was announced to it, is found by its name at once.
 //
 // # Clock
@@ -71,11 +72,11 @@
 //
 // # Failure
 //
-//	PostgreSQL away   checks use the newest copies that have not ended, marked degraded. They fail with CodeUnavailable
-//	                  if there is no such copy, or if overflow, overage or a subject's cap would have to decide. Debits
-//	                  fail with CodeUnavailable or CodeOutcomeUnknown
-//	Redis away        limits are decided as each rule says (package ratelimit). Checks read each balance from PostgreSQL
-//	                  at most once a second, and wait no longer than balances.ReadPatience where there is a copy.
-//	                  Balances are not read from Redis while the limiter's breaker is open
+//	PostgreSQL away   checks use the newest copies that have not ended, marked degraded. They fail with
+//	                  CodeUnavailable if there is no such copy, or if overflow, overage or a subject's cap would have
+//	                  to decide. Debits fail with CodeUnavailable or CodeOutcomeUnknown
+//	Redis away        limits are decided as each rule defines (package ratelimit). Checks read each balance from
+//	                  PostgreSQL at most once a second, and wait no longer than balances.ReadPatience where there is
+//	                  a copy. Balances are not read from Redis while the limiter's breaker is open
 //	both              checks use this process's copies, marked degraded
 package gate

@@ -17,7 +17,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/store/pgstore"
 )
 
-// statements counts what is sent to PostgreSQL.
+// statements counts the statements that are sent to PostgreSQL.
 type statements struct{ n atomic.Int64 }
 
 func (s *statements) TraceQueryStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQueryStartData) context.Context {
@@ -28,7 +28,7 @@ func (s *statements) TraceQueryStart(ctx context.Context, _ *pgx.Conn, _ pgx.Tra
 func (s *statements) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
 
 // newBare returns a gate that has a catalogue and nothing else, and the count of the catalogue's statements. The
-// catalogue reads nothing unless it is told of a change. The gate would panic if it asked for a limit or a balance.
+// catalogue reads nothing without an announcement of a change. The gate panics if it needs a limit or a balance.
 func newBare(t *testing.T) (*Gate, *statements) {
 	t.Helper()
 	cfg, err := pgxpool.ParseConfig(testenv.AsService(testenv.Postgres(t)))

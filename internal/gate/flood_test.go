@@ -83,8 +83,8 @@ func newCounted(t *testing.T) (*instance, *transactionCounter) {
 	return newInstance(t, counted, patientClient(testenv.Redis(t))), c
 }
 
-// A client that repeats what is refused, or what was answered, must not cost PostgreSQL a transaction each time. Before, 500 consumes of a
-// tenant without units took 510 transactions, of an unknown tenant 2,172, and 500 replays 336.
+// A client that repeats a refused or an answered request must not cost PostgreSQL a transaction each time. Before, 500
+// consumes of a tenant without units took 510 transactions, of an unknown tenant 2,172, and 500 replays 336.
 func TestConsume_FloodOfRefusals_SparesPostgres(t *testing.T) {
 	t.Parallel()
 	const flood = 200
@@ -94,7 +94,7 @@ func TestConsume_FloodOfRefusals_SparesPostgres(t *testing.T) {
 	slow := catalog.Limit{Rule: "slow", Per: []string{"tenant"}, Kind: "token_bucket", Rate: "5/min"}
 	in.putLimits(slow)
 	in.putTenant(catalog.Tenant{ID: "warm", Plan: "basic"})
-	for i := range 20 { // connections and prepared statements
+	for i := range 20 { // these create connections and prepared statements
 		r := request("w"+strconv.Itoa(i%6), "calls", 5)
 		r.Tenant = "warm"
 		_, _ = in.Consume(t.Context(), r)
@@ -133,7 +133,8 @@ func TestConsume_FloodOfRefusals_SparesPostgres(t *testing.T) {
 				}
 			}
 			took := time.Since(began)
-			// A balance is read again after 100 ms, or after a second while Redis confirms it; the listener asks once a second.
+			// A balance is read again after 100 ms, or after a second while Redis confirms it; the listener queries
+			// once a second.
 			allowed := tc.most + int64(took/refusalAge)
 			if n := counted.ended.Load() - before; n > allowed {
 				t.Errorf("%d consumes in %s took %d transactions, want %d at most", flood, took, n, allowed)
@@ -144,7 +145,7 @@ func TestConsume_FloodOfRefusals_SparesPostgres(t *testing.T) {
 	}
 }
 
-// putWide stores plan wide, whose meters are more than their own balance, and tenant wide on it.
+// putWide stores plan wide, in which a meter's own balance does not decide alone, and tenant wide on it.
 func (in *instance) putWide() {
 	in.t.Helper()
 	for _, id := range []string{"flowing", "over", "capped"} {
@@ -170,7 +171,8 @@ func wideRequest(i int, meter, subject string, amount int64) Request {
 	return r
 }
 
-// Redis announces changes of a balance that goes on refusing, so that it is read once a second and not ten times.
+// Redis announces changes of a balance that refuses again and again, so that it is read once a second and not ten
+// times.
 func TestConsume_LongFlood_ReadsTheBalanceOnceASecond(t *testing.T) {
 	t.Parallel()
 	in, counted := newCounted(t)
@@ -191,7 +193,7 @@ func TestConsume_LongFlood_ReadsTheBalanceOnceASecond(t *testing.T) {
 			reads++
 		}
 	}
-	if reads > 12 { // 5, and the listener asks once a second
+	if reads > 12 { // 5, and the listener queries once a second
 		t.Errorf("%d of 50 refusals in 5 s came with transactions", reads)
 	}
 	if _, known := in.refusals.refusing.Peek(ledger.BalanceKey{Tenant: "acme", Meter: "credits"}); !known {
@@ -206,7 +208,7 @@ func TestConsume_LongFlood_ReadsTheBalanceOnceASecond(t *testing.T) {
 	}
 }
 
-// A limit that counts attempts is charged by what is refused, unknown or a replay; one that counts successes is not.
+// A refused or unknown debit and a replay charge a limit that counts attempts, but not one that counts successes.
 func TestConsume_CountsAttempts_RefusedCostsTokens(t *testing.T) {
 	t.Parallel()
 	in := newShared(t)
@@ -242,7 +244,7 @@ func TestConsume_CountsAttempts_RefusedCostsTokens(t *testing.T) {
 	}
 }
 
-// A key that was charged gets its stored answer, although its balance refuses from memory what it does not have.
+// A key that was charged gets its stored answer, although memory refuses other debits of its balance.
 func TestConsume_RefusedFromMemory_StoredKeyIsReplayed(t *testing.T) {
 	t.Parallel()
 	databaseURL, redisURL := testenv.Postgres(t), testenv.Redis(t)
@@ -266,7 +268,7 @@ func TestConsume_RefusedFromMemory_StoredKeyIsReplayed(t *testing.T) {
 	}
 }
 
-// Units that arrive are there for the next request: at once where they were granted, and 100 ms later at the latest elsewhere.
+// Units that arrive count for the next request: at once on the instance that granted them, and within 100 ms on others.
 func TestConsume_RefusedFromMemory_TopUpCounts(t *testing.T) {
 	t.Parallel()
 	databaseURL, redisURL := testenv.Postgres(t), testenv.Redis(t)
@@ -286,7 +288,7 @@ func TestConsume_RefusedFromMemory_TopUpCounts(t *testing.T) {
 	in.expectCode("", "a consume after a top-up on the same instance", err)
 	refuse()
 	other.topUp("there", "credits", 3)
-	now, tries := time.Now().Add(refusalAge), 0 // stands still: what Redis confirms is not read again in less than a second
+	now, tries := time.Now().Add(refusalAge), 0 // stands still: what Redis confirms is not read again within a second
 	in.clock = func() time.Time { return now }
 	testenv.Eventually(t, func() bool {
 		tries++
@@ -295,7 +297,7 @@ func TestConsume_RefusedFromMemory_TopUpCounts(t *testing.T) {
 	}, "a consume after a top-up on another instance")
 }
 
-// Of a tenant with more operations than are remembered, the ledger decides: one of them might be the request's own.
+// For a tenant with more operations than are remembered the ledger decides: one of them might be the request's own.
 func TestConsume_ManyOperations_LedgerDecides(t *testing.T) {
 	t.Parallel()
 	in := newShared(t)

@@ -29,7 +29,8 @@ func (in *instance) fullest(rule string, most int) []string {
 	return out
 }
 
-// Plans with a limit of this id, of any form, tenants that change to another plan, and overrides: each bucket has the numbers that decide.
+// Plans with a limit of this id in any form, tenants that change to another plan, and overrides: each bucket has the
+// numbers in force.
 func TestFullestBuckets_PlansAndOverrides_NumbersInForce(t *testing.T) {
 	t.Parallel()
 	url := testenv.Postgres(t)
@@ -103,7 +104,7 @@ func TestFullestBuckets_ChargedHere_Named(t *testing.T) {
 	}
 }
 
-// While one caller is served others wait, and not long.
+// While one caller is served, others wait a short time.
 func TestFullestBuckets_OneAtATime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -11,8 +11,9 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// putIncompleteBalances puts acme on a plan whose balances have incomplete copies: calls overflow into credits, other has
-// overage, and seats are capped per subject. It uses units of each, so that there are copies; the cap of u1 is used up.
+// putIncompleteBalances puts acme on a plan whose balances have incomplete copies: calls overflow into credits, other
+// has overage, and seats are capped per subject. It uses units of each, so that there are copies; the cap of u1 is used
+// up.
 func (in *instance) putIncompleteBalances() {
 	in.t.Helper()
 	for _, id := range []string{"calls", "credits", "other", "seats"} {
@@ -33,7 +34,7 @@ func (in *instance) putIncompleteBalances() {
 	in.putTenant(catalog.Tenant{ID: "acme", Plan: "pro"})
 	in.topUp("paid", "credits", 9)
 	keys := []ledger.BalanceKey{{Tenant: "acme", Meter: "calls"}, {Tenant: "acme", Meter: "other"}, {Tenant: "acme", Meter: "seats"}}
-	in.copies.Reads(keys, nil) // as checks do: what nobody asks about is not published
+	in.copies.Reads(keys, nil) // as checks do: commits publish only balances that checks read
 	for meter, amount := range map[string]int64{"calls": 1, "other": 1, "seats": 2} {
 		if _, err := in.Debit(in.t.Context(), forSubject("u1", request("first-"+meter, meter, amount))); err != nil {
 			in.t.Fatal(err)

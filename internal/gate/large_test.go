@@ -47,8 +47,9 @@ func execute(t testing.TB, databaseURL string, statements ...string) {
 	}
 }
 
-// largeCatalogue stores rules by hand: of each four one that replaces api for a tenant, one that replaces slots for a tenant, and two
-// for patterns that differ behind their star. It stores five overrides for each rule, of subjects of the tenants.
+// largeCatalogue stores rules by hand. Of each four, one replaces api for a tenant, one replaces slots for a tenant,
+// and two are for patterns that differ after their star. It stores five overrides for each rule, of subjects of the
+// tenants.
 func largeCatalogue(t testing.TB, databaseURL string, rules int) {
 	t.Helper()
 	quarter := rules / 4
@@ -95,7 +96,7 @@ func (in *instance) putRate(tenant, rate int) (answered time.Duration) {
 	return answered
 }
 
-// worst returns the middle of times and the largest but one: one outlier on a shared machine proves nothing.
+// worst returns the median of times and the second largest: one outlier on a shared machine proves nothing.
 func worst(times []time.Duration) (middle, most time.Duration) {
 	slices.Sort(times)
 	return times[len(times)/2].Round(10 * time.Microsecond), times[len(times)-2].Round(10 * time.Microsecond)
@@ -160,10 +161,10 @@ func (in *instance) leases(n int) []time.Duration {
 	return times
 }
 
-// TestLarge_Catalogue loads rules and overrides by hand and measures a PUT, the longest check beside changes and reloads, a lease, and memory. With
-// QUOTASVC_TEST_LARGE=20000 it fails if they are worse than docs/limits.md says. What other programs do on the machine counts little: a PUT
-// is measured in CPU time, a check in the best of three rounds, a lease beside one of a small catalogue. In the suite it
-// holds the decisions and the heap.
+// TestLarge_Catalogue loads rules and overrides by hand and measures a PUT, the longest check beside changes and
+// reloads, a lease, and memory. With QUOTASVC_TEST_LARGE=20000 it fails if they are worse than docs/limits.md says.
+// What other programs do on the machine counts little: a PUT is measured in CPU time, a check in the best of three
+// rounds, a lease beside one of a small catalogue. In the suite it holds the decisions and the heap.
 func TestLarge_Catalogue(t *testing.T) {
 	rules, full := largeSize(t)
 	in, few := newLarge(t, rules), newLarge(t, 40)
@@ -242,7 +243,7 @@ func TestLarge_Catalogue(t *testing.T) {
 	}
 }
 
-// The memory that a PUT allocates, until it is in force, says what it does, whatever else the machine does.
+// The memory that a PUT allocates until it is in force measures its work, whatever else the machine does.
 func TestLarge_Put_CostsLittleMoreThanInASmallCatalogue(t *testing.T) {
 	cost := func(rules int) int {
 		in := newLarge(t, rules)
@@ -263,7 +264,8 @@ func TestLarge_Put_CostsLittleMoreThanInASmallCatalogue(t *testing.T) {
 	}
 }
 
-// What the compilation of a change allocates does not grow with the catalogue: it shares the rest with the rules before.
+// The memory that compiling a change allocates does not grow with the catalogue: the rest is shared with the rules
+// before.
 func TestCompile_Change_CostsWhatChanged(t *testing.T) {
 	cost := func(rules int) float64 {
 		before := &catalog.Snapshot{}
@@ -293,7 +295,7 @@ func TestCompile_Change_CostsWhatChanged(t *testing.T) {
 	}
 }
 
-// Requests go on with the rules so far while new ones are compiled.
+// Requests continue with the old rules while new ones are compiled.
 func TestReload_WhileRulesAreCompiled_RequestsGoOn(t *testing.T) {
 	t.Parallel()
 	in := newShared(t)
@@ -326,7 +328,7 @@ func TestReload_WhileRulesAreCompiled_RequestsGoOn(t *testing.T) {
 	}, "the new limit applies")
 }
 
-// A rule that replaces another one for a tenant has the name of the tenant. It is no label in metrics.
+// A rule that replaces another one for a tenant may have the tenant's name. It must not be a label in metrics.
 func TestMetrics_RulesOfTenants_ShareTheLabelOfTheRuleTheyReplace(t *testing.T) {
 	t.Parallel()
 	const tenants = 60

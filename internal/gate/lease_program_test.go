@@ -15,19 +15,19 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ratelimit"
 )
 
-// The codes of a blocked holder, and of a lease that there is no room for.
+// The codes for a blocked holder, and for a lease that found no free slot.
 const (
 	blockedCode = CodeForbidden
 	fullCode    = CodeRateLimited
 )
 
-// holder is who may take a lease.
+// holder is a caller that may take a lease.
 type holder struct {
 	tenant, subject string
 	ip              netip.Addr
 }
 
-// leaseModel says what the service must answer. It knows nothing of how.
+// leaseModel computes the answers that the service must give, without its algorithms.
 type leaseModel struct {
 	burst     int
 	blocked   map[string]bool // "tenant acme", "subject acme/ann", "ip 192.0.2.1"
@@ -35,7 +35,7 @@ type leaseModel struct {
 	held      map[string]map[string]bool // by tenant: the ids
 }
 
-// mayHold returns the code with which h is refused whatever is free; empty: none.
+// mayHold returns the code with which h is refused even if leases are free; empty: it is not refused.
 func (m *leaseModel) mayHold(h *holder) errcode.Code {
 	switch {
 	case m.blocked["tenant "+h.tenant], m.blocked["subject "+h.tenant+"/"+h.subject], m.blocked["ip "+h.ip.String()]:
@@ -56,7 +56,7 @@ func (m *leaseModel) acquire(h *holder) errcode.Code {
 	return code
 }
 
-// renew ends the lease of a holder who may not have it any longer.
+// renew renews a lease, or ends it if its holder may no longer have it.
 func (m *leaseModel) renew(h *holder, id string) errcode.Code {
 	if code := m.mayHold(h); code != "" {
 		delete(m.held[h.tenant], id)
@@ -77,7 +77,7 @@ type leaseProgram struct {
 	instances []*instance
 	random    *rand.Rand
 	holders   []holder
-	leases    []string // every id that was ever given
+	leases    []string // every id that was ever issued
 	of        map[string]holder
 }
 
@@ -128,7 +128,7 @@ func (p *leaseProgram) release() {
 	delete(p.held[p.of[id].tenant], id)
 }
 
-// forge changes a bit of an id, or makes one up. No place is taken or freed by it.
+// forge changes a bit of an id, or makes one up. This takes and frees no lease.
 func (p *leaseProgram) forge() {
 	text := []byte{0x12, 4, 'a', 'c', 'm', 'e', 7, 'e', 'x', 'p', 'o', 'r', 't', 's', 0, 1, 2, 3, 4, 5, 6, 7, 8}
 	if len(p.leases) > 0 && p.random.IntN(2) == 0 {
@@ -190,8 +190,8 @@ func (p *leaseProgram) awaitCatalogue() {
 	}
 }
 
-// Blocks of tenants, subjects and addresses, suspensions, unknown tenants and forged ids, in any order, on two instances: a lease is given, renewed and
-// ended as a simple model says.
+// Blocks of tenants, subjects and addresses, suspensions, unknown tenants and forged ids, in any order, on two
+// instances: leases are taken, renewed and ended as in a simple model.
 func TestLease_RandomPrograms_AgreeWithModel(t *testing.T) {
 	t.Parallel()
 	const steps = 150

@@ -14,14 +14,14 @@ import (
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
-// oldID returns an id of a lease as the version before wrote it.
+// oldID returns a lease id as the previous version wrote it.
 func oldID(flags byte, tenant, rule, nonce string) string {
 	b := append([]byte{0x10 | flags, byte(len(tenant))}, tenant...)
 	b = append(append(b, byte(len(rule))), rule...)
 	return base64.RawURLEncoding.EncodeToString(append(append(b, 0), nonce...))
 }
 
-// While both versions run, leases that either has given are renewed and released here. Nobody gets one by an id for a tenant that is
+// While both versions run, this one renews and releases leases of either. An id gives no lease to a tenant that is
 // suspended or does not exist.
 func TestLease_UnsignedID_TakenUntilTheEnd(t *testing.T) {
 	t.Parallel()
@@ -32,7 +32,7 @@ func TestLease_UnsignedID_TakenUntilTheEnd(t *testing.T) {
 	in.putTenant(catalog.Tenant{ID: "late", Plan: "basic", Status: catalog.StatusSuspended})
 	ctx, nonce := t.Context(), "0123456789abcdef"
 
-	old := oldID(0x02, "acme", "exports", nonce) // given while Redis was away: there is no other way to take one here
+	old := oldID(0x02, "acme", "exports", nonce) // as if taken while Redis was away: no other lease can be made here
 	id, err := in.ParseLease(old)
 	in.expectCode("", "an old id", err)
 	renewed, err := in.Renew(ctx, id, 0)
@@ -81,7 +81,7 @@ func TestLease_IDOfAnotherKey_NotFound(t *testing.T) {
 	in.expectCode(CodeLeaseNotFound, "another key", err)
 }
 
-// A renewal counts by the numbers of its subject, as the acquisition did.
+// A renewal uses the numbers of the subject's override, as the acquisition did.
 func TestLease_Renewal_CountsTheSubjectsOverride(t *testing.T) {
 	t.Parallel()
 	in := newShared(t)

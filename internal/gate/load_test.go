@@ -90,7 +90,7 @@ func TestLoader_OneSlot_ReadsAllThatWait(t *testing.T) {
 	}
 }
 
-// Checks wait for the reads under way and become one read. They do not wait long for slow reads.
+// Checks wait for running reads and share one read. They do not wait long for slow reads.
 func TestLoader_ReadsUnderWay_ChecksWaitAndBecomeOne(t *testing.T) {
 	testenv.NotOnCitus(t, "reads of different shard groups do not wait for each other")
 	t.Parallel()
@@ -138,7 +138,7 @@ func (in *instance) reads() uint64 {
 	return m.GetHistogram().GetSampleCount()
 }
 
-// A tenant that asks for more than its share of the queue is refused, with a time to try again. Others are not.
+// A tenant that exceeds its share of the queue is refused, with a time to try again. Others are served.
 func TestLoader_TenantThatFillsItsShare_OthersAreServed(t *testing.T) {
 	t.Parallel()
 	in := newShared(t, func(c *Config) { c.LoadsMax = 1 })

@@ -151,7 +151,8 @@ func TestOutage_BothKilled(t *testing.T) {
 	}
 }
 
-// newWithCopy returns an instance that has just read acme's calls. setAge stops its clock when the copy has the given age.
+// newWithCopy returns an instance that has just read acme's calls. setAge stops its clock when the copy has the given
+// age.
 func newWithCopy(t *testing.T, database string, client redis.UniversalClient, change ...func(*Config)) (in *instance, setAge func(time.Duration)) {
 	t.Helper()
 	in = newInstance(t, database, client, change...)
@@ -202,8 +203,8 @@ func TestOutage_RedisAway_OneReadPerSecondAndBalance(t *testing.T) {
 	}, "the ledger's answer in place of an older copy")
 }
 
-// When Redis is away, or has lost every copy, a few checks at a time read balances again. The others use copies of at most the
-// usual age.
+// When Redis is away, or has lost every copy, a few checks at a time read balances again. The others use copies of at
+// most the usual age.
 func TestOutage_NoSpareSlot_ChecksUseCopies(t *testing.T) {
 	t.Parallel()
 	for name, lose := range map[string]func(*testenv.RedisServer){

@@ -15,7 +15,7 @@ func (in *instance) putOverride(o override.Override) {
 	}
 }
 
-// limitFor returns the limit of the first rule that a check of acme's subject is told of.
+// limitFor returns the limit of the first verdict in a check for acme's subject.
 func (in *instance) limitFor(subject string) int64 {
 	in.t.Helper()
 	req := request("", "calls", 1)

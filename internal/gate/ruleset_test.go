@@ -283,8 +283,8 @@ func TestCheckRules_RefusesMoreThan16PerRequest(t *testing.T) {
 	}
 }
 
-// BenchmarkApply finds the three rules that apply to a request, among a growing number of rules for other routes, meters and
-// tenants. The worst case is route patterns that differ only behind their first wildcard.
+// BenchmarkApply finds the three rules that apply to a request, among a growing number of rules for other routes,
+// meters and tenants. The worst case is route patterns that differ only behind their first wildcard.
 func BenchmarkApply(b *testing.B) {
 	spread := func(i int) catalog.Match {
 		return [...]catalog.Match{

@@ -16,8 +16,9 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// TestSentinel_MasterLost_ChecksAndDebitsGoOn: two instances debit and check while the sentinels replace the master, which is killed, frozen or told
-// to go. The new one may lack the last copies. No call fails; a check that takes no copy is exact; and afterwards copies serve again.
+// TestSentinel_MasterLost_ChecksAndDebitsGoOn: two instances debit and check while the sentinels replace the master,
+// which is killed, frozen or told to go. The new one may lack the last copies. No call fails; a check that takes no
+// copy is exact; and afterwards copies serve again.
 func TestSentinel_MasterLost_ChecksAndDebitsGoOn(t *testing.T) {
 	t.Parallel()
 	for name, act := range testenv.SentinelFailovers() {
@@ -32,14 +33,15 @@ func TestSentinel_MasterLost_ChecksAndDebitsGoOn(t *testing.T) {
 	}
 }
 
-// TestCheck_WithoutCopies_SeesEveryAcknowledgedDebit: a check that takes no copy does not share a read that began before it.
+// TestCheck_WithoutCopies_SeesEveryAcknowledgedDebit: a check that takes no copy does not share a read that began
+// before it.
 func TestCheck_WithoutCopies_SeesEveryAcknowledgedDebit(t *testing.T) {
 	t.Parallel()
 	url := testenv.Redis(t)
 	underBusyLoad(t, testenv.Postgres(t), func() redis.UniversalClient { return patientClient(url) }, func() {})
 }
 
-// underBusyLoad has two instances debit and check one tenant while do runs and some time longer.
+// underBusyLoad makes two instances debit and check one tenant while do runs and some time longer.
 func underBusyLoad(t *testing.T, database string, client func() redis.UniversalClient, do func()) {
 	t.Helper()
 	m := &busyLoad{t: t, instances: [2]*instance{newInstance(t, database, client()), newInstance(t, database, client())}}

@@ -15,7 +15,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/store/redisstore"
 )
 
-// publishFor is how long the balance of a debit takes to reach Redis while the service keeps up: a pause of 5 ms and two round trips.
+// publishFor is how long the balance of a debit takes to reach Redis while the service keeps up: a pause of 5 ms and
+// two round trips.
 const publishFor = 10 * time.Millisecond
 
 // instants has instants in order. It is safe for concurrent use.
@@ -54,10 +55,10 @@ func (in *instants) longestPause(t time.Time) (longest time.Duration) {
 	return longest
 }
 
-// Checks of one instance know the debits that another one has acknowledged, but for those of the last redisstore.HeldFor and
-// publishFor, here ten times as long. For settling after the first check of a balance that bound is longer by settling: the
-// other instance may not know yet that the balance is asked for. On a busy machine a publication waits for its turn: as often
-// as it takes turns, the longest wait of a goroutine and of Redis in that time is added.
+// Checks of one instance see the debits that another one has acknowledged, except those of the last redisstore.HeldFor
+// and publishFor, here ten times as long. For settling after the first check of a balance that bound is longer by
+// settling: the other instance may not have read the announcement yet. On a busy machine a publication waits for the
+// CPU several times: for each time, the longest wait of a goroutine and of Redis is added.
 func TestCheck_Held_MissesNoOlderDebit(t *testing.T) {
 	t.Parallel()
 	database, options := testenv.Postgres(t), testenv.Redis(t)
@@ -121,7 +122,7 @@ func TestCheck_Held_MissesNoOlderDebit(t *testing.T) {
 			}
 			checked++
 			bound := 10 * (redisstore.HeldFor + publishFor)
-			// What is asked about is known after the next commit, and the one that runs.
+			// The announcement is known after the next commit, and the one that is running.
 			if settled := settling + 2*time.Duration(slowest.Load()); asked.Sub(began) < settled {
 				bound += settled
 			}

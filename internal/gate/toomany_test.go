@@ -15,8 +15,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ratelimit"
 )
 
-// tooManyByFullScan reports whether too many rules apply to a request for one meter. It tries each plan, tenant and meter
-// that a rule names, and one that none names, with one route of each pattern.
+// tooManyByFullScan reports whether too many rules apply to a request for one meter. It tries each plan, tenant and
+// meter that a rule names, and one that none names, with one route of each pattern.
 func tooManyByFullScan(s *catalog.Snapshot) bool {
 	c := compileRules(s, nil)
 	plans, tenants, meters, routes := []string{""}, []string{""}, []string{""}, []string{"/"}
@@ -61,7 +61,7 @@ func tooManyByFullScan(s *catalog.Snapshot) bool {
 
 func byRule(a, b *catalog.Limit) int { return strings.Compare(a.Rule, b.Rule) }
 
-// differsFrom says how rules differ from those that were compiled as a whole; empty: they decide the same.
+// differsFrom describes how rules differ from those that were compiled as a whole; empty: they decide the same.
 func (c *compiledRules) differsFrom(whole *compiledRules) string {
 	chain := func(s *ruleSet, p *planRule) (ids []string) {
 		for at := p.link; at != nil; at = s.up(at) {
@@ -124,8 +124,8 @@ func (c *compiledRules) differsFrom(whole *compiledRules) string {
 	return ""
 }
 
-// Whatever is changed, no request that is tried can have too many rules afterwards, a refusal says the same however often it
-// is asked, and what is compiled from the rules before equals what is compiled as a whole.
+// After every change no tried request has too many rules, a refusal is the same each time, and rules that are compiled
+// from the rules before equal rules that are compiled as a whole.
 func TestCheckRules_AfterEveryChange_NoRequestHasTooMany(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
@@ -214,7 +214,7 @@ func TestCheckRules_ChainOfOneTenantReplacedForAll_OthersCount(t *testing.T) {
 	}
 }
 
-// Rules of a plan or tenant that take the place of a general rule add nothing, and the refusal of others says what to do.
+// Rules of a plan or tenant that replace a general rule add nothing, and the refusal of others describes what to do.
 func TestCheckRules_ReplacingRules_AddNothing(t *testing.T) {
 	t.Parallel()
 	full := ratelimit.MaxCharges

@@ -24,7 +24,7 @@ func (beforeScripts) ProcessHook(next redis.ProcessHook) redis.ProcessHook { ret
 
 func (f beforeScripts) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return func(ctx context.Context, cmds []redis.Cmder) error {
-		if cmds[0].Name() == "evalsha" { // connections are set up with pipelines as well
+		if cmds[0].Name() == "evalsha" { // pipelines set up connections as well
 			if err := f(ctx); err != nil {
 				return err
 			}
@@ -47,8 +47,8 @@ func cacheBehind(t *testing.T, before beforeScripts) *Cache {
 	return c
 }
 
-// One budget for all round trips of a flush made a long queue an outage: the flush failed, the publisher paused, and the
-// queue grew.
+// One budget for all round trips of a flush made a long queue an outage: the flush failed, the publisher paused, and
+// the queue grew.
 func TestPublish_LongQueue_EachRoundTripHasItsOwnBudget(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
@@ -64,7 +64,7 @@ func TestPublish_LongQueue_EachRoundTripHasItsOwnBudget(t *testing.T) {
 	for i := range all {
 		all[i] = *copyOf(fmt.Sprint("tenant", i), 1, time.Now())
 	}
-	c.Publish(all) // c is blind
+	c.Publish(all) // c is blind: it has read no announcements
 	c.Start()
 	published := func() float64 { return testutil.ToFloat64(c.metrics.published) }
 	testenv.Eventually(t, func() bool { return published() == pendingMax }, "all are published")
@@ -81,7 +81,7 @@ func TestPublish_LongQueue_EachRoundTripHasItsOwnBudget(t *testing.T) {
 	}
 }
 
-// A Redis that is slow gets all copies of a cache that stops. One that is away delays the stop by lastTries round trips.
+// A cache that stops passes all copies to a slow Redis. A Redis that is away delays the stop by lastTries round trips.
 func TestStop_RedisFails_TriesAgain(t *testing.T) {
 	t.Parallel()
 	for failures, wanted := range map[int64]bool{lastTries / 2: true, 2 * lastTries: false} { // half: a busy machine may add some

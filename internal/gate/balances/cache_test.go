@@ -69,7 +69,8 @@ func (c *Cache) readTexts(t *testing.T, reads *redisstore.Reads) []string {
 	return reads.Values
 }
 
-// seenSeq returns the seq of the newest copy that c knows, -1 if Redis has none. It asks about the balance, as a check does.
+// seenSeq returns the seq of the newest copy that c finds, -1 if Redis has none. It announces the balance, as a check
+// does.
 func (c *Cache) seenSeq(t *testing.T, key ledger.BalanceKey) int64 {
 	texts := c.readTexts(t, c.Reads([]ledger.BalanceKey{key}, nil))
 	if len(texts) == 0 || texts[0] == "" {
@@ -78,7 +79,7 @@ func (c *Cache) seenSeq(t *testing.T, key ledger.BalanceKey) int64 {
 	return c.Lookup(nil, []ledger.BalanceKey{key}, texts)[0].Copy.Seq
 }
 
-// learns waits until commits of c know that checks ask about a balance.
+// learns waits until c has read the announcement of a balance.
 func (c *Cache) learns(t *testing.T, key ledger.BalanceKey) {
 	t.Helper()
 	testenv.Eventually(t, func() bool {
@@ -89,7 +90,7 @@ func (c *Cache) learns(t *testing.T, key ledger.BalanceKey) {
 	}, "the instance learns of the announcement")
 }
 
-// watch asks about a balance as a check of c does, until its copies are confirmed.
+// watch reads a balance as a check of c does, until its copies are confirmed.
 func (c *Cache) watch(t *testing.T, key ledger.BalanceKey) {
 	t.Helper()
 	c.Reads([]ledger.BalanceKey{key}, nil)
@@ -161,7 +162,7 @@ func TestPublish_ManyBalancesInOnePipeline(t *testing.T) {
 	t.Parallel()
 	url := testenv.RedisURL(t)
 	const balances = 2*publishMax + 17
-	a := New(storeAt(t, url), Config{}) // not started: it does not know what is asked about, and publishes everything
+	a := New(storeAt(t, url), Config{}) // not started: it reads no announcements, and publishes everything
 	now := time.Now()
 	keys := make([]ledger.BalanceKey, balances)
 	for i := range balances {

@@ -18,7 +18,7 @@ func tenantOn(c *testenv.RedisCluster, master int) string {
 	}
 }
 
-// TestPublish_Cluster holds what one master or slot must not do to the copies of others.
+// TestPublish_Cluster holds that one master or slot does not delay the copies of others.
 func TestPublish_Cluster(t *testing.T) {
 	t.Parallel()
 	c := testenv.RedisClusterPrivate(t)
@@ -26,7 +26,8 @@ func TestPublish_Cluster(t *testing.T) {
 	t.Run("a master is away", func(t *testing.T) { publishWithoutAMaster(t, c) }) // the last one: it stays away
 }
 
-// publishWhileASlotMoves: some copies of a tenant are on the new node already, and a call with both kinds runs on neither node.
+// publishWhileASlotMoves: some copies of a tenant are on the new node already, and a call with both kinds runs on
+// neither node.
 func publishWhileASlotMoves(t *testing.T, c *testenv.RedisCluster) {
 	copies := newRedisCopies(storeAt(t, c.URL), time.Hour)
 	tenant := tenantOn(c, 1)

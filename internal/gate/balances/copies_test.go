@@ -49,7 +49,7 @@ func TestCopies_OlderCopy_IsIgnored(t *testing.T) {
 	})
 }
 
-// After a period without use, a read counts fewer entries that are not written yet than one before it may have counted.
+// After a period without use, a read may count fewer unwritten entries than an earlier read.
 func TestCopies_EndedCopy_GivesWayToLaterOneWithLowerSeq(t *testing.T) {
 	t.Parallel()
 	start := time.Unix(1_700_000_000, 0).UTC()

@@ -37,8 +37,8 @@
 // # Invariants
 //
 //	B1  A copy is never replaced by an older one, neither in Redis nor in this process, until it has ended.
-//	B2  A check that names no MaxStale gets a copy older than FreshFor only in an answer that is marked degraded. No check
-//	    gets a copy after the instant of its next event (ValidUntil), when its period ends or a grant expires.
+//	B2  A check that names no MaxStale gets a copy older than FreshFor only in an answer that is marked degraded. No
+//	    check gets a copy after the instant of its next event (ValidUntil), when its period ends or a grant expires.
 //	B3  Publish makes no call to Redis. A debit does not wait for the cache.
 //
 // # Announcements

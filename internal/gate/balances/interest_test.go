@@ -12,7 +12,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// fleet is some instances on one Redis and one ledger, in a time of its own. Redis is what lua/interest.lua and lua/balances.lua say.
+// fleet is some instances on one Redis and one ledger, with a clock of its own. It does what lua/interest.lua and
+// lua/balances.lua do in Redis.
 type fleet struct {
 	t         *rapid.T
 	now       time.Time
@@ -44,7 +45,8 @@ func (f *fleet) put(copies []*ledger.BalanceCopy) {
 	}
 }
 
-// pass lets time go by. Instances exchange announcements when these are due, at most step late. down says until when each cannot.
+// pass lets time go by. Instances exchange announcements when these are due, at most step late. down holds until when
+// each instance cannot.
 func (f *fleet) pass(d time.Duration, down []time.Time) {
 	const step = 50 * time.Millisecond
 	for end := f.now.Add(d); ; {
@@ -72,7 +74,7 @@ func (f *fleet) commit(i int, tenant string) {
 	f.choose(i, c)
 }
 
-// choose hands a copy to instance i. One that has not learned for a while learns at once.
+// choose passes a copy to instance i. An instance that has not read the announcements for a while reads them at once.
 func (f *fleet) choose(i int, c *ledger.BalanceCopy) {
 	chosen, _ := f.instances[i].choose([]*ledger.BalanceCopy{c}, f.now)
 	f.put(chosen)
@@ -100,8 +102,8 @@ func (f *fleet) exchange(i int, lost bool) {
 	f.put(in.learn(heard, f.now.UnixMilli(), true, f.now))
 }
 
-// check asks in instance i, and reads PostgreSQL if the copy in Redis is not confirmed and fresh. It fails if a copy that it relies on
-// misses a commit that is older than bound.
+// check reads a balance in instance i, and reads PostgreSQL if the copy in Redis is not confirmed and fresh. It fails
+// if a copy that it relies on lacks a commit that is older than bound.
 func (f *fleet) check(i int, tenant string, bound time.Duration) {
 	in, keys := f.instances[i], []ledger.BalanceKey{{Tenant: tenant, Meter: "m"}}
 	in.ask(keys, f.now)
@@ -122,8 +124,8 @@ func (f *fleet) check(i int, tenant string, bound time.Duration) {
 	}
 }
 
-// A copy on which a check relies misses no commit that is older than a second and an exchange, though exchanges fail for a while:
-// instances that cannot learn publish everything after a second.
+// A copy on which a check relies lacks no commit that is older than a second and an exchange, even while exchanges
+// fail: instances that cannot read announcements publish everything after a second.
 func TestInterest_CopyInUse_MissesNoCommit(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) { runFleet(t, 5000, time.Second+200*time.Millisecond) })
@@ -135,8 +137,8 @@ func TestInterest_RedisUp_LateByOneExchangeAtMost(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) { runFleet(t, 0, learnEvery+50*time.Millisecond) })
 }
 
-// runFleet runs commits, checks and pauses in which announcements and copies end. Exchanges of an instance are lost for up to
-// downMax ms. A check must not miss a commit that is older than bound.
+// runFleet runs commits, checks and pauses in which announcements and copies end. Exchanges of an instance are lost for
+// up to downMax ms. A check must not miss a commit that is older than bound.
 func runFleet(t *rapid.T, downMax int, bound time.Duration) {
 	f := newFleet(t, rapid.IntRange(1, 3).Draw(t, "instances"))
 	down := make([]time.Time, len(f.instances))
@@ -220,20 +222,21 @@ func TestPublish_NobodyAsks_NothingReachesRedis(t *testing.T) {
 		t.Errorf("redis has %q of a balance that nobody asks about (%v)", texts, err)
 	}
 
-	// The first check finds nothing that it may rely on, and makes a publish what it has passed over.
+	// The first check finds no copy that it may rely on, and makes a publish the copies that it had kept back.
 	if got, _ := b.readOne(t, keyOf(unread)); got.Confirmed {
 		t.Errorf("the first check relies on %+v", got.Copy)
 	}
 	testenv.Eventually(t, func() bool { return b.seenSeq(t, keyOf(unread)) == 5 }, "what was passed over arrives")
 }
 
-// An old copy is in Redis from a time when somebody asked. Debits that nobody asked about came after it.
+// Redis has an old copy from a time when checks read the balance. Later debits were not published, because no check
+// did.
 func TestLookup_CopyFromBeforeTheQuestion_IsNotConfirmed(t *testing.T) {
 	t.Parallel()
 	url := testenv.RedisURL(t)
 	a, b := startCache(t, url, Config{}), startCache(t, url, Config{})
 	old := copyOf("acme", 3, time.Now().Add(-10*time.Second))
-	a.Publish([]ledger.BalanceCopy{*old}) // a is blind
+	a.Publish([]ledger.BalanceCopy{*old}) // a is blind: it publishes everything
 	testenv.Eventually(t, func() bool {
 		texts, err := b.redis.store.ReadAll(t.Context(), []string{redisKey(keyOf(old))})
 		return err == nil && texts[0] != ""

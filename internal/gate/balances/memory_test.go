@@ -17,16 +17,16 @@ import (
 	"github.com/quotasvc/quotasvc/internal/store/redisstore"
 )
 
-// A balance that commits and checks use: its copy, what is announced, and the watch of its key in package redisstore. It was 865 bytes before
-// copies were packed.
+// A balance that commits and checks use: its copy, its announcement, and the watch of its key in package redisstore. It
+// took 865 bytes before copies were packed.
 // Not parallel: it measures the heap.
 func TestCache_ABalanceInUse_TakesAtMost360Bytes(t *testing.T) {
 	const n, atOnce, most = 10_000, 500, 360
 	c := startCache(t, testenv.RedisURL(t), Config{LocalMax: n})
-	key := func(i int) ledger.BalanceKey { // texts of its own, as from a request
+	key := func(i int) ledger.BalanceKey { // a text of its own, as in a request
 		return ledger.BalanceKey{Tenant: fmt.Sprintf("tenant-%08d", i), Meter: fmt.Sprint("api_calls", i%3)}
 	}
-	testenv.Eventually(t, func() bool { // and connections and scripts are there
+	testenv.Eventually(t, func() bool { // then connections and scripts exist
 		c.Publish([]ledger.BalanceCopy{*copyOf(key(0).Tenant, 1, time.Now())})
 		first := []ledger.BalanceKey{{Tenant: key(0).Tenant, Meter: "m"}}
 		c.check(t, first[0])
@@ -43,7 +43,7 @@ func TestCache_ABalanceInUse_TakesAtMost360Bytes(t *testing.T) {
 		}
 		c.Publish(commit)
 	}
-	for range 2 { // the first checks make commits publish, and what is published is not watched until it is read again
+	for range 2 { // the first checks make commits publish, and a published copy is not watched until it is read again
 		var checks sync.WaitGroup
 		for worker := range 100 {
 			checks.Go(func() {
@@ -100,13 +100,13 @@ func TestCopy_InRedis_TakesAtMost240Bytes(t *testing.T) {
 			}
 		}
 	}
-	fill(0, atOnce) // connections and scripts are there
+	fill(0, atOnce) // then connections and scripts exist
 	before, began := redisMemory(t, client), time.Now()
 	fill(atOnce, atOnce+n)
 	took := time.Since(began)
 	measure := func() float64 { return float64(redisMemory(t, client)-before) / float64(n) }
 	each := 0.0
-	testenv.Eventually(t, func() bool { // Redis moves a table that has grown little by little
+	testenv.Eventually(t, func() bool { // Redis moves a table that has grown in small steps
 		each = measure()
 		return each <= most
 	}, "at most ", most, " bytes a copy")
@@ -126,7 +126,7 @@ func redisMemory(t *testing.T, client *redis.Client) int64 {
 	return n
 }
 
-// check asks Redis for a balance.
+// check reads a balance from Redis.
 func (c *Cache) check(t *testing.T, key ledger.BalanceKey) {
 	keys := []ledger.BalanceKey{key}
 	reads := c.Reads(keys, nil)

@@ -77,7 +77,7 @@ func migrateForBench(b *testing.B, url string) {
 	require.NoError(b, err)
 }
 
-// migrator returns what moves the schema of a database up and down.
+// migrator returns a provider that moves the schema of a database up and down.
 func migrator(t testing.TB, url string) *goose.Provider {
 	t.Helper()
 	db, err := sql.Open("pgx", url)

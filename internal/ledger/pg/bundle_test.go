@@ -26,7 +26,7 @@ type bundle struct {
 	*Ledger
 	t   testing.TB
 	url string
-	db  *pgx.Conn // beside the ledger's pools: what a test does with it is not the ledger's doing
+	db  *pgx.Conn // beside the ledger's pools: the test's own statements are not the ledger's
 }
 
 func newBundle(t testing.TB, change ...func(*Config)) *bundle {
@@ -172,14 +172,14 @@ func wantEqual[V any](t testing.TB, what string, got, want V) {
 	assert.Equal(t, want, got, what)
 }
 
-// charge is what a debit has done to an item.
+// charge is the effect of a debit on an item.
 type charge struct{ Charged, Shortfall, Remaining int64 }
 
 func chargeOf(item ledger.ItemResult) charge {
 	return charge{item.Charged, item.Shortfall, item.Remaining}
 }
 
-// holding is what a hold has of its first item after an operation.
+// holding is the state of a hold's first item after an operation.
 type holding struct {
 	Status                    ledger.HoldStatus
 	Held, Captured, Remaining int64
@@ -189,7 +189,7 @@ func holdingOf(r *ledger.HoldResult) holding {
 	return holding{r.Status, r.Items[0].Held, r.Items[0].Captured, r.Items[0].Remaining}
 }
 
-// refunded is what a refund has done to an item.
+// refunded is the effect of a refund on an item.
 type refunded struct{ Refunded, Forfeited, Remaining int64 }
 
 func refundedOf(r *ledger.RefundResult) refunded {

@@ -125,7 +125,7 @@ func TestCheckBatch_FromRows_AnswersAsView(t *testing.T) {
 		rapid.Check(t, func(rt *rapid.T) {
 			q := question.Draw(rt, "question")
 			var row, view CheckOutcome
-			b.checkViews(t.Context(), []*check{{&q, &view}}) // it tells what the plan gives, too
+			b.checkViews(t.Context(), []*check{{&q, &view}}) // it also reads the plan's allowance
 			rest := b.checkRows(t.Context(), []*check{{&q, &row}})
 			if row.Err != nil {
 				rt.Fatal(row.Err)
@@ -142,14 +142,16 @@ func TestCheckBatch_FromRows_AnswersAsView(t *testing.T) {
 	if n := compare("at first"); n == 0 {
 		t.Error("no question was answered from rows: nothing was compared")
 	}
-	// A change of terms that applies at once ends periods without touching their balances. Another one ends those that have no end of their own.
+	// A change of terms that applies at once ends periods without touching their balances. Another change ends only
+	// periods that have no end of their own.
 	b.exec(`INSERT INTO tenant_terms (tenant_id, effective_at, plan, anchor, timezone, immediate) SELECT tenant_id, clock_timestamp(), 'small', $1, 'UTC', tenant_id < 't2'
 		FROM tenants WHERE tenant_id IN ('t0', 't1', 't3', 't6')`, at)
 	b.exec("UPDATE tenants SET plan = 'small' WHERE tenant_id IN ('t0', 't1', 't3', 't6')")
 	compare("after a change of terms")
 }
 
-// A check whose balance says enough costs one round trip with two statements, alone or with others. The first of a plan reads its terms.
+// A check whose balance row is enough costs one round trip with two statements, alone or with others. The first check
+// of a plan reads its terms.
 func TestCheckBatch_OneRoundTrip_ForAllTenants(t *testing.T) {
 	testenv.NotOnCitus(t, "there is one for each shard group")
 	t.Parallel()
@@ -172,13 +174,13 @@ func TestCheckBatch_OneRoundTrip_ForAllTenants(t *testing.T) {
 		}
 		return sent.take()
 	}
-	ask(questions[:1]) // what the plan gives
+	ask(questions[:1]) // reads the plan's allowance
 	want := []string{
 		"round trip", "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", "SET LOCAL plan_cache_mode = force_generic_plan", b.sql["SelectBalances"], b.sql["Clock"], "COMMIT",
 	}
 	wantEqual(t, "statements of 64 checks", ask(questions), want)
 	wantEqual(t, "statements of one check", ask(questions[:1]), want)
-	for i := range questions { // none takes what another would
+	for i := range questions { // no debit uses units that another one needs
 		questions[i] = ledger.CheckRequest{Tenant: "t0", Subject: fmt.Sprint("u", i%20), Items: []ledger.Item{{Meter: "api_calls", Amount: int64(i%10 + 1)}}}
 	}
 	sent.take()
@@ -193,12 +195,12 @@ func TestCheckBatch_OneRoundTrip_ForAllTenants(t *testing.T) {
 			trips++
 		}
 	}
-	if trips > 2 { // what does not fit into the head grant is seen in a view
+	if trips > 2 { // an amount that the head grant does not cover needs a view
 		t.Errorf("%d round trips for %d checks of one tenant", trips, len(questions))
 	}
 }
 
-// timeless returns r without what differs from one reading to the next: instants, and the causes of refusals.
+// timeless returns r without the parts that differ between readings: instants, and the causes of refusals.
 func timeless(r *ledger.CheckResult) *ledger.CheckResult {
 	if r == nil {
 		return nil

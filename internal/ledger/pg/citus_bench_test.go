@@ -20,8 +20,9 @@ import (
 // benchCitus is the variable with the length of a round of the comparison, such as 5s: `make bench-citus` sets it.
 const benchCitus = "QUOTASVC_BENCH_CITUS"
 
-// The same debits on PostgreSQL and on a cluster of a coordinator and two workers, to its nodes and through the coordinator, in turns, without HTTP. Both
-// of the cluster have connections that stay open, and only what they do counts.
+// The same debits on PostgreSQL and on a cluster of a coordinator and two workers, sent to its nodes and through the
+// coordinator, in turns, without HTTP. Both ways to the cluster keep their connections open, and only their own work
+// counts.
 func TestBench_DebitsOnCitusBesidePostgres(t *testing.T) {
 	round, err := time.ParseDuration(os.Getenv(benchCitus))
 	if err != nil {
@@ -47,7 +48,7 @@ const citusBenchTenants = 1000
 type benchStand struct {
 	*bundle
 	name  string
-	of    string   // what the ids of its tenants begin with
+	of    string   // the prefix of its tenants' ids
 	roots []string // process ids of the servers
 	next  atomic.Int64
 }
@@ -69,7 +70,7 @@ func newBenchStand(t *testing.T, name, url string, throughCoordinator bool, node
 		if err := conn.QueryRow(t.Context(), "SELECT current_setting('data_directory')").Scan(&dir); err != nil {
 			t.Fatal(err)
 		}
-		_ = conn.Close(t.Context()) // nothing is left to be written
+		_ = conn.Close(t.Context()) // nothing is left to write
 		text, err := os.ReadFile(filepath.Join(dir, "postmaster.pid"))
 		if err != nil {
 			t.Skip("the servers run as another user: measure as root or as that user: ", err)
@@ -82,7 +83,7 @@ func newBenchStand(t *testing.T, name, url string, throughCoordinator bool, node
 
 func (s *benchStand) measure(t *testing.T, turn, clients int, round time.Duration) {
 	t.Helper()
-	s.debitFor(t, clients, round/4) // connections and caches
+	s.debitFor(t, clients, round/4) // these warm connections and caches
 	servers, self := s.serverCPU(t), selfCPU()
 	began := time.Now()
 	debits := s.debitFor(t, clients, round)

@@ -26,8 +26,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/store/namedsql"
 )
 
-// hotStatements returns the statements of a batch and of a check, for Citus. They name several tenants, all of one shard group. With them are those that
-// store denials, about once a second.
+// hotStatements returns the statements of a batch and of a check, for Citus. They name several tenants, all of one
+// shard group. It includes those that store denials, about once a second.
 func hotStatements(t *testing.T) map[string]string {
 	t.Helper()
 	hot := map[string]string{}
@@ -61,7 +61,8 @@ func statementsOf(t *testing.T, dir string) map[string]string {
 
 var tableReference = regexp.MustCompile(`(?:FROM|JOIN|UPDATE) (\w+) (\w+)\b`)
 
-// Runs without Citus as well: a statement that does not repeat its tenants for every distributed table would go to all nodes there, or be refused.
+// Runs without Citus as well. On Citus, a statement that does not repeat its tenants for every distributed table goes
+// to all nodes or is refused.
 func TestStatements_OfBatchesAndChecks_NameTheTenantsForEveryTable(t *testing.T) {
 	t.Parallel()
 	distributed := map[string]bool{}
@@ -80,8 +81,8 @@ func TestStatements_OfBatchesAndChecks_NameTheTenantsForEveryTable(t *testing.T)
 	}
 }
 
-// nameTheTenants compares how often a statement reads or writes a distributed table with how often it says which tenants it means, and returns the
-// number of such tables.
+// nameTheTenants compares how often a statement reads or writes a distributed table with how often it names its
+// tenants, and returns the number of such tables.
 func nameTheTenants(t *testing.T, distributed map[string]bool, name, statement, condition string) (seen int) {
 	t.Helper()
 	references := map[string]int{}
@@ -100,7 +101,7 @@ func nameTheTenants(t *testing.T, distributed map[string]bool, name, statement, 
 	return seen
 }
 
-// TestCitus_ starts one cluster for all that is tested on it: its start takes several seconds.
+// TestCitus_Cluster starts one cluster for all tests on it: its start takes several seconds.
 func TestCitus_Cluster(t *testing.T) {
 	t.Parallel()
 	s := testenv.CitusPrivate(t)
@@ -119,7 +120,7 @@ func TestCitus_Cluster(t *testing.T) {
 	b.mustVerifyOn(namedsql.Citus)
 }
 
-// Each tenant crosses a threshold with every twentieth debit: what is told must be neither lost nor doubled.
+// Each tenant crosses a threshold with every twentieth debit: no event may be lost or emitted twice.
 const citusAllowance = 100
 
 var citusAlerts = func() (percent []int16) {
@@ -149,7 +150,7 @@ var literals = map[string]string{
 	"bigint": "2", "integer": "2", "boolean": "true", "bytea": "'a'",
 }
 
-// direct asks the nodes, and then loses them: the coordinator serves until they are reached again.
+// direct uses the nodes, and then loses them: the coordinator serves until they are reached again.
 func (b *citusBundle) direct(t *testing.T) {
 	testenv.Eventually(t, func() bool { return b.nodes.Reached() == len(b.server.Workers) })
 	round := 0
@@ -172,7 +173,7 @@ func (b *citusBundle) direct(t *testing.T) {
 			b.nodes.Lost(pool, errors.New("a test"))
 		}
 	}
-	if b.nodes.Reached() == 0 { // else it was reached anew meanwhile
+	if b.nodes.Reached() == 0 { // else it was reached again meanwhile
 		if n := debits(); n == 0 {
 			t.Error("no batch went through the coordinator after all nodes were lost")
 		}
@@ -183,7 +184,7 @@ func (b *citusBundle) direct(t *testing.T) {
 	b.compare(t)
 }
 
-// plans looks at the plans of the coordinator, and at those of the node.
+// plans examines the plans of the coordinator, and those of the node.
 func (b *citusBundle) plans(t *testing.T) {
 	two := b.inOneGroup(0)[:2]
 	for _, pool := range []*pgxpool.Pool{b.writers, b.nodes.Of(two[0])} {
@@ -286,7 +287,7 @@ func (b *citusBundle) acknowledge(tenant, key string) {
 	b.keys[tenant][key] = true
 }
 
-// compare compares the journal and the balances with what was acknowledged.
+// compare compares the journal and the balances with the acknowledged debits.
 func (b *citusBundle) compare(t *testing.T) {
 	t.Helper()
 	for _, id := range b.tenants {
@@ -316,7 +317,7 @@ func (b *citusBundle) compare(t *testing.T) {
 	}
 }
 
-// thresholds returns the thresholds that were told of a tenant, the lowest first.
+// thresholds returns the thresholds of a tenant that were emitted, the lowest first.
 func (b *citusBundle) thresholds(t *testing.T, tenant string) []int16 {
 	t.Helper()
 	rows, err := b.db.Query(t.Context(), "SELECT (data ->> 'threshold')::smallint FROM events WHERE tenant_id = $1 AND type = $2 ORDER BY 1",
@@ -331,14 +332,15 @@ func (b *citusBundle) thresholds(t *testing.T, tenant string) []int16 {
 	return told
 }
 
-// citusLoad is what debits meet while something happens to the cluster. Each key is tried until it succeeds.
+// citusLoad is the result of debits during a change of the cluster. Each key is tried until it succeeds.
 type citusLoad struct {
 	served, refused atomic.Int64
 	slowest         atomic.Int64 // nanoseconds, of calls for the tenants of watch
 	failedWatched   atomic.Int64
 }
 
-// underLoad makes debits for all tenants while do runs, and until each key has succeeded. watch are the tenants that nothing should happen to.
+// underLoad makes debits for all tenants while do runs, and until each key has succeeded. watch are the tenants that
+// must not notice.
 func (b *citusBundle) underLoad(t *testing.T, name string, watch map[string]bool, do func(served func() int64)) *citusLoad {
 	t.Helper()
 	var l citusLoad
@@ -447,8 +449,9 @@ func (b *citusBundle) kill(t *testing.T) {
 	read()
 }
 
-// followEvents lists events and reads the list as it grows, until the function that it returns is called. That function compares what was read with what
-// is stored: who goes on behind the newest position must miss nothing, whatever happens to nodes meanwhile.
+// followEvents lists events and reads the list as it grows, until the function that it returns is called. That function
+// compares the events read with the stored ones: a reader that continues after the newest position must miss none,
+// whatever happens to nodes meanwhile.
 func (b *citusBundle) followEvents(t *testing.T) (read func()) {
 	t.Helper()
 	pool, err := pgxpool.New(t.Context(), b.server.URL)

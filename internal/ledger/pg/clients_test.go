@@ -18,7 +18,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger/model"
 )
 
-// question is a request or read of one client. It goes to member first, and is repeated at both members until it is answered.
+// question is a request or read of one client. It goes to member first, and is repeated at both members until it is
+// answered.
 type question struct {
 	*model.Request // nil for reads
 	what           string
@@ -40,8 +41,8 @@ type told struct {
 	err         error // why there is no answer
 }
 
-// group draws what several clients do at the same time: new requests, some of them twice, repeated ones, other ones under a used key,
-// several debits in one call, reads and dry runs.
+// group draws requests that several clients send at the same time: new ones, some of them twice, repeated ones, other
+// ones under a used key, several debits in one call, reads and dry runs.
 func (s *life) group() func() error {
 	t := s.T
 	var all []*question
@@ -103,7 +104,7 @@ func (s *life) asking(r model.Request) *question {
 	}
 }
 
-// heard returns the answer of a call as a client gets it.
+// heard returns the answer of a call as a client receives it.
 func (s *life) heard(c *ledger.Call, at time.Time) told {
 	out := told{at: at}
 	e, known := errors.AsType[*errcode.Error](c.Err)
@@ -130,7 +131,7 @@ func (s *life) reading(keys []ledger.BalanceKey) *question {
 	}
 }
 
-// trying returns the question of a dry run.
+// trying returns the question for a dry run.
 func (s *life) trying(r model.Request) *question {
 	q := s.asking(r)
 	q.what, q.Request = "try "+q.what, nil
@@ -163,7 +164,7 @@ func (s *life) atOnce(all []*question, together bool) error {
 	wg.Go(func() { s.pursueTogether(batch) })
 	wg.Wait()
 	s.late.Wait()
-	// A killed member may have done what it did not answer. A repeat shows it, now that no call runs.
+	// A killed member may have carried out a request without an answer. A repeat shows it, now that no call runs.
 	for _, q := range all {
 		if n := len(q.answers); q.silent && n > 0 && !q.answers[n-1].stored && q.Request != nil {
 			s.pursue(q)
@@ -227,7 +228,7 @@ func (s *life) note(q *question, got told, answered bool, stamp int64) bool {
 	return true
 }
 
-// pursueTogether sends several debits in one call, and repeats alone those that are not answered.
+// pursueTogether sends several debits in one call, and repeats one by one those that are not answered.
 func (s *life) pursueTogether(batch []*question) {
 	if len(batch) == 0 {
 		return
@@ -255,8 +256,9 @@ func (s *life) pursueTogether(batch []*question) {
 	wg.Wait()
 }
 
-// observe returns the observations to explain. All answers that are stored under a key are one observation, because there was one
-// decision. It may have been made as soon as the first of its senders had asked. It returns an error when these answers differ.
+// observe returns the observations to explain. All answers that are stored under a key are one observation, because
+// there was one decision. It may have been made as soon as the first of its senders had asked. It returns an error when
+// these answers differ.
 func (s *life) observe(all []*question, before time.Time) ([]*model.Observation, error) {
 	var out []*model.Observation
 	kept := map[string]*model.Observation{}

@@ -20,14 +20,14 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// steady is what a tenant did while clocks moved.
+// steady holds the results of a tenant's operations while clocks moved.
 type steady struct {
 	mu   sync.Mutex
 	done map[string]int64 // remaining after each operation, by key
 }
 
-// load debits the tenants one after another until stop is closed, and sends every fourth request twice. It returns an error for every call that
-// was not answered.
+// load debits the tenants one after another until stop is closed, and sends every fourth request twice. It returns an
+// error for every call that was not answered.
 func load(b *bundle, l *Ledger, tenants int, stop chan struct{}, name string, into *steady) []error {
 	var errs []error
 	for n := 0; ; n++ {
@@ -66,7 +66,7 @@ func (s *steady) goesOn(t *testing.T, n int) {
 	testenv.Eventually(t, func() bool { return answered() >= from+n }, n, " more answers")
 }
 
-// replayAll sends every operation again, which must get the answer it had.
+// replayAll sends every operation again, which must get the same answer.
 func (s *steady) replayAll(b *bundle, l *Ledger) {
 	b.t.Helper()
 	for key, remaining := range s.done {
@@ -79,8 +79,8 @@ func (s *steady) replayAll(b *bundle, l *Ledger) {
 	}
 }
 
-// PostgreSQL's clock steps by some time, under load, and is set right again: no period is closed or opened, nothing expires, every request
-// and every retry is answered, and afterwards all is as if nothing had been.
+// PostgreSQL's clock steps by some time, under load, and is set right again: no period is closed or opened, nothing
+// expires, every request and every retry is answered, and afterwards there is no trace of the step.
 func TestClock_PostgresSteps_NothingExpires(t *testing.T) {
 	t.Parallel()
 	server := testenv.PostgresWithClock(t)
@@ -139,7 +139,7 @@ func TestClock_PostgresSteps_NothingExpires(t *testing.T) {
 	}
 }
 
-// copyOf returns the URL of a new database on the server, with all that is in the one at url, to which nobody is connected.
+// copyOf returns the URL of a new database on the server, a copy of the one at url, to which no session is connected.
 func copyOf(t *testing.T, databaseURL string) string {
 	t.Helper()
 	u, err := url.Parse(databaseURL)
@@ -163,7 +163,8 @@ func clockOf(by *atomic.Int64, skewMax time.Duration) func(*Config) {
 	}
 }
 
-// One instance's own clock is wrong. It decides by the earlier clock, so nothing closes too early; the other instance works as always.
+// One instance's own clock is wrong. It decides by the earlier clock, so nothing closes too early; the other instance
+// works as always.
 func TestClock_InstanceWrong_OtherUnaffected(t *testing.T) {
 	t.Parallel()
 	for _, by := range []time.Duration{40 * 24 * time.Hour, -40 * 24 * time.Hour} {
@@ -205,7 +206,8 @@ func TestClock_InstanceWrong_OtherUnaffected(t *testing.T) {
 	}
 }
 
-// Both clocks are wrong, and by different amounts: decisions go by the earlier one, and retries are answered, then and afterwards.
+// Both clocks are wrong, by different amounts: decisions use the earlier one, and retries are answered, then and
+// afterwards.
 func TestClock_BothWrong_EarlierDecides(t *testing.T) {
 	t.Parallel()
 	url := testenv.Postgres(t)
@@ -256,8 +258,8 @@ func TestClock_BothWrong_EarlierDecides(t *testing.T) {
 	b.mustVerify()
 }
 
-// Where the operator trusts PostgreSQL's clock alone, a step ahead closes periods. Entries then lie in coming months, and after the clock was set
-// back every retry is answered, by an instance that knows of the step and by one that does not.
+// If the operator trusts PostgreSQL's clock alone, a step ahead closes periods. Then coming months have entries, and
+// after the clock was set back every retry is answered, by an instance that has seen the step and by one that has not.
 func TestClock_PostgresTrusted_RetriesAnsweredAfterStep(t *testing.T) {
 	t.Parallel()
 	url := testenv.Postgres(t)
@@ -323,7 +325,8 @@ func gauge(t *testing.T, registry *prometheus.Registry, name string) float64 {
 	return 0
 }
 
-// A hold that is made while a clock is behind lasts its time from the newest entry of its balance on: it does not end at once.
+// A hold that is made while a clock is behind counts its time from the newest entry of its balance: it does not end at
+// once.
 func TestClock_InstanceBehind_HoldLasts(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)

@@ -8,8 +8,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 )
 
-// What a dry run says of an instant is what comes: the same debit at that instant, when it has come, has the same
-// answer. Nothing is written for it.
+// A dry run for an instant predicts the answer: the same debit at that instant, when it has come, has the same answer.
+// The dry run writes nothing.
 func TestDryRunAt_AnswersAsTheDebitWillBe(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
@@ -41,7 +41,7 @@ func TestDryRunAt_YearOfHourlyPeriods_IsQuick(t *testing.T) {
 		t.Fatal(err)
 	}
 	began := time.Now()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second) // a machine that does nothing else needs some 50 ms
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second) // an idle machine needs some 50 ms
 	defer cancel()
 	got, err := Do(ctx, b.Ledger, debitOf("acme", "k2", 10), DryRunAt(began.Add(simulatedMax-time.Minute)))
 	if err != nil || got.Items[0].Remaining != 0 {

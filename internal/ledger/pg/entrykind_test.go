@@ -9,7 +9,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger/audit"
 )
 
-// TestEntryKind_MovesMatchAuditorSums compares the table of package ledger with the auditor's, which lists the kinds by itself.
+// TestEntryKind_MovesMatchAuditorSums compares the table of package ledger with the auditor's own list of kinds.
 func TestEntryKind_MovesMatchAuditorSums(t *testing.T) {
 	t.Parallel()
 	for _, kind := range ledger.EntryKinds() {

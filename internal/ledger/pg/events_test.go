@@ -18,7 +18,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/outbox/events"
 )
 
-// told returns the events so far: type, meter, subject, and what of the data differs.
+// told returns the events so far: type, meter, subject, and the data that differs between them.
 func (b *bundle) told() []string {
 	b.t.Helper()
 	rows, err := b.db.Query(b.t.Context(), `SELECT concat_ws(' ', tenant_id, type, nullif(meter, ''), nullif(subject, ''), data->>'threshold', data->>'grant_id',
@@ -87,7 +87,7 @@ func TestEvents_DebitCrossesThresholds_EachToldOnceInThePeriod(t *testing.T) {
 		"acme balance.threshold_reached api_calls 80 80 100", "acme balance.threshold_reached api_calls 100 100 100", "acme balance.exhausted api_calls 100 100",
 	}
 	b.wantTold(want...)
-	// A refund and a new debit at the same limit tell nothing again; after a top-up, exhaustion is news.
+	// A refund and a new debit at the same limit emit nothing again; after a top-up, exhaustion is a new event.
 	b.do(&ledger.Refund{Tenant: "acme", Key: "r3", OperationID: "k3", Amount: 5})
 	b.debit("acme", "k4", 5)
 	b.wantTold(want...)
@@ -111,7 +111,7 @@ func TestEvents_OneDebitCrossesTwo_BothTold_AlsoInOneBatchWithARefund(t *testing
 	}
 	b.wantTold(both("acme")...)
 
-	// What one operation of a batch has crossed is told although the next one makes room.
+	// A threshold that one operation of a batch has crossed is emitted although the next operation makes room.
 	calls := []*ledger.Call{ledger.NewCall(debitOf("globex", "d", 100)), ledger.NewCall(topupOf("globex", "t", "api_calls", 100))}
 	b.runQueued(t.Context(), []group{{calls: calls, by: time.Now().Add(5 * time.Second)}})
 	for _, c := range calls {
@@ -156,7 +156,7 @@ func TestEvents_Overage_CountsAsUse(t *testing.T) {
 	b.wantTold("acme balance.threshold_reached api_calls 100 100 100", "acme balance.exhausted api_calls 100 100", "acme balance.threshold_reached api_calls 150 150 100")
 }
 
-// statements collects what is sent to PostgreSQL.
+// statements collects the statements that are sent to PostgreSQL.
 type statements struct {
 	mu   sync.Mutex
 	sent []string
@@ -192,7 +192,7 @@ func (s *statements) TraceBatchQuery(_ context.Context, _ *pgx.Conn, d pgx.Trace
 }
 func (s *statements) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndData) {}
 
-// trace replaces a pool of the ledger by one that notes what it sends.
+// trace replaces a pool of the ledger by one that records its statements.
 func (b *bundle) trace(pool **pgxpool.Pool) *statements {
 	b.t.Helper()
 	sent := &statements{}
@@ -207,14 +207,15 @@ func (b *bundle) trace(pool **pgxpool.Pool) *statements {
 	return sent
 }
 
-// A balance that stays below its lowest threshold must not pay for events: neither a statement, nor a round trip.
+// A balance that stays below its lowest threshold must not pay for events: it costs no further statement and no round
+// trip.
 func TestEvents_BelowTheThreshold_NoStatementMore(t *testing.T) {
 	testenv.NotOnCitus(t, "batches have further statements there")
 	t.Parallel()
 	b := newBundle(t)
 	sent := b.trace(&b.writers)
 	b.simple("acme", 1000)
-	b.debit("acme", "first", 1) // makes the balance
+	b.debit("acme", "first", 1) // creates the balance
 	b.debit("acme", "terms", 1) // reads its terms
 	sent.take()
 	b.debit("acme", "second", 1)
@@ -230,7 +231,7 @@ func TestEvents_BelowTheThreshold_NoStatementMore(t *testing.T) {
 	if got := strings.Join(sent.take(), "\n"); !strings.Contains(got, "INSERT INTO events") || !strings.Contains(got, "FROM event_marks") && !strings.Contains(got, "JOIN event_marks") {
 		t.Errorf("a threshold was crossed, and no event was inserted:\n%s", got)
 	}
-	b.debit("acme", "after", 1) // above a threshold that was told, nothing is asked either
+	b.debit("acme", "after", 1) // above an emitted threshold there is no further statement either
 	wantEqual(t, "statements of a debit above it", sent.take(), want)
 	for tenant, levels := range map[string]string{"none": "{}", "ten": "{10,20,30,40,50,60,70,80,90,100}"} { // the plan names them
 		b.simple(tenant, 1000)
@@ -243,7 +244,7 @@ func TestEvents_BelowTheThreshold_NoStatementMore(t *testing.T) {
 	}
 }
 
-// Two instances debit one balance at the same time: whoever crosses the threshold tells it, once.
+// Two instances debit one balance at the same time: the debit that crosses the threshold emits it, once.
 func TestEvents_TwoInstances_OneBalance_ToldOnce(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
@@ -293,7 +294,7 @@ func TestEvents_SweepOfIdleTenant_TellsWhatEnded(t *testing.T) {
 	sweep := b.NewSweep()
 	tick := func(add ...string) {
 		t.Helper()
-		if err := b.Ping(t.Context()); err != nil { // the agreed time
+		if err := b.Ping(t.Context()); err != nil { // this reads the agreed time
 			t.Fatal(err)
 		}
 		if _, _, err := events.Remind(t.Context(), pool, b.Now()); err != nil {
@@ -324,8 +325,8 @@ func TestEvents_SweepOfIdleTenant_TellsWhatEnded(t *testing.T) {
 	b.mustVerify()
 }
 
-// TestEvents_ExtendedGrant_IsAnnouncedBeforeItsLastEnd: an end that was not announced yet is announced later, one that was is announced again, and
-// one that no longer comes is not announced at all.
+// TestEvents_ExtendedGrant_IsAnnouncedBeforeItsLastEnd: an end that was not announced yet is announced later, an
+// announced one is announced again, and one that no longer comes is not announced at all.
 func TestEvents_ExtendedGrant_IsAnnouncedBeforeItsLastEnd(t *testing.T) {
 	t.Parallel()
 	url := testenv.Postgres(t)
@@ -347,7 +348,7 @@ func TestEvents_ExtendedGrant_IsAnnouncedBeforeItsLastEnd(t *testing.T) {
 	t.Cleanup(pool.Close)
 	tick := func(add ...string) {
 		t.Helper()
-		if err := b.Ping(t.Context()); err != nil { // the agreed time
+		if err := b.Ping(t.Context()); err != nil { // this reads the agreed time
 			t.Fatal(err)
 		}
 		if _, _, err := events.Remind(t.Context(), pool, b.Now()); err != nil {
@@ -385,7 +386,7 @@ func TestEvents_ReminderMovedMeanwhile_StaysForItsNewEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(pool.Close)
-	// Whoever holds the reminder's row keeps Remind waiting between the two; then the extension is already committed.
+	// A lock of the reminder's row keeps Remind waiting between the two; then the extension is committed already.
 	hold, err := b.db.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)

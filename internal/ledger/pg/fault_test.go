@@ -17,12 +17,12 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// proxy connects a ledger to PostgreSQL. It can cut a connection instead of passing the answer to a COMMIT: the commit is done, and
-// the ledger gets no answer.
+// proxy connects a ledger to PostgreSQL. It can cut a connection instead of passing the answer to a COMMIT: the commit
+// is done, and the ledger gets no answer.
 type proxy struct {
 	listener net.Listener
 	target   string
-	every    atomic.Int64 // one of so many answers to COMMIT is lost; 0: none
+	every    atomic.Int64 // one of this many answers to COMMIT is lost; 0: none
 	commits  atomic.Int64
 	refuse   atomic.Bool // no new connections
 	lost     atomic.Int64
@@ -147,7 +147,8 @@ func TestBatch_LostCommitAnswers_ChargeOnce_NeverFail(t *testing.T) {
 		wg.Go(func() {
 			for i := range 20 {
 				_, err := Do(t.Context(), l, debitOf("acme", fmt.Sprintf("c%d-%d", client, i), 1))
-				// On a slow machine a call waits behind too many attempts. Then it is refused before its turn, and sent again.
+				// On a slow machine a call waits behind too many attempts. Then it is refused before its turn, and sent
+				// again.
 				for err != nil && strings.Contains(err.Error(), "for its turn") {
 					_, err = Do(t.Context(), l, debitOf("acme", fmt.Sprintf("c%d-%d", client, i), 1))
 				}

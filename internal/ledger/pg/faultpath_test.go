@@ -90,7 +90,7 @@ func TestBatch_TerminatedBackend_RunsAgain(t *testing.T) {
 	b.answerWithin = testenv.Patience
 	b.simple("acme", 100)
 	first := b.mustDebit(debitOf("acme", "k0", 1))
-	// On a connection of its own: within a transaction pg_stat_activity does not change.
+	// On a connection of its own, because pg_stat_activity does not change within a transaction.
 	blocker := &bundle{t: t, url: b.url}
 	blocker.reconnect()
 	blocker.exec("BEGIN")
@@ -213,7 +213,7 @@ func TestBatch_ServerKilled_AcknowledgedAnswersStay(t *testing.T) {
 		}
 	}
 	p.every.Store(0)
-	for _, l := range ledgers { // each notices by itself that the server is back
+	for _, l := range ledgers { // each notices without help that the server is back
 		testenv.Eventually(t, func() bool { return l.breaker.Cause() == nil })
 	}
 	for id, first := range acknowledged {

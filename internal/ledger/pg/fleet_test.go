@@ -16,15 +16,15 @@ import (
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
-// fleet is two instances of the ledger on one database, each behind a proxy. While it is disturbed, answers to COMMIT are lost,
-// connections break, their own clocks are wrong, and instances are killed as by SIGKILL: the callers get no answer, every connection is cut, and a new instance
-// starts without any state.
+// fleet is two instances of the ledger on one database, each behind a proxy. While it is disturbed, answers to COMMIT
+// are lost, connections break, the instances' own clocks are wrong, and instances are killed as by SIGKILL: the callers
+// get no answer, every connection is cut, and a new instance starts without any state.
 type fleet struct {
 	url     string
 	mu      sync.Mutex
 	members [2]*member
 	running sync.WaitGroup // stops of killed members
-	asked   chan struct{}  // a value for each call of ask, as long as somebody counts them
+	asked   chan struct{}  // a value for each call of ask, while the calls are counted
 	counts  struct{ kills, cuts, lost, clocks int64 }
 }
 
@@ -36,11 +36,12 @@ type member struct {
 	wrong  *atomic.Int64 // its own clock minus PostgreSQL's, in nanoseconds
 }
 
-// asksPerFault is after how many calls of ask there is a fault, on average: a program of five rounds has about a hundred calls.
+// asksPerFault is the average number of calls of ask between two faults: a program of five rounds has about a hundred
+// calls.
 const asksPerFault = 6
 
-// wrongs are errors of an instance's clock with which PostgreSQL's clock decides: small ones, and any that is ahead, for then PostgreSQL's is the
-// earlier. So the models know the instant of every decision.
+// wrongs are errors of an instance's clock with which PostgreSQL's clock decides: small ones, and any that is ahead,
+// because PostgreSQL's clock is the earlier one then. So the models know the instant of every decision.
 var wrongs = []time.Duration{0, 0, -25 * time.Second, 25 * time.Second, time.Minute, 240 * time.Hour, 400 * 24 * time.Hour}
 
 func startFleet(t *testing.T, url string) *fleet {
@@ -109,7 +110,8 @@ func (f *fleet) member(n int) *member {
 	return f.members[n%len(f.members)]
 }
 
-// ask calls do on member n. answered is false when the member was killed before do returned. do may then still run; late waits for it.
+// ask calls do on member n. answered is false when the member was killed before do returned. do may then still run;
+// late waits for it.
 func ask[V any](f *fleet, late *sync.WaitGroup, n int, do func(*Ledger) V) (answer V, answered bool) {
 	select {
 	case f.asked <- struct{}{}:
@@ -148,7 +150,8 @@ func (f *fleet) kill(n int) error {
 	return nil
 }
 
-// disturb causes faults until stop is called, one after some calls of ask each. stop returns an error when a new instance could not start.
+// disturb causes faults until stop is called, each after some calls of ask. stop returns an error when a new instance
+// could not start.
 func (f *fleet) disturb() (stop func() error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)

@@ -9,7 +9,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// GET grants and GET balances agree at every instant: before the first use, after a period's end that nobody has written, and page by page.
+// GET grants and GET balances agree at every instant: before the first use, after a period's end that nobody has
+// written, and page by page.
 func TestGrants_PeriodNotYetWritten_AgreeWithBalance(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)

@@ -10,7 +10,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// age shifts everything that the tenant's journal says back by days, so that its operations were made that long ago.
+// age shifts all instants of the tenant's journal back by days, so that its operations were made that long ago.
 func (b *bundle) age(tenant string, days int) {
 	b.t.Helper()
 	shift := fmt.Sprintf("interval '%d days'", days)
@@ -49,8 +49,8 @@ func (b *bundle) refund(r *ledger.Refund) (*ledger.RefundResult, error) {
 	return Do(b.t.Context(), b.Ledger, r)
 }
 
-// Two operations share a key, because it was used again after its memory had ended. A refund takes back one of them: the newest,
-// or the newest at or before an instant.
+// Two operations share a key, because it was used again after its memory had ended. A refund refunds one of them: the
+// newest, or the newest at or before an instant.
 func TestRefund_KeyUsedAgainLongAfter_RefundsOneOperation(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
@@ -106,8 +106,8 @@ func TestRefund_OlderOperationRefundedBefore_NewerCanBe(t *testing.T) {
 	b.mustVerify()
 }
 
-// The migration gives every row of refunds the month of its operation. What two operations with one id had together is divided:
-// what came back before the newer one was made belongs to the older one.
+// The migration gives every row of refunds the month of its operation. The sum that two operations with one id shared
+// is divided: refunds from before the newer operation belong to the older one.
 func TestMigration_RefundsWithoutMonth_GetTheirOperations(t *testing.T) {
 	testenv.NotOnCitus(t, "no database was distributed before this migration")
 	t.Parallel()
@@ -159,8 +159,8 @@ func TestMigration_RefundsWithoutMonth_GetTheirOperations(t *testing.T) {
 	}
 }
 
-// A clock that was ahead has left entries in a month that has not begun. A retry of such an operation gets its answer, and a request
-// with its key on another balance is refused.
+// A clock that was ahead has left entries in a month that has not begun. A retry of such an operation gets its answer,
+// and a request with its key on another balance is refused.
 func TestRetry_EntryInComingMonth_IsAnswered(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)

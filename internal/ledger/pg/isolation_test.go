@@ -14,14 +14,15 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// answered is what a caller got, and after what time.
+// answered is what a caller received, and after what time.
 type answered struct {
 	tenant string
 	err    error
 	took   time.Duration
 }
 
-// load debits from each of tenants with one client, up to most times and until one fails, and returns what the clients got.
+// load debits from each of tenants with one client, up to most times and until one fails, and returns what the clients
+// got.
 func (b *bundle) load(most int, tenants ...string) (got func() []answered) {
 	var mu sync.Mutex
 	var all []answered
@@ -58,7 +59,8 @@ func (b *bundle) lockRow(tenant string) (unlock func()) {
 	}
 }
 
-// promised is within what time each caller is answered. Tests allow ten times as much, because other work may fill the machine.
+// promised is the time within which each caller is answered. Tests allow ten times as much, because other work may fill
+// the machine.
 const promised = 5 * time.Second
 
 func longest(all []answered) (longest time.Duration) {
@@ -68,8 +70,8 @@ func longest(all []answered) (longest time.Duration) {
 	return longest
 }
 
-// One row that a stranger has locked delays no other tenant, whichever lane it is in. Its own callers are refused within five seconds with
-// the reason, and served when the lock goes.
+// One row that a foreign transaction has locked delays no other tenant, whichever lane it is in. Calls on the row are
+// refused within five seconds with the reason, and served when the lock ends.
 func TestBatch_LockedBalance_DelaysNobodyElse(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
@@ -88,7 +90,7 @@ func TestBatch_LockedBalance_DelaysNobodyElse(t *testing.T) {
 			t.Errorf("a call of %s failed: %v", a.tenant, a.err)
 		}
 	}
-	if took := longest(served); took > 10*time.Second { // within a second, on a machine that does nothing else
+	if took := longest(served); took > 10*time.Second { // within a second on an idle machine
 		t.Errorf("%d calls of the other tenants waited up to %v", len(served), took)
 	}
 	for _, a := range refused() {
@@ -105,7 +107,8 @@ func TestBatch_LockedBalance_DelaysNobodyElse(t *testing.T) {
 	b.mustVerify()
 }
 
-// An instance that freezes inside a transaction keeps the balances of its batch locked. Another instance goes on with all other balances.
+// An instance that freezes inside a transaction keeps the balances of its batch locked. Another instance goes on with
+// all other balances.
 func TestBatch_FrozenInstance_OtherTenantsGoOn(t *testing.T) {
 	testenv.NotOnCitus(t, "the frozen batch of the test spans two shard groups, which no batch does there")
 	t.Parallel()
@@ -114,7 +117,7 @@ func TestBatch_FrozenInstance_OtherTenantsGoOn(t *testing.T) {
 		b.simple(tenant, 1000)
 		b.mustDebit(debitOf(tenant, "first", 1))
 	}
-	// The first round trip of a batch of a and b, and then nothing.
+	// The first round trip of a batch of a and b, without the rest.
 	frozen := &bundle{t: t, url: b.url}
 	frozen.reconnect()
 	frozen.exec("BEGIN")
@@ -150,8 +153,8 @@ func TestBatch_FrozenInstance_OtherTenantsGoOn(t *testing.T) {
 	b.mustVerify()
 }
 
-// Calls on a locked balance are answered in the order in which they came, and an operation over several balances of which one is locked
-// waits as a whole.
+// Calls on a locked balance are answered in the order in which they came. An operation over several balances, one of
+// them locked, waits as a whole.
 func TestBatch_LockedBalance_ServedInOrderAndWhole(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
@@ -216,7 +219,7 @@ func (b *bundle) parkedCalls() int {
 	return len(b.lockWait.calls)
 }
 
-// A balance that two instances use all the time is not starved: who waits gets its turn.
+// A balance that two instances use all the time is not starved: a waiting call is served.
 func TestBatch_SlowNeighbour_IsNotStarved(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
@@ -251,7 +254,7 @@ func TestBatch_SlowNeighbour_IsNotStarved(t *testing.T) {
 	b.mustVerify()
 }
 
-// A ledger that stops refuses what waits for a locked balance. It does not wait for the lock.
+// A ledger that stops refuses the calls that wait for a locked balance. It does not wait for the lock.
 func TestStop_CallsWaitForLockedBalance_AreRefused(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
@@ -275,8 +278,8 @@ func TestStop_CallsWaitForLockedBalance_AreRefused(t *testing.T) {
 	}
 }
 
-// While PostgreSQL hangs, every caller is refused within five seconds, and soon at once. It is served again about a second after its
-// return.
+// While PostgreSQL hangs, every caller is refused within five seconds, and soon at once. It is served again about a
+// second after its return.
 func TestBatch_DatabaseHangs_RefusedWithinFiveSecondsThenAtOnce(t *testing.T) {
 	t.Parallel()
 	server := testenv.PostgresPrivate(t)
@@ -295,7 +298,7 @@ func TestBatch_DatabaseHangs_RefusedWithinFiveSecondsThenAtOnce(t *testing.T) {
 		}
 	}
 	testenv.Eventually(t, func() bool { return b.Away() != nil }, "PostgreSQL known to be away")
-	for i := range 20 { // nothing is tried for these
+	for i := range 20 { // no attempt is made for these
 		_, err := Do(t.Context(), b.Ledger, debitOf("n1", fmt.Sprint("away-", i), 1))
 		if e := wantCode(t, err, errcode.Unavailable); !strings.Contains(e.Detail, reasonAway.text()) {
 			t.Errorf("PostgreSQL is known to be away, and a caller got %q", e.Detail)

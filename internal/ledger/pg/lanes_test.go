@@ -8,7 +8,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
-// One of several instances uses one lane: with all of theirs, transactions would be small, and cost more. The number follows the instances.
+// With several instances each uses one lane: with all lanes, transactions would be small and cost more. The number
+// follows the instances.
 func TestLanes_BesideOtherInstances_OneEach(t *testing.T) {
 	t.Parallel()
 	testenv.NotOnCitus(t, "the lanes there are those of the shard groups, however many instances there are")

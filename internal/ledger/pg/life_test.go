@@ -20,11 +20,11 @@ import (
 	"github.com/quotasvc/quotasvc/internal/outbox/auditlog"
 )
 
-// life is one tenant of a service program: the requests that clients send to the fleet for it, and the models that explain every
-// answer so far.
+// life is one tenant of a service program: the requests that clients send to the fleet for it, and the models that
+// explain every answer so far.
 //
-// PostgreSQL's clock cannot be set. Instead, the stored rows are moved into the past, and ahead grows by as much: the model's time
-// is PostgreSQL's time plus ahead.
+// PostgreSQL's clock cannot be set. Instead, the stored rows are moved into the past, and ahead grows by as much: the
+// model's time is PostgreSQL's time plus ahead.
 type life struct {
 	*model.Program
 	fleet  *fleet
@@ -74,7 +74,7 @@ func (s *life) clock() (now time.Time, err error) {
 	return now.UTC(), err
 }
 
-// look sets the models' time to the present.
+// look moves the models' time to the present.
 func (s *life) look() error {
 	now, err := s.clock()
 	if err != nil {
@@ -95,8 +95,9 @@ func (s *life) stored(t time.Time) time.Time {
 	return t.Add(-s.ahead)
 }
 
-// atomically makes changes in one transaction, because rolls of other programs work on this tenant. It locks the balances, so that no
-// batch and no roll continues with rows from before the change, and reads the clock under the locks.
+// atomically makes changes in one transaction, because rolls of other programs work on this tenant. It locks the
+// balances, so that no batch and no roll continues with rows from before the change, and reads the clock under the
+// locks.
 func (s *life) atomically(change func(b *pgx.Batch)) error {
 	ctx := context.Background()
 	return pgx.BeginFunc(ctx, s.db, func(tx pgx.Tx) error {
@@ -112,8 +113,8 @@ func (s *life) atomically(change func(b *pgx.Batch)) error {
 	})
 }
 
-// rewindTenant moves all rows of tenant $1 into the past by $2. A balance has no instants before its first period is opened; a killed
-// instance leaves such rows.
+// rewindTenant moves all rows of tenant $1 into the past by $2. A balance has no instants before its first period is
+// opened; a killed instance leaves such rows.
 var rewindTenant = []string{
 	`UPDATE balances SET period_start = period_start - $2::interval, updated_at = updated_at - $2::interval,
 		period_end = CASE WHEN period_end < '9999-01-01' THEN period_end - $2::interval ELSE period_end END,
@@ -154,7 +155,7 @@ func (s *life) rewind(by time.Duration) error {
 	return err
 }
 
-// fingerprints returns those of the requests that can be sent again, by their ids.
+// fingerprints returns the fingerprints of the requests that can be sent again, by the requests' ids.
 func (s *life) fingerprints() map[string][16]byte {
 	out := map[string][16]byte{}
 	for i := range s.Sent {

@@ -9,14 +9,14 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// The first debit of a balance makes its row with what the row says in the end, in the debit's transaction.
+// The first debit of a balance inserts its row with the final values, in the debit's transaction.
 func TestOpening_RowIsWrittenOnce(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
 	b.simple("acme", 1000)
 	b.mustDebit(debitOf("acme", "first", 3))
 	var once bool
-	// A row that a transaction updates has another place than the one at which it was made.
+	// An updated row has another position than the one at which it was inserted.
 	if err := b.db.QueryRow(t.Context(), "SELECT b.ctid = '(0,1)' AND b.xmin = e.xmin FROM balances b JOIN entries e USING (tenant_id) WHERE e.operation_id = 'first'").Scan(&once); err != nil {
 		t.Fatal(err)
 	}
@@ -27,7 +27,8 @@ func TestOpening_RowIsWrittenOnce(t *testing.T) {
 	b.mustVerify()
 }
 
-// Instances that open the same balances at the same time, in batches of any order and with the same keys in part: every debit counts once.
+// Instances that open the same balances at the same time, in batches of any order and with the same keys in part: every
+// debit counts once.
 func TestOpening_ByTwoInstances_EachDebitCountsOnce(t *testing.T) {
 	t.Parallel()
 	const tenants = 60
@@ -60,7 +61,8 @@ func TestOpening_ByTwoInstances_EachDebitCountsOnce(t *testing.T) {
 	b.mustVerify()
 }
 
-// Another transaction has made the row of a balance and does not end: the others are opened meanwhile, and the one waits.
+// Another transaction has inserted the row of a balance and does not end: other balances are opened meanwhile, and this
+// one waits.
 func TestOpening_RowOfAStranger_DelaysNobodyElse(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)

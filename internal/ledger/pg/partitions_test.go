@@ -15,7 +15,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
-// readJournal holds the locks of a long report on entries until the returned function is called. A debit that waits for a lock behind it is refused.
+// readJournal holds the locks of a long report on entries until the returned function is called. A debit that waits for
+// a lock behind the report is refused.
 func (b *bundle) readJournal() (end func()) {
 	b.t.Helper()
 	conn, err := pgx.Connect(b.t.Context(), b.url)
@@ -51,7 +52,7 @@ func (b *bundle) exists(table string) bool {
 	return exists
 }
 
-// debitUntil makes debits one after another until done. It calls each after each of them.
+// debitUntil makes debits one after another until done. It calls each after each debit.
 func (b *bundle) debitUntil(done <-chan error, each func()) error {
 	b.t.Helper()
 	for i := 0; ; i++ {
@@ -65,7 +66,7 @@ func (b *bundle) debitUntil(done <-chan error, each func()) error {
 	}
 }
 
-// asOwner does something with a ledger whose role owns the tables.
+// asOwner runs do with a ledger whose role owns the tables.
 func (b *bundle) asOwner(do func(*Ledger) error) {
 	b.t.Helper()
 	if err := do(openLedger(b.t, b.url, func(c *Config) { c.DatabaseURL = b.url })); err != nil {
@@ -116,7 +117,7 @@ func TestPartitions_EntriesOfMonthWithoutOne_MadeThen_NothingStopsStart(t *testi
 		_, err := Do(t.Context(), l, debitOf("acme", "k2", 4))
 		return err
 	})
-	// That month draws near, and the next instance makes partitions.
+	// That month comes near, and the next instance makes partitions.
 	partition := "entries_" + ahead.Format("2006_01")
 	b.exec("UPDATE balances SET updated_at = now()")
 	b.asOwner(func(l *Ledger) error { return l.makePartitions(t.Context(), time.Now().AddDate(0, 12, 0)) })

@@ -47,7 +47,7 @@ func TestBalance_ShowsPeriodNotYetWritten(t *testing.T) {
 	if _, err := b.RunRoll(t.Context(), nil, func(Roll) {}); err != nil {
 		t.Fatal(err)
 	}
-	// A balance nobody has touched has no row, so a roll has nothing to do; the first grant makes it.
+	// A balance that was never used has no row, so a roll has nothing to do; the first grant inserts the row.
 	if _, err := Do(t.Context(), b.Ledger, topupOf("acme", "g1", "api_calls", 1)); err != nil {
 		t.Fatal(err)
 	}
@@ -174,7 +174,7 @@ func TestBurnOrder_PriorityThenExpiryThenEffectThenID(t *testing.T) {
 	b.mustVerify()
 }
 
-// A touch costs the same after one idle period and after more than a year of hours.
+// A first use costs the same after one idle period and after more than a year of hours.
 func TestDebit_AfterIdlePeriods_WritesSameRows(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
@@ -309,7 +309,8 @@ func (b *bundle) hourly(id string, amount int64) {
 	b.tenant(id, "hourly", at, at, "UTC")
 }
 
-// hourlies signs up tenants t000, t001 and so on, at most ledger.BatchMax, as hourly does for 10 units, and debits one of each.
+// hourlies signs up tenants t000, t001 and so on, at most ledger.BatchMax, as hourly does for 10 units, and debits one
+// of each.
 func (b *bundle) hourlies(n int) {
 	b.t.Helper()
 	b.hourly("t000", 10)
@@ -328,8 +329,9 @@ func (b *bundle) hourlies(n int) {
 	}
 }
 
-// rewind moves all rows of a tenant into the past, as if that much time had gone by; of all tenants when tenant is empty. It adds
-// seven seconds: the id of an allowance contains its period's start, and after whole periods the ids would come again.
+// rewind moves all rows of a tenant into the past, as if that much time had passed; of all tenants when tenant is
+// empty. It adds seven seconds: the id of an allowance contains its period's start, and after whole periods the ids
+// would repeat.
 func (b *bundle) rewind(tenant string, by time.Duration) {
 	b.t.Helper()
 	by += 7 * time.Second
@@ -339,7 +341,7 @@ func (b *bundle) rewind(tenant string, by time.Duration) {
 			next_event_at = CASE WHEN next_event_at < '9999-01-01' THEN next_event_at - $2::interval ELSE next_event_at END,
 			roll_at = CASE WHEN roll_at < '9999-01-01' THEN roll_at - $2::interval ELSE roll_at END,
 			span_end = CASE WHEN span_end > 'epoch' THEN span_end - $2::interval ELSE span_end END
-			WHERE $1 IN ('', tenant_id) AND period_start > 'epoch'`, // otherwise it was not opened, and has no instants
+			WHERE $1 IN ('', tenant_id) AND period_start > 'epoch'`, // otherwise not opened, without instants
 		`UPDATE periods SET period_start = period_start - $2::interval, period_end = period_end - $2::interval, terms_at = terms_at - $2::interval WHERE $1 IN ('', tenant_id)`,
 		`UPDATE grants SET effective_at = effective_at - $2::interval,
 			expires_at = CASE WHEN expires_at < '9999-01-01' THEN expires_at - $2::interval ELSE expires_at END WHERE $1 IN ('', tenant_id)`,

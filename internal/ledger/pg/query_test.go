@@ -14,8 +14,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
-// batchStatements are the statements of a batch. PostgreSQL plans them once per connection, possibly while the tables are empty. The
-// plans must be right for full tables: the keys in the outer loop, everything else by index.
+// batchStatements are the statements of a batch. PostgreSQL plans them once per connection, possibly while the tables
+// are empty. The plans must be right for full tables: the keys in the outer loop, everything else by index.
 var batchStatements = []string{
 	"LockBalances", "StoredEntries", "OpenGrants", "NamedGrants", "TakenGrants", "OpenHoldLines", "Holds", "Refunds", "HoldBalances",
 	"GrantBalances", "EntriesOfOperations", "TenantTerms", "UpdateBalances", "UpdateDrawnBalances", "UpdateGrants", "UpdateHoldLines",
@@ -26,8 +26,8 @@ func TestStatements_PrepareAndAreUsed(t *testing.T) {
 	testenv.Statements(t, newBundle(t).sql)
 }
 
-// Such plans have cost a hundred times the right ones: sequential scans, whole partitions materialised for a join, and the look-up of
-// keys through the history index.
+// Wrong plans have cost a hundred times the right ones: sequential scans, whole partitions materialised for a join, and
+// the look-up of keys through the history index.
 func TestStatements_PlansOfEmptyTables_FitFullOnes(t *testing.T) {
 	testenv.NotOnCitus(t, "a plan depends on its tenants there; TestCitus_Cluster looks at them")
 	t.Parallel()
@@ -50,7 +50,8 @@ func TestStatements_PlansOfEmptyTables_FitFullOnes(t *testing.T) {
 	}
 }
 
-// A check has generic plans as well, with the settings of the readers. A bitmap of one tenant's rows is no fault there.
+// A check has generic plans as well, with the settings of the readers. A bitmap of one tenant's rows is no fault in
+// these.
 func TestChecks_PlansOfEmptyTables_FitFullOnes(t *testing.T) {
 	testenv.NotOnCitus(t, "a plan depends on its tenants there; TestCitus_Cluster looks at them")
 	t.Parallel()

@@ -56,7 +56,8 @@ func TestRefusal_Reasons_SayWhatWas(t *testing.T) {
 	}
 }
 
-// A COMMIT that is not answered, for example because a standby does not confirm it, is outcome_unknown within five seconds.
+// A COMMIT that is not answered, for example because a standby does not confirm it, is outcome_unknown within five
+// seconds.
 func TestBatch_CommitHangs_OutcomeUnknownWithinFiveSeconds(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
@@ -82,7 +83,7 @@ func TestBatch_CommitHangs_OutcomeUnknownWithinFiveSeconds(t *testing.T) {
 	b.mustVerify()
 }
 
-// A request that waited elsewhere has less than the ledger's own time left.
+// A request that waited elsewhere has less time left than the ledger's own limit.
 func TestBatch_CallersDeadlineIsNearer_AnsweredThen(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
@@ -106,7 +107,8 @@ func TestBatch_CallersDeadlineIsNearer_AnsweredThen(t *testing.T) {
 	})
 }
 
-// An attempt whose COMMIT was lost, followed by one that the database refuses, must not be answered "nothing was changed".
+// An attempt whose COMMIT was lost, followed by one that the database refuses, must not be answered "nothing was
+// changed".
 func TestBatch_UnknownThenDataError_StaysUnknown(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)

@@ -11,10 +11,10 @@ import (
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
-// A COMMIT that waits for a synchronous standby and is cancelled has happened, on the primary alone: PostgreSQL shows its rows, and a failover
-// loses them. The service cancels after four seconds. Its next attempt finds the key in the journal, as a replay. That replay must not be
-// answered either: it stores nothing, but its lock of the balance (FOR NO KEY UPDATE) has given its transaction an xid, so its COMMIT waits
-// for the standby as well.
+// A COMMIT that waits for a synchronous standby and is cancelled has happened, on the primary alone: PostgreSQL shows
+// its rows, and a failover loses them. The service cancels after four seconds. Its next attempt finds the key in the
+// journal, as a replay. That replay must not be answered either: it stores nothing, but its lock of the balance (FOR NO
+// KEY UPDATE) has given its transaction an xid, so its COMMIT waits for the standby as well.
 func TestBatch_StandbyAway_CancelledCommitIsNotAcknowledged(t *testing.T) {
 	t.Parallel()
 	server := testenv.PostgresWithStandby(t)
@@ -23,7 +23,8 @@ func TestBatch_StandbyAway_CancelledCommitIsNotAcknowledged(t *testing.T) {
 	b.mustDebit(debitOf("acme", "first", 1))
 	server.Standby.Pause()
 
-	// The second request writes nothing, so nothing of it is unknown. It says that an earlier one may have been carried out.
+	// The second request writes nothing, so its own outcome is known. The answer reports that an earlier request may
+	// have been carried out.
 	for _, want := range []errcode.Code{errcode.OutcomeUnknown, errcode.Unavailable} {
 		began := time.Now()
 		_, err := Do(t.Context(), b.Ledger, debitOf("acme", "k", 1))
@@ -32,13 +33,13 @@ func TestBatch_StandbyAway_CancelledCommitIsNotAcknowledged(t *testing.T) {
 			t.Errorf("%s after %v", want, took)
 		}
 	}
-	// The rows are there for whoever reads, but only on this server.
+	// Readers see the rows, but only on this server.
 	if n := entriesOf(t, server.URL, "k"); n != 1 {
 		t.Errorf("the primary shows %d entries, want 1", n)
 	}
 
 	server.Kill()
-	server.Standby.Kill() // what it had received and not yet stored is gone
+	server.Standby.Kill() // it loses what it had received and not yet stored
 	server.Standby.Start()
 	server.Promote()
 	testenv.Eventually(t, func() bool {
@@ -68,7 +69,8 @@ func bothHosts(t *testing.T, server *testenv.PostgresReplicated) string {
 	return u.String()
 }
 
-// entriesOf counts the entries under a key on one server. A transaction that only reads has no xid and waits for no standby.
+// entriesOf counts the entries under a key on one server. A transaction that only reads has no xid and waits for no
+// standby.
 func entriesOf(t *testing.T, url, key string) (n int) {
 	t.Helper()
 	db, err := pgx.Connect(t.Context(), url)

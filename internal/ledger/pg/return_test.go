@@ -71,8 +71,8 @@ func TestRegrant_KeepsPriorityAndCostBasis(t *testing.T) {
 	b.mustVerify()
 }
 
-// A version of the plan that was stamped before a tenant signed up, and committed after the tenant's first use, is the only
-// one in force since; the open period still has the terms it was opened with.
+// A version of the plan that was stamped before a tenant signed up, and committed after the tenant's first use, is the
+// only one in force since; the open period still has the terms it was opened with.
 func TestPlanVersion_CommittedLate_KeepsTermsOfOpenPeriod(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
@@ -82,7 +82,7 @@ func TestPlanVersion_CommittedLate_KeepsTermsOfOpenPeriod(t *testing.T) {
 	b.tenant("acme", "pro", at, at, "UTC")
 	b.mustDebit(debitOf("acme", "k1", 4))
 	b.plan("pro", 2, at.Add(-time.Second), "api_calls 20 month calendar")
-	other := openLedger(t, b.url) // one that has not read the first version
+	other := openLedger(t, b.url) // an instance that has not read the first version
 	r, err := Do(t.Context(), other, debitOf("acme", "k2", 7))
 	if err != nil || r.Items[0].Charged != 7 || drawsOf(r.Items[0]) != "api_calls/allowance:6 api_calls/overage:1 " {
 		t.Fatalf("got %+v, %v", r, err)
@@ -90,8 +90,8 @@ func TestPlanVersion_CommittedLate_KeepsTermsOfOpenPeriod(t *testing.T) {
 	b.mustVerify()
 }
 
-// A balance whose sums are near their bound: use ends with a code of its own, what was used can still be refunded, and reads and
-// PostgreSQL's constraints bear the sums.
+// A balance whose sums are near their bound: use is refused with a code of its own, used units can still be refunded,
+// and reads and PostgreSQL's constraints accept the sums.
 func TestTurnover_SumsAtTheirBound_UseRefusedRefundsPass(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)

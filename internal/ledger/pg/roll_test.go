@@ -15,7 +15,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/period"
 )
 
-// backlog signs tenants up for an hourly allowance that many hours ago, with balances that nobody has touched since.
+// backlog signs tenants up for an hourly allowance that many hours ago, with balances that were not used since.
 func (b *bundle) backlog(tenants, hours int) {
 	b.t.Helper()
 	at := time.Now().UTC().Add(-time.Duration(hours) * time.Hour)
@@ -56,7 +56,7 @@ func TestRoll_OnlyIdlePeriodsPass_HasNothingToDo(t *testing.T) {
 	}
 }
 
-// The first entry in a period that was only opened makes it due for a roll; later debits leave that alone.
+// The first entry in a period that was only opened makes it due for a roll; later debits do not change that.
 func TestDebit_FirstInOpenedPeriod_MakesItDueAtItsEnd(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
@@ -123,7 +123,8 @@ func TestRoll_BalanceThatCannotBeWritten_IsSetAside_OthersAreRolled(t *testing.T
 	}
 }
 
-// At a month's end the sweeps of all instances find the same work. One of them does it, and none beside a roll that somebody has started.
+// At a month's end the sweeps of all instances find the same work. One of them does it, and none does while a roll
+// runs.
 func TestSweep_MoreThanOneTransaction_WaitsForItsTurn(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
@@ -131,7 +132,7 @@ func TestSweep_MoreThanOneTransaction_WaitsForItsTurn(t *testing.T) {
 	b.hourlies(balances)
 	b.rewind("", 90*time.Minute)
 	due := balances
-	sweep := func(s *Sweep, all bool, why string) { // a transaction is of chunkMin balances, on Citus of those of them that are in one shard group
+	sweep := func(s *Sweep, all bool, why string) { // a transaction takes chunkMin balances, on Citus those of them in one shard group
 		t.Helper()
 		before := due
 		if err := s.Run(t.Context()); err != nil {
@@ -170,8 +171,8 @@ func TestSweep_MoreThanOneTransaction_WaitsForItsTurn(t *testing.T) {
 	b.mustVerify()
 }
 
-// A dump keeps its snapshot for hours, and PostgreSQL keeps each entry of an index that a roll has made dead. A roll does not read them again
-// and again: each of a million balances would cost more than the one before.
+// A dump keeps its snapshot for hours, and PostgreSQL keeps each index entry that a roll has made dead. A roll does not
+// read these again and again: each of a million balances would cost more than the one before.
 func TestRoll_BesideOpenSnapshot_ReadsNoDeadEntriesAgain(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
@@ -228,7 +229,8 @@ func TestRoll_BesideOpenSnapshot_ReadsNoDeadEntriesAgain(t *testing.T) {
 	b.mustVerify()
 }
 
-// A sweep begins where the last one ended, and now and then with everything: what came due in the past is worked off within sweepWhole.
+// A sweep begins where the last one ended, and sometimes with the earliest due balance: an event that came due in the
+// past is worked off within sweepWhole.
 func TestSweep_DueInThePast_IsFoundByTheNextWholeOne(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)

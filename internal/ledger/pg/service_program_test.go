@@ -19,7 +19,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger/verifier"
 )
 
-// Past is package history. That package imports this one, so main_test.go, which is outside this package, sets the functions.
+// Past is package history. That package imports this one, so main_test.go, which is outside this package, sets the
+// functions.
 var Past struct {
 	Balance   func(l *Ledger, k ledger.BalanceKey, at time.Time) (*ledger.Balance, error)
 	Statement func(l *Ledger, k ledger.BalanceKey, at time.Time) (*PastStatement, error)
@@ -90,7 +91,8 @@ func (s *life) roll(n int) error {
 	return err
 }
 
-// misplaced returns an error that lists the balances, of all tenants, whose open period does not follow their last closed one.
+// misplaced returns an error that lists the balances, of all tenants, whose open period does not follow their last
+// closed one.
 func (s *life) misplaced() error {
 	rows, err := s.db.Query(context.Background(), `SELECT b.tenant_id, b.meter, b.subject, row_to_json(b)::text, json_agg(p ORDER BY p.period_start)::text
 		FROM balances b JOIN periods p USING (tenant_id, meter, subject)
@@ -107,7 +109,7 @@ func (s *life) misplaced() error {
 	return errors.Join(append(all, err)...)
 }
 
-// remember reads a balance of the past, which must be as it was read then.
+// remember reads a balance of the past again, which must equal the earlier reading.
 func (s *life) remember(n int, was moment) error {
 	b, err := persist(s, n, func(l *Ledger) (*ledger.Balance, error) {
 		return Past.Balance(l, s.named(was.k), s.stored(was.at))
@@ -153,7 +155,8 @@ func (s *life) end(v *verifier.Verifier) error {
 	return nil
 }
 
-// compareTrail compares the audit log with the journal: each operation of an administrator that is audited has one line.
+// compareTrail compares the audit log with the journal: each operation of an administrator that is audited has one
+// line.
 func (s *life) compareTrail() error {
 	rows, err := s.db.Query(context.Background(), `SELECT coalesce(e.operation_id, a.request_id) || ': ' || coalesce(e.kind, 'no operation') || ', ' || coalesce(a.lines, 'no line')
 		FROM (SELECT operation_id, kind FROM entries WHERE tenant_id = $1 AND line = 1 AND actor = $2
@@ -172,8 +175,9 @@ func (s *life) compareTrail() error {
 	return err
 }
 
-// compareStatements reads the statements of all periods of a balance, newest first. Each must foot, begin with the closing amount of
-// the one before, and have lines that add up to its sums. The closed periods must be those of a model.
+// compareStatements reads the statements of all periods of a balance, newest first. Each must foot, begin with the
+// closing amount of the one before, and have lines that add up to its sums. The closed periods must be those of a
+// model.
 func (s *life) compareStatements(k ledger.BalanceKey) error {
 	var got []string
 	next := (*PastStatement)(nil)
@@ -209,7 +213,8 @@ func (s *life) compareStatements(k ledger.BalanceKey) error {
 	return fmt.Errorf("the closed periods of %v are\n  %s\nand the model's\n  %s", k, strings.Join(got, "\n  "), strings.Join(s.able[0].ClosedPeriods(k), "\n  "))
 }
 
-// checkStatement returns an error when b does not foot, when its lines do not add up to it, or when next does not continue it.
+// checkStatement returns an error when b does not foot, when its lines do not add up to it, or when next does not
+// continue it.
 func checkStatement(b, next *PastStatement) error {
 	sum := b.Lines
 	switch {
@@ -223,11 +228,12 @@ func checkStatement(b, next *PastStatement) error {
 	return nil
 }
 
-// The programs run on the real ledger, for several tenants at a time. They have all operations, concurrent and repeated requests to
-// two instances, batches, reads, dry runs, balances of the past, passing time, new plan versions, plan changes, suspensions and
-// rolls. Meanwhile answers to COMMIT are lost, connections break and instances are killed. There must be an order of the requests in
-// which the model gives the same answers; the model has no SQL, batches, instances or faults. QUOTASVC_SOAK_SERVICE_STEPS is the
-// number of steps of a soak: requests, and changes around the service.
+// The programs run on the real ledger, for several tenants at a time. They have all operations, concurrent and repeated
+// requests to two instances, batches, reads, dry runs, balances of the past, passing time, new plan versions, plan
+// changes, suspensions and rolls. Meanwhile answers to COMMIT are lost, connections break and instances are killed.
+// There must be an order of the requests in which the model gives the same answers; the model has no SQL, batches,
+// instances or faults. QUOTASVC_SOAK_SERVICE_STEPS is the number of steps of a soak: requests, and changes around the
+// service.
 func TestService_Programs_AreExplainedByModel(t *testing.T) {
 	t.Parallel()
 	wanted := model.SoakSteps(t, "QUOTASVC_SOAK_SERVICE_STEPS")
@@ -267,7 +273,7 @@ func TestService_Programs_AreExplainedByModel(t *testing.T) {
 			wg.Wait()
 			for i, err := range errs {
 				if err != nil {
-					// Log at once: concurrent requests may not meet like this again when rapid repeats the program.
+					// Log at once: the same concurrency may not occur again when rapid repeats the program.
 					t.Logf("tenant %s\n%s\n%v", lives[i].tenant, strings.Join(lives[i].log, "\n"), err)
 					rt.Fatal(err)
 				}

@@ -13,7 +13,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// allowance adds an allowance to version 1 of a plan. columns sets further columns of plan_allowances: "name = value, ...".
+// allowance adds an allowance to version 1 of a plan. columns sets further columns of plan_allowances: "name = value,
+// ...".
 func (b *bundle) allowance(plan, meter string, amount int64, every, columns string) {
 	b.t.Helper()
 	at := time.Now().UTC().Add(-100 * time.Hour)
@@ -118,7 +119,8 @@ func TestDebit_OverflowsIntoCredits_ThenOverageUpToCap(t *testing.T) {
 	b.mustVerify()
 }
 
-// The payment has used up the allowance. The refund finds it again in another transaction, at another time of its period.
+// The payment has used up the allowance. The refund finds the allowance again in another transaction, at another time
+// of its period.
 func TestRefund_PreservedOverage_ReturnsWhatAllowancePaid(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
@@ -415,7 +417,7 @@ func TestRefund_EndedAllowance_ForfeitedOrRegranted(t *testing.T) {
 	wantEqual(t, "regranted", refundedOf(r), refunded{Refunded: 4, Remaining: 14})
 	b.mustVerify()
 	b.rewind("acme", 2*time.Hour)
-	b.wantSums("acme", "api_calls", ledger.Sums{Granted: 10}) // what was part of an allowance has ended with the period
+	b.wantSums("acme", "api_calls", ledger.Sums{Granted: 10}) // the allowance's part has ended with the period
 	b.mustDebit(debitOf("acme", "k9", 1))
 	b.mustVerify()
 }

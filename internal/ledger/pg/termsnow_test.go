@@ -34,7 +34,7 @@ func (b *bundle) mustSubject(tenant, meter, subject string) *ledger.Balance {
 	return out
 }
 
-// Terms that apply at once touch no balance. Each balance finds them when it is next used, and each read knows them.
+// Terms that apply at once write no balance. Each balance finds them when it is next used, and each read includes them.
 func TestTermsNow_EverySubject_RightWhenTouched(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
@@ -88,8 +88,8 @@ func TestTermsNow_CommittedLate_EndsPeriodAfterItsEntries(t *testing.T) {
 	b.mustVerify()
 }
 
-// A change of terms may be stamped before a period's end and committed after the next period was opened under the old terms. It ends that
-// period.
+// A change of terms may be stamped before a period's end and committed after the next period was opened under the old
+// terms. It ends that next period.
 func TestTermsNow_CommittedAfterNextPeriodOpened_EndsIt(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
@@ -110,7 +110,7 @@ func TestTermsNow_CommittedAfterNextPeriodOpened_EndsIt(t *testing.T) {
 	}
 }
 
-// A change that has no effect on a meter is looked at once per balance, not with every debit.
+// A change that has no effect on a meter is examined once per balance, not with every debit.
 func TestTermsNow_NoEffectOnMeter_ReadOnce(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
@@ -131,7 +131,7 @@ func TestTermsNow_NoEffectOnMeter_ReadOnce(t *testing.T) {
 	if got := b.mustBalance("acme", "api_calls"); got.Used != 2 || got.Remaining != 98 {
 		t.Errorf("got %+v", got)
 	}
-	// Another instance, and the same one after a restart, find the same.
+	// Another instance, and the same one after a restart, reach the same result.
 	other := openLedger(t, b.url)
 	if r, err := Do(t.Context(), other, debitOf("acme", "k3", 1)); err != nil || r.Items[0].Remaining != 97 {
 		t.Errorf("got %+v, %v", r, err)

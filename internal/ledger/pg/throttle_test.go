@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// A roll holds back while others work, and at first; alone it goes on at once.
+// A roll sleeps long at first and while others work; when alone it continues quickly.
 func TestThrottle_FollowsWhatOthersCommit(t *testing.T) {
 	t.Parallel()
 	var p throttle

@@ -142,7 +142,7 @@ func TestDo_AnswerToCommitLost_OneLine(t *testing.T) {
 	p, through := startProxy(t, b.url)
 	l := openLedger(t, through, throughCoordinator)
 	p.every.Store(2)
-	for wave := range 4 { // those of a wave may be one batch
+	for wave := range 4 { // the debits of a wave may be one batch
 		var wg sync.WaitGroup
 		for i := range 5 {
 			wg.Go(func() {
@@ -161,14 +161,15 @@ func TestDo_AnswerToCommitLost_OneLine(t *testing.T) {
 	b.mustVerify()
 }
 
-// PostgreSQL refuses one operation, because a text of its line cannot be stored. Its neighbours in the batch are served, each with its line.
+// PostgreSQL refuses one operation, because a text of its line cannot be stored. Its neighbours in the batch are
+// served, each with its line.
 func TestDo_LineRefused_NoChangeAndNeighboursServed(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t, func(c *Config) { c.Lanes = 1 })
 	b.answerWithin = testenv.Patience
 	b.simple("acme", 100)
 	do(t.Context(), b, debitOf("acme", "d0", 1))
-	unlock := b.lockRow("acme") // so that they meet in one batch
+	unlock := b.lockRow("acme") // so that they are in one batch
 	bad := auditlog.With(t.Context(), &auditlog.Actor{KeyID: "key_b", Name: "a\x00b", Admin: true})
 	var wg sync.WaitGroup
 	for i := range 6 {

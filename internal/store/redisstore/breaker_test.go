@@ -51,15 +51,15 @@ func TestBreaker_OpensAtHalfOf20OrFiveInARow(t *testing.T) {
 		open  bool
 	}{
 		{"", false},
-		{"----", false},                                     // four calls say nothing
-		{"-----", true},                                     // five in a row do
+		{"----", false},                                     // four failures open nothing
+		{"-----", true},                                     // five in a row open it
 		{"-+-+-+-+-+-+-+-+-+-", false},                      // 19 calls
 		{"-+-+-+-+-+-+-+-+-+-+-", true},                     // half of the latest 20
 		{"++-+-+-+-+-+-+-+-+-+", false},                     // 9 of 20
 		{"++++++++++++++++++++++++++++++++++----", false},   // four after many
-		{"++++++++++++++++++++++++++++++++++-----", true},   // five, however many went well before
+		{"++++++++++++++++++++++++++++++++++-----", true},   // five, after any number of successes
 		{"++++r++++r++++r++++r++++", false},                 // four refused writes
-		{"++++r++++r++++r++++r++++r", true},                 // five, however many reads went well between
+		{"++++r++++r++++r++++r++++r", true},                 // five, with any number of successful reads between
 		{"++++r++++r++++r++++r+w++r++++r++++r++++r", false}, // with a write between
 		{"++++r++++r++++r++++r++++-", false},                // the fifth was not refused
 	} {

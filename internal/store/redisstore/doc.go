@@ -3,13 +3,14 @@
 //
 // # Terms
 //
-//   - shard: one place where Redis keeps keys: a server, the master that the sentinels name, or one master of a cluster.
+//   - shard: a part of Redis that keeps keys: a server, the master that the sentinels name, or a master of a cluster.
 //   - hash tag: the part of a key in braces. It decides the slot, and so the shard, on a cluster.
-//   - lane: a queue of requests in front of a shard. What waits in a lane is sent as one pipeline: a batch.
-//   - kind: the lanes of one user: limits, leases, reads. Work says how a kind turns a batch into script calls.
-//   - reads: keys to read. They go with another request of their slot, in its pipeline, or alone.
+//   - lane: a queue of requests in front of a shard. The waiting requests are sent as one pipeline: a batch.
+//   - kind: the lanes of one user: limits, leases, reads. Work defines how a kind turns a batch into script calls.
+//   - reads: keys to read. They are sent with another request of their slot, in its pipeline, or alone.
 //   - held: a value that was read and of which Redis has announced no change since. See Watch.
-//   - breaker: the switch of a shard that stops requests while the shard does not answer. A probe is the one request it lets through.
+//   - breaker: the switch of a shard that stops requests while the shard does not answer. A probe is the one request
+//     that it lets through.
 //   - evict: to delete keys that have not expired, because memory is full. See EvictionWatch.
 //
 // # The way of a request
@@ -24,13 +25,14 @@
 //
 //  2. Requests with one hash tag are sent in order of arrival.
 //
-//  3. A request takes at most the budget (120 ms): half in the queue, half in Redis. A Walk takes as long as its caller allows.
+//  3. A request takes at most the budget (120 ms): half in the queue, half in Redis. A Walk takes as long as its caller
+//     allows.
 //
 //  4. A shard that does not answer delays no request of another shard.
 //
 //  5. A shard that answers but rejects writes counts as away until it has accepted a write.
 //
-//  6. A value that is held (Watch) stood in Redis HeldFor ago or later.
+//  6. A held value (Watch) was in Redis HeldFor ago or later.
 //
 // # Clock
 //

@@ -48,7 +48,7 @@ func setPolicy(t *testing.T, c *redis.Client, policy string) {
 	}
 }
 
-// lookPatiently is Look without its bound of time, which a busy machine may miss.
+// lookPatiently is Look without its time limit, which a busy machine may exceed.
 func (w *EvictionWatch) lookPatiently(t *testing.T) error {
 	t.Helper()
 	if !w.look(t.Context()) {
@@ -83,7 +83,7 @@ func TestEviction_EveryPolicyButNoeviction_IsNamedWithWhatToDo(t *testing.T) {
 	}
 }
 
-// TestEviction_PolicyChanges_ToldOnce: the change of a policy, and a server that comes back with another one.
+// TestEviction_PolicyChanges_ToldOnce: the policy changes, and a server comes back with another one.
 func TestEviction_PolicyChanges_ToldOnce(t *testing.T) {
 	t.Parallel()
 	client := patientClient(t, testenv.RedisPrivate(t).Options())
@@ -103,7 +103,7 @@ func TestEviction_PolicyChanges_ToldOnce(t *testing.T) {
 	}
 }
 
-// TestEviction_RedisAway_StartIsNotRefused, and what was known stays known while Redis is away.
+// TestEviction_RedisAway_StartIsNotRefused: and a finding stays valid while Redis is away.
 func TestEviction_RedisAway_StartIsNotRefused(t *testing.T) {
 	t.Parallel()
 	server := testenv.RedisPrivate(t)
@@ -128,7 +128,7 @@ func TestEviction_RedisAway_StartIsNotRefused(t *testing.T) {
 	}
 }
 
-// TestEviction_InfoForbidden_IsUnknown: a user without the right to ask must not stop the service.
+// TestEviction_InfoForbidden_IsUnknown: a user without the right to run INFO must not stop the service.
 func TestEviction_InfoForbidden_IsUnknown(t *testing.T) {
 	t.Parallel()
 	server := testenv.RedisPrivate(t)

@@ -12,8 +12,8 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	redis.SetLogger(mute{}) // it has one logger for all clients, and outages make it talk
-	// A client that could not connect looks again after a second, and only then sees that it has been closed.
+	redis.SetLogger(mute{}) // all clients share one logger, and outages fill it
+	// A client that could not connect tries again after a second, and only then notices that it was closed.
 	testenv.Main(m, goleak.IgnoreAnyFunction("github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial"))
 }
 
@@ -47,7 +47,7 @@ func storeOn(t testing.TB, client redis.UniversalClient, cfg Config) *Store {
 	return s
 }
 
-// holds reports whether s has something, also beyond its end.
+// holds reports whether s has a non-zero element, also beyond its length.
 func holds[T any](s []T) bool {
 	for _, x := range s[:cap(s)] {
 		if !reflect.ValueOf(&x).Elem().IsZero() {

@@ -8,7 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 )
 
-// TestNewMetrics_HasEveryCauseAtZero: the first of a kind is no increase for who sees the series with it.
+// TestNewMetrics_HasEveryCauseAtZero: a series that first appears with the value 1 shows no increase.
 func TestNewMetrics_HasEveryCauseAtZero(t *testing.T) {
 	t.Parallel()
 	reg := prometheus.NewRegistry()

@@ -30,8 +30,8 @@ func TestNewReads_RefusesForeignTagsAndTooMany(t *testing.T) {
 	}
 }
 
-// TestReadPlan_ReadsEachKeyOnce: a key that many requests want is read once; commands are bounded, and on a cluster each has keys of
-// one slot.
+// TestReadPlan_ReadsEachKeyOnce: a key of many requests is read once; commands are bounded, and on a cluster each has
+// keys of one slot.
 func TestReadPlan_ReadsEachKeyOnce(t *testing.T) {
 	t.Parallel()
 	for _, cluster := range []bool{false, true} {
@@ -61,7 +61,7 @@ func TestReadPlan_ReadsEachKeyOnce(t *testing.T) {
 	}
 }
 
-// TestReadPlan_KeepsNothing: the space of a plan is used again, and must not keep a request alive.
+// TestReadPlan_KeepsNothing: the memory of a plan is reused, and must not keep a request alive.
 func TestReadPlan_KeepsNothing(t *testing.T) {
 	t.Parallel()
 	client := patientClient(t, testenv.Redis(t))

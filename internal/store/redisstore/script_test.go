@@ -85,7 +85,7 @@ func TestScript_AnswersEachCallInOrder(t *testing.T) {
 	}
 }
 
-// TestSendBuffers_KeepNothing: the space they are written in is used again, and must not grow or keep a request alive.
+// TestSendBuffers_KeepNothing: the buffers are reused, and must not grow or keep a request alive.
 func TestSendBuffers_KeepNothing(t *testing.T) {
 	t.Parallel()
 	var w sendBuffers
@@ -129,7 +129,7 @@ func TestScript_ErrorKeepsTheConnectionsError(t *testing.T) {
 		t.Fatal(err)
 	}
 	addr := ln.Addr().String()
-	_ = ln.Close() // nobody listens there now
+	_ = ln.Close() // now no server listens there
 	client, err := NewClient("redis://" + addr)
 	if err != nil {
 		t.Fatal(err)

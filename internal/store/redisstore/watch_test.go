@@ -43,7 +43,7 @@ func read(t *testing.T, s *Store, key string) string {
 	return reads.Values[0]
 }
 
-// hold reads key until its value is held: the connection of a first read may not tell the watch yet.
+// hold reads key until its value is held: the connection of a first read may not report to the watch yet.
 func hold(t *testing.T, s *Store, key string) {
 	t.Helper()
 	testenv.Eventually(t, func() bool {
@@ -63,7 +63,7 @@ func TestWatch_Read_HeldUntilItChanges(t *testing.T) {
 	for name, change := range map[string]func(key string) error{
 		"set":     func(key string) error { return other.Set(t.Context(), key, "2", 0).Err() },
 		"deleted": func(key string) error { return other.Del(t.Context(), key).Err() },
-		"expired": func(key string) error { // Redis deletes it when it is asked for, or in its own time, which is long beside many keys of others
+		"expired": func(key string) error { // Redis deletes it when a command reads it, or later by itself, which takes long beside many other keys
 			require.NoError(t, other.PExpire(t.Context(), key, time.Millisecond).Err())
 			testenv.Eventually(t, func() bool { return other.Exists(t.Context(), key).Val() == 0 }, "it expires")
 			return nil
@@ -96,7 +96,7 @@ func TestWatch_Read_HeldUntilItChanges(t *testing.T) {
 	})
 }
 
-// What is announced while a value is on its way here makes it one that is not held.
+// A value whose change is announced while it is being read is not held.
 func TestWatch_ChangedWhileRead_NotHeld(t *testing.T) {
 	t.Parallel()
 	s, _ := watcher(t)
@@ -116,7 +116,7 @@ func TestWatch_ChangedWhileRead_NotHeld(t *testing.T) {
 	require.False(t, w.Holds("k"), "the older of two values was kept last")
 }
 
-// A connection that dies may have lost announcements: nothing is held until everything is read again.
+// A connection that dies may have lost announcements: no value is held until it is read again.
 func TestWatch_ConnectionLost_NothingHeld(t *testing.T) {
 	t.Parallel()
 	s, other := watcher(t)
@@ -129,7 +129,7 @@ func TestWatch_ConnectionLost_NothingHeld(t *testing.T) {
 	hold(t, s, "w:{a}")
 }
 
-// A server that hangs announces nothing, and nothing is held then.
+// A server that hangs announces nothing, and then no value is held.
 func TestWatch_ServerHangs_NotHeldAfterHeldFor(t *testing.T) {
 	t.Parallel()
 	server := testenv.RedisPrivate(t)
