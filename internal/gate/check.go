@@ -36,7 +36,7 @@ func (g *Gate) observeCheck(out *Check, err error) {
 	g.metrics.decisions.WithLabelValues("check", label).Inc()
 }
 
-// check is Check. With heldOnly it answers only from what this process holds: ok is false if Redis must be asked.
+// check is Check. With heldOnly it answers only from what this process holds: ok is false if Redis must be queried.
 func (g *Gate) check(ctx context.Context, req *Request, heldOnly bool) (out Check, ok bool, err error) {
 	// The feature comes first. It needs no backend.
 	if req.Feature != "" {
@@ -44,7 +44,7 @@ func (g *Gate) check(ctx context.Context, req *Request, heldOnly bool) (out Chec
 			return out, true, err
 		}
 	}
-	if err := ledger.ValidateItems(req.Items); err != nil { // a check from copies does not ask the ledger
+	if err := ledger.ValidateItems(req.Items); err != nil { // a check from copies does not reach the ledger
 		return Check{}, true, err
 	}
 	keys := appendKeys(make([]ledger.BalanceKey, 0, fewItems), req)
@@ -92,7 +92,7 @@ func (g *Gate) check(ctx context.Context, req *Request, heldOnly bool) (out Chec
 	} else {
 		have := found{copies, true}
 		if !held {
-			have = g.lookup(ctx, keys, reads, !limits.degraded) // if Redis did not answer the limits, it is not asked again
+			have = g.lookup(ctx, keys, reads, !limits.degraded) // if Redis did not answer the limits, it is not queried again
 		}
 		out, err = g.answerItems(ctx, req, &facts, have)
 	}

@@ -69,7 +69,7 @@ func (g *Gate) consumeAs(ctx context.Context, req *Request, facts *tenantFacts, 
 	d := debitOf(req, facts, consumeScope(req))
 	known := g.recall(req, facts, d)
 
-	// 2. The limits. They come before PostgreSQL is asked.
+	// 2. The limits. They come before any query of PostgreSQL.
 	limits, answer, err := g.chargeLimits(ctx, req, facts, &known, exempt)
 	if err != nil {
 		return Debited{}, err
@@ -153,7 +153,7 @@ func (g *Gate) chargeLimits(
 	return limits, answer, err
 }
 
-// giveBack refunds what the limits took, as far as the outcome of the debit says so.
+// giveBack refunds what the limits took, as far as the outcome of the debit requires.
 func (g *Gate) giveBack(
 	ctx context.Context, req *Request, limits *limitsResult, facts *tenantFacts, result *ledger.DebitResult, err error,
 ) {

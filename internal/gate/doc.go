@@ -20,7 +20,7 @@
 // Blocks come before limits. A block of the tenant, subject or address refuses the request. An allowing block skips the
 // limits. A feature that a request names comes between the two, and is decided from the catalogue in memory.
 //
-// # What is asked, in order
+// # What is queried, in order
 //
 // Memory comes first, then Redis, then PostgreSQL. Each step answers what it can; the next one answers the rest.
 //

@@ -21,7 +21,7 @@ func (g *Gate) Features(ctx context.Context, tenant string) (plan string, all, o
 }
 
 // checkFeature answers, from memory, whether the tenant may use the feature of req. The answer has neither limits nor
-// balances: no backend is asked.
+// balances: no backend is queried.
 func (g *Gate) checkFeature(ctx context.Context, req *Request) (Check, error) {
 	out := Check{Item: -1, Source: SourceLocal, AsOf: g.now().UTC()}
 	if out.Blocked, _ = g.blocked(req); out.Blocked != nil {

@@ -94,8 +94,8 @@ func (g *Gate) decideRules(ctx context.Context, c *limitsCall, reads *redisstore
 	return g.limitsResult(c, &ask, &decision), nil
 }
 
-// peekHeld decides the limits of a check from the buckets that this process holds. ok is false if Redis must be asked,
-// or if the limits cannot be decided.
+// peekHeld decides the limits of a check from the buckets that this process holds. ok is false if Redis must be
+// queried, or if the limits cannot be decided.
 func (g *Gate) peekHeld(ctx context.Context, req *Request, facts *tenantFacts) (res limitsResult, ok bool) {
 	rules := facts.rules.apply(make([]*planRule, 0, fewRules), req, facts.plan)
 	if len(rules) == 0 || len(rules) > ratelimit.MaxCharges {

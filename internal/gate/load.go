@@ -73,7 +73,7 @@ type loader struct {
 	metrics    *gateMetrics
 	onResult   func(*ledger.CheckResult) // is called once per answer
 	now        func() time.Time          // for waits
-	awayUntil  atomic.Int64              // unix nanoseconds: when to ask PostgreSQL again after a failure; 0: it answered last
+	awayUntil  atomic.Int64              // unix nanoseconds: when to query PostgreSQL again after a failure; 0: it answered last
 	waiting    *waitlist.List[*question]
 }
 
@@ -81,7 +81,7 @@ type loader struct {
 type question struct {
 	ledger.CheckRequest
 
-	until string // the key in flight, if nobody may share the answer once the read begins; else ""
+	until string // the key in flight, if callers may not share the answer once the read begins; else ""
 
 	out  pg.CheckOutcome
 	done chan struct{} // closed when out is set
@@ -194,7 +194,7 @@ func (l *loader) ask(ctx context.Context, q *question) (*ledger.CheckResult, err
 	}
 }
 
-// takeBatch takes the next questions. From now on, nobody may share the answers of some of them.
+// takeBatch takes the next questions. From now on, further callers may not share the answers of some of them.
 func (l *loader) takeBatch() []*waitlist.Place[*question] {
 	batch := l.waiting.Take()
 	for _, p := range batch {
@@ -219,7 +219,7 @@ func (l *loader) answerBatch(ctx context.Context, slot chan struct{}, batch []*w
 	}
 }
 
-// read asks the ledger within the budget, and passes the results to onResult. The caller has taken a slot.
+// read queries the ledger within the budget, and passes the results to onResult. The caller has taken a slot.
 func (l *loader) read(ctx context.Context, questions []ledger.CheckRequest) []pg.CheckOutcome {
 	ctx, cancel := context.WithTimeout(ctx, l.budget)
 	defer cancel()

@@ -75,7 +75,7 @@ type refusals struct {
 	onKeys    func() // is called when keys are read; nil, except in tests
 }
 
-// replay is a stored result that was asked for again.
+// replay is a stored result that was requested again.
 type replay struct {
 	fingerprint [16]byte
 	result      *ledger.DebitResult
@@ -145,7 +145,7 @@ func (r *remembered) likely(forwarded bool) bool {
 	return r.balance != nil || r.question != nil || r.replay != nil && !forwarded
 }
 
-// reads returns the read of Redis that a refusal needs, so that the limits can be asked in the same round trip; nil:
+// reads returns the read of Redis that a refusal needs, so that the limits can be decided in the same round trip; nil:
 // none.
 func (r *remembered) reads() *redisstore.Reads {
 	if r.balance == nil {
@@ -221,7 +221,7 @@ func isNormal(d *ledger.Debit) bool {
 		!slices.ContainsFunc(d.Items, func(i ledger.Item) bool { return i.StoreDenial })
 }
 
-// isPlain reports whether d is normal and has one item, so that one balance decides unless its plan says otherwise.
+// isPlain reports whether d is normal and has one item, so that one balance decides unless its plan has other rules.
 func isPlain(d *ledger.Debit) bool { return len(d.Items) == 1 && isNormal(d) }
 
 // makeRoom counts n keys that will be remembered, and drops the least recently used entries if there are too many keys.

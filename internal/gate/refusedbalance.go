@@ -46,7 +46,7 @@ func (m *refusals) findBalance(d *ledger.Debit, now time.Time) *refusing {
 }
 
 // refuseByBalance returns the refusal of d by a balance; nil: the ledger must decide. reads are those of the balance,
-// nil if Redis was not asked.
+// nil if Redis was not read.
 func (m *refusals) refuseByBalance(
 	ctx context.Context, d *ledger.Debit, facts *tenantFacts, b *refusing, reads *redisstore.Reads,
 ) error {

@@ -25,7 +25,7 @@
 //	or confirmed and no older than FreshFor                           any         any       Use, UseAndRefresh
 //	any other                                                         away        any       UseDegraded
 //	any other: incomplete, terms changed since, older than FreshFor,
-//	from before checks of this process asked for the balance,
+//	from before checks of this process announced the balance,
 //	or the caller named a MaxStale                                    up          any       ReadOrUse
 //	unconfirmed, up to AwayFreshFor old                               up          away      UseDegraded
 //	unconfirmed, up to FreshFor old                                   up          away      ReadWithin

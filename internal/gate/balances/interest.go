@@ -16,7 +16,7 @@ const (
 	// more than a message takes, so that other instances publish for longer than this process relies on it.
 	askedFor = 25 * time.Second
 
-	// askAgain is the age at which an announcement is repeated if checks still ask.
+	// askAgain is the age at which an announcement is repeated if checks still read the balance.
 	askAgain = 10 * time.Second
 
 	// askSlack is how much older than the first announcement a copy may be. It covers the read of PostgreSQL that began
@@ -58,9 +58,9 @@ func idOf(k ledger.BalanceKey) uint64 {
 	return max(h>>11, everything+1)
 }
 
-// interest tracks about which balances checks ask, and so which copies a commit has to publish. It performs no I/O and
-// reads no clock: the publisher exchanges announcements with the other instances through Redis. It is safe for
-// concurrent use.
+// interest tracks which balances are wanted, and so which copies a commit has to publish. It performs no I/O and reads
+// no clock: the publisher exchanges announcements with the other instances through Redis. It is safe for concurrent
+// use.
 type interest struct {
 	most int // balances that this process announces one by one. With more it announces all: everything is published then
 
@@ -81,7 +81,7 @@ type interest struct {
 
 // asking is the state of this process's own announcements of a balance.
 type asking struct {
-	from   int64         // µs of the ledger's clock: when it was first announced; the others know after learnEvery
+	from   int64         // µs of the ledger's clock: when it was first announced; other instances have read it after learnEvery
 	sent   time.Duration // last announced, as since; 0: not yet
 	queued bool
 }

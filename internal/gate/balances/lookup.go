@@ -12,7 +12,7 @@ import (
 type Cached struct {
 	Copy      *ledger.BalanceCopy // nil: there is none
 	Confirmed bool                // no other instance has made a newer one, except in the last moments
-	Unwanted  bool                // Redis has it, but it may be from before checks of this process asked for the balance
+	Unwanted  bool                // Redis has it, but it may be from before this process announced the balance
 }
 
 // Reads returns the reads of Redis for a check of keys, which have one tenant. It returns nil if Redis cannot help: in

@@ -43,7 +43,7 @@ const (
 	Use                         // use the copies
 )
 
-// Facts are what Policy.For needs to know about a check.
+// Facts are what Policy.For needs about a check.
 type Facts struct {
 	Items          []ledger.Item  // one per copy
 	Subject        string         // empty: none

@@ -17,7 +17,7 @@ import (
 const redisCallMax = 256
 
 const (
-	// interestKey is the set of balances that checks ask about. No copy has this key: after the colon their keys have a
+	// interestKey is the set of announced balances. No copy has this key: after the colon their keys have a
 	// brace.
 	interestKey = "quota:interest"
 

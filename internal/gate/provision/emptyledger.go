@@ -8,7 +8,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// roundsMax bounds how often a decision may ask for more balances: those of subjects' caps once, those of overflow
+// roundsMax bounds how often a decision may request more balances: those of subjects' caps once, those of overflow
 // meters once, and one round in reserve.
 const roundsMax = 3
 

@@ -110,7 +110,7 @@ func (t *tx) lock(ctx context.Context, p *plan) error {
 	return t.remember(ctx, p)
 }
 
-// queueLocks queues the statements that lock the plan's balances as its state says. In stateSkipLocked, existing
+// queueLocks queues the statements that lock the plan's balances as its state requires. In stateSkipLocked, existing
 // receives those that have a row.
 func (t *tx) queueLocks(out *pgx.Batch, p *plan, tenants, meters, subjects []string) (existing *[]ledger.BalanceKey) {
 	existing = new([]ledger.BalanceKey)

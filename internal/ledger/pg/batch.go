@@ -52,7 +52,7 @@ const (
 	verdictRetry    verdict = "retry"     // another failure that passes; nothing was written
 	verdictUnknown  verdict = "unknown"   // COMMIT may have happened: run it again, and never answer "failed"
 	verdictData     verdict = "data"      // this batch can never be written as it is: find the operation at fault
-	verdictBug      verdict = "bug"       // decisions ask for more data without an end
+	verdictBug      verdict = "bug"       // decisions request more data without an end
 )
 
 // runBatches runs the plan's calls, those of each shard group as a batch of its own. The calls that wait for locked
@@ -206,7 +206,7 @@ func classify(err error, committing bool) verdict {
 	case errors.Is(err, errRolledBack):
 		return verdictRetry
 	case !answered || pgErr.Severity == "FATAL" || pgErr.Severity == "PANIC":
-		// The server did not say what became of the transaction.
+		// The outcome of the transaction is unknown.
 		if committing {
 			return verdictUnknown
 		}

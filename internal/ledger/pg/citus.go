@@ -20,7 +20,7 @@ import (
 // statements and its COMMIT. So calls are divided by group before they become a batch. docs/decisions/citus.md has the
 // reasons.
 
-// detectCitus asks the database whether its tables are distributed. It returns nil for PostgreSQL without Citus.
+// detectCitus queries whether the tables of the database are distributed. It returns nil for PostgreSQL without Citus.
 func detectCitus(ctx context.Context, cfg *Config) (*citus.Cluster, error) {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout+readTimeout)
 	defer cancel()

@@ -92,7 +92,7 @@ func (l *Ledger) simulateAt(ctx context.Context, c *ledger.Call, at time.Time) e
 	return nil
 }
 
-// extraRounds bounds how often a decision on a view may ask for more balances: subject caps once, overflow meters once.
+// extraRounds bounds how often a decision on a view may request more balances: subject caps once, overflow meters once.
 const extraRounds = 4
 
 // DebitOutcome is the answer to one debit of a batch.

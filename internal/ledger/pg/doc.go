@@ -26,11 +26,11 @@
 // A plain debit takes two round trips: one locks and reads, one writes and commits.
 //
 // A dry run and a check take the same way on a view (view.go): a snapshot that nothing locks and nothing writes. Reads
-// (balances.go, and package history) use views too, so that a balance is right although nobody has rolled its period.
+// (balances.go, and package history) use views too, so that a balance is right although its period was not rolled.
 //
 // # The states of a batch
 //
-// A batch is in one of four states, which say how its next attempt locks balances and creates missing rows:
+// A batch is in one of four states, which define how its next attempt locks balances and creates missing rows:
 //
 //	usual       waits up to lockTimeout for locks, creates missing rows in the transaction that uses them
 //	rowsFirst   waits up to lockTimeout, creates missing rows in a transaction before

@@ -10,7 +10,7 @@ import (
 )
 
 // errJobsFull is the error of a job that was not started because the maximum number of jobs is running.
-var errJobsFull = errors.New("ledger: as many jobs as there may be are running")
+var errJobsFull = errors.New("ledger: the maximum number of jobs is running")
 
 // jobs owns the rolls that a process runs in the background. All methods are safe for concurrent use.
 type jobs struct {

@@ -96,7 +96,7 @@ type Ledger struct {
 	jobs    *jobs
 }
 
-// Open asks PostgreSQL whether its tables are distributed, and prepares the pools and the lanes.
+// Open queries whether the tables are distributed, and prepares the pools and the lanes.
 func Open(ctx context.Context, cfg Config) (*Ledger, error) {
 	if cfg.DatabaseURL == "" || cfg.Log == nil || cfg.Metrics == nil {
 		return nil, errors.New("ledger: DatabaseURL, Log and Metrics are required")

@@ -99,7 +99,7 @@ func (w *lockWait) stop(ctx context.Context) error {
 	case <-w.ended:
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("ledger: stop the trial of operations on locked balances: %w", ctx.Err())
+		return fmt.Errorf("ledger: stop the queue of parked operations: %w", ctx.Err())
 	}
 }
 

@@ -18,7 +18,7 @@ type plan struct {
 	reissued []ledger.GrantKey // grants that refunds may issue under ids made from their keys
 	located  *ledger.Located   // what was found of the targets; nil: not looked up yet
 
-	more   []ledger.BalanceKey                  // balances that decisions asked for
+	more   []ledger.BalanceKey                  // balances that decisions requested
 	keys   []ledger.BalanceKey                  // all balances, sorted, each once
 	demand map[ledger.BalanceKey]int64          // what may be drawn from each at most
 	absent map[ledger.BalanceKey]ledger.Absence // balances that cannot exist
@@ -32,7 +32,7 @@ type plan struct {
 	retries     int  // transient failures in a row that it survives
 	mayBeStored bool // an attempt's COMMIT was not answered, so that its calls may have been carried out
 
-	extra  map[*ledger.Call][]ledger.BalanceKey // balances that a call's decision asked for beyond its demand
+	extra  map[*ledger.Call][]ledger.BalanceKey // balances that a call's decision requested beyond its demand
 	parked []parkedCall                         // calls that were taken out of calls
 }
 
@@ -158,10 +158,10 @@ func (p *plan) parkAll() {
 	p.calls = nil
 }
 
-// errNotEnough is the error of a decision that was given everything and asks for more: a bug, or a clock that jumped.
+// errNotEnough is the error of a decision that has all data and requests more: a bug, or a clock that jumped.
 var errNotEnough = errors.New("ledger: a decision lacks grants or terms that were read")
 
-// errNoEnd is the error of decisions that ask for further balances without an end.
+// errNoEnd is the error of decisions that request further balances without an end.
 var errNoEnd = errors.New("ledger: a decision asks for further balances without an end")
 
 // repeat calls round until its decisions need nothing more, at most limit times, and widens the plan by what each round

@@ -16,7 +16,7 @@ import (
 // errStopping is the cause of refusals while the ledger is stopping.
 var errStopping = errors.New("the ledger is stopping")
 
-// reason says why an operation was not decided, for the metric and for the text that callers get.
+// reason is why an operation was not decided, for the metric and for the text that callers get.
 type reason string
 
 // The reasons. The first group means that the database could not be reached or cannot be written to.

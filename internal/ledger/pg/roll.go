@@ -165,7 +165,7 @@ func (l *Ledger) takeSlot(ctx context.Context, holder string, isRoll bool) (mine
 		return false, nil
 	}
 	if err != nil {
-		return false, unavailable("take the turn of a roll", err)
+		return false, unavailable("take the slot for rolls", err)
 	}
 	return mine, nil
 }
@@ -216,7 +216,7 @@ func (l *Ledger) lookAround(ctx context.Context, t *throttle) error {
 	defer cancel()
 	var commits int64
 	if err := l.readers.QueryRow(ctx, l.sql["Commits"]).Scan(&commits); err != nil {
-		return unavailable("ask how busy PostgreSQL is", err)
+		return unavailable("read PostgreSQL's load", err)
 	}
 	t.count(commits, time.Now())
 	return nil
@@ -248,7 +248,7 @@ func (l *Ledger) runRoll(ctx context.Context, roll *Roll, progress func(Roll)) e
 				l.log.Warn("roll progress not saved", "roll_id", roll.ID, "error", err)
 			}
 			if err := l.lookAround(ctx, &sleeper); err != nil {
-				l.log.Warn("the roll does not know how busy PostgreSQL is; its pace stays", "roll_id", roll.ID, "error", err)
+				l.log.Warn("PostgreSQL's load could not be read; the roll keeps its pace", "roll_id", roll.ID, "error", err)
 			}
 			saved, began = began, time.Now()
 		}

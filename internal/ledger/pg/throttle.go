@@ -41,7 +41,7 @@ func nextChunk(chunk int, took time.Duration) int {
 }
 
 // throttle makes a roll sleep between its transactions, so that requests find PostgreSQL idle. It sleeps long until the
-// database's counter of transactions shows that nobody else works. The zero value sleeps long. It is for one goroutine.
+// database's counter of transactions shows no other load. The zero value sleeps long. It is for one goroutine.
 // It does not query PostgreSQL itself: its caller does when due returns true.
 type throttle struct {
 	own     int64     // transactions of the roll since readAt

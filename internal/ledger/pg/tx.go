@@ -25,7 +25,7 @@ type tx struct {
 	newBalances keySet
 	ahead       *loading           // what was read with the lock, for all balances of the plan; nil: nothing
 	subscribers events.Subscribers // of events that a period opened
-	began       time.Time          // the instance's clock, before PostgreSQL was asked for its own
+	began       time.Time          // the instance's clock, before PostgreSQL's was read
 	// termsChanged is when terms last changed for a tenant that may have balances already.
 	termsChanged time.Time
 	// changedNow holds by tenant when terms that apply at once were last made. Tenants without such terms are missing.

@@ -24,7 +24,7 @@ const (
 )
 
 // upkeep makes the journal's partitions in advance, and checks whether rolls are made, at the start and every hour.
-// Every few seconds it compares the clocks and asks how many instances there are. Nothing waits for it.
+// Every few seconds it compares the clocks and reads how many instances there are. Nothing waits for it.
 type upkeep struct {
 	ledger *Ledger
 	cancel context.CancelFunc

@@ -75,7 +75,7 @@ func (l *Ledger) viewOn(ctx context.Context, conn *pgx.Conn, p *plan, at time.Ti
 	}
 	if err := b.AdvanceInMemory(ctx.Err); err != nil {
 		if ctx.Err() != nil {
-			return nil, unavailable("work off what is due of a balance", err)
+			return nil, unavailable("work off the due events of a balance", err)
 		}
 		return nil, uncomputable(err)
 	}
