@@ -158,8 +158,8 @@ func (b *Batch) charge(s *sources, a *allocation, item int32, requested int64) [
 	return draws
 }
 
-// chargeOverflow draws from the overflow meter what it pays. Only the first entry that it writes says how many units are
-// paid for.
+// chargeOverflow draws from the overflow meter what it pays. Only the first entry that it writes says how many units
+// are paid for.
 func (b *Batch) chargeOverflow(s *sources, a *allocation, item int32) []Draw {
 	first := len(b.journal)
 	detail := price.Payment{For: s.own.Meter}.At(s.price)

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// handled says how many checks and consumes all services handled within each bound, in seconds. It adds up the services'
+// handled says how many checks and consumes all services handled within each bound, in seconds. It adds up their
 // histograms. Delays of the load generator are not in it.
 type handled map[float64]int64
 

@@ -66,8 +66,8 @@ func (l slidingLog) Charge(st Level, cost int64) Level {
 	return st
 }
 
-// Refund removes tokens that were logged when the charge was made or before, the newest first. These are the charge's own
-// tokens, if the log still has them.
+// Refund removes tokens that were logged when the charge was made or before, the newest first. These are the charge's
+// own tokens, if the log still has them.
 func (l slidingLog) Refund(st Level, cost, at int64) Level {
 	behind := len(st.log)
 	if at != UnknownTime {
