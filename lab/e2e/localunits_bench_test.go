@@ -19,7 +19,7 @@ const benchUnits = 1 << 50
 // BenchmarkLocalUnits measures decisions about single units: from memory, by holds, and by a debit each, which is the baseline. ns/op is for
 // one decision. docs/recipes/local-units.md has figures.
 //
-//	go test -run xxx -bench LocalUnits ./cmd/quotasvc
+//	go test -run xxx -bench LocalUnits ./lab/e2e
 func BenchmarkLocalUnits(b *testing.B) {
 	in := serve(b, backends(b))
 	in.setUp(b, benchUnits)

@@ -21,7 +21,7 @@ import yaml
 
 HERE = Path(__file__).resolve().parent.parent
 PACKAGE = HERE / "src" / "quotasvc"
-CONTRACT = HERE.parent.parent / "internal" / "httpapi" / "wire" / "openapi.yaml"
+CONTRACT = HERE.parent.parent / "internal" / "httpapi" / "reference" / "openapi.yaml"
 
 # Operations that are for gateways, or return the contract itself.
 LEFT_OUT = {"authorize", "authorizeEnvoy", "getSpec", "getSpecJSON"}

@@ -12,7 +12,7 @@ import httpx
 import jsonschema
 import yaml
 
-CONTRACT = Path(__file__).resolve().parents[3] / "internal" / "httpapi" / "wire" / "openapi.yaml"
+CONTRACT = Path(__file__).resolve().parents[3] / "internal" / "httpapi" / "reference" / "openapi.yaml"
 
 
 @lru_cache(maxsize=1)
