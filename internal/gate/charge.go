@@ -278,7 +278,7 @@ func (g *Gate) RefundCharge(ctx context.Context, c *Charge) (ChargeRefund, error
 }
 
 // ParseCharge returns the charge of an id. A text that no instance with the same key has issued is a *errcode.Error
-// with CodeNotFound.
+// with errcode.NotFound.
 func (g *Gate) ParseCharge(id string) (*Charge, error) {
 	receipt, issued, name, err := g.chargeIDs.Parse(id)
 	if err != nil {

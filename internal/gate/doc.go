@@ -72,9 +72,9 @@
 //
 // # Failure
 //
-//	PostgreSQL away   checks use the newest copies that have not ended, marked degraded. They fail with
-//	                  CodeUnavailable if there is no such copy, or if overflow, overage or a subject's cap would have
-//	                  to decide. Debits fail with CodeUnavailable or CodeOutcomeUnknown
+//	PostgreSQL away   checks use the newest copies that have not ended, marked degraded. A check fails with
+//	                  errcode.Unavailable if there is no such copy, or if overflow, overage or a subject's cap
+//	                  would have to decide. Debits fail with errcode.Unavailable or errcode.OutcomeUnknown
 //	Redis away        limits are decided as each rule defines (package ratelimit). Checks read each balance from
 //	                  PostgreSQL at most once a second, and wait no longer than balances.ReadPatience where there is
 //	                  a copy. Balances are not read from Redis while the limiter's breaker is open

@@ -172,7 +172,7 @@ func (g *Gate) mayHold(ctx context.Context, id *ratelimit.LeaseID) (facts tenant
 }
 
 // Release gives a lease back. Releasing a lease that is not held is not an error. The rule and the tenant need not
-// exist any more. The error is a *errcode.Error with CodeUnavailable; the lease then expires at its time.
+// exist any more. The error is a *errcode.Error with errcode.Unavailable; the lease then expires at its time.
 func (g *Gate) Release(ctx context.Context, id ratelimit.LeaseID) error {
 	err := g.release(ctx, id)
 	if err != nil {

@@ -25,6 +25,6 @@
 // # Concurrency and failure
 //
 // All methods may be called from any goroutine. A change locks the gauge's row: changes of one gauge run one after the other, in one transaction each.
-// Errors are *errcode.Error, or those of the catalogue's store: CodeUnavailable if PostgreSQL did not answer in time; the same request may be sent
+// Errors are *errcode.Error, or those of the catalogue's store: errcode.Unavailable if PostgreSQL did not answer in time; the same request may be sent
 // again with the same key.
 package gauge

@@ -69,9 +69,9 @@ func (r *redisCopies) get(ctx context.Context, keys []ledger.BalanceKey) ([]*led
 	return out, nil
 }
 
-// put writes the copies that are newer than those in Redis. failed are the copies with an unknown outcome; it is safe
-// to put them again. refused counts the copies that the script rejects as invalid; it would reject them again, so they
-// are not in failed. err is why the first of failed was not written.
+// put writes the copies that are newer than those in Redis. It is safe to put a copy again. failed has the copies with an
+// unknown outcome, and err says why the first of them was not written. refused counts the copies that the script rejects
+// as invalid. They are not in failed, because the script would reject them again.
 func (r *redisCopies) put(ctx context.Context, copies []*ledger.BalanceCopy) (failed []*ledger.BalanceCopy, refused int, err error) {
 	errs := make([]error, len(copies))
 	r.send(ctx, copies, r.groups(len(copies), func(i int) string { return copies[i].Tenant }), errs)

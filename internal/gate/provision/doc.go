@@ -2,9 +2,9 @@
 //
 // # Terms
 //
-//   - first use: a debit, a consume, a hold, or a request at a gateway, for an id that no tenant has; never a check.
-//   - provisioner: creates the tenant of a first use, after the use was decided.
-//   - empty ledger: the balances that a tenant of the default plan begins with. It decides first uses.
+//   - first use: a debit, a consume, a hold, or a request at a gateway, for an id that no tenant has. A check is none.
+//   - provisioner: it creates the tenant of a first use, after the use was decided.
+//   - empty ledger: it decides first uses. It has the balances with which a tenant of the default plan begins.
 //
 // # Invariants
 //
@@ -12,7 +12,7 @@
 //     flood of invented tenants that ask for too much, or for meters of other plans, leaves nothing.
 //  2. However many first uses of a tenant run at once, on however many instances, one tenant is created, and each use
 //     is then decided by its balances.
-//  3. An instance creates at most Config.PerSecond tenants a second. More are refused (CodeQueueFull) and not created.
+//  3. An instance creates at most Config.PerSecond tenants a second. It refuses more of them (errcode.QueueFull).
 //  4. A tenant that is created here is announced and in the audit log, like one that an administrator creates.
 //
 // # Clock
@@ -23,6 +23,6 @@
 // # Concurrency and failure
 //
 // All methods may be called from any goroutine. Errors are *errcode.Error, as the operation itself would fail. If a
-// tenant cannot be created the error is CodeUnavailable, and the caller may send the same request again. A nil
+// tenant cannot be created the error is errcode.Unavailable, and the caller may send the same request again. A nil
 // Provisioner creates no tenant.
 package provision

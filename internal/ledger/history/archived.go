@@ -9,7 +9,7 @@ import (
 )
 
 // unlessArchived returns an answer about a tenant at an instant, or the error that prevented it. If the entries of that
-// instant were archived, it returns CodeArchived instead of both, because both may be wrong then. field names the
+// instant were archived, it returns errcode.Archived instead of both, because both may be wrong then. field names the
 // instant in the request.
 func unlessArchived[V any](ctx context.Context, r *Reader, tenant, field string, at time.Time, answer V, err error) (V, error) {
 	var none V

@@ -12,7 +12,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// BalanceAsOf returns a balance as it was at a past instant. Its list of grants is empty. CodeNotFound: the balance did not exist yet.
+// BalanceAsOf returns a balance as it was at a past instant. Its list of grants is empty. errcode.NotFound: the balance did not exist yet.
 func (r *Reader) BalanceAsOf(ctx context.Context, tenant, meter, subject string, at time.Time) (*ledger.Balance, error) {
 	at, e := r.past(ctx, "as_of", at)
 	if e != nil {

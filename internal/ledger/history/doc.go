@@ -33,6 +33,6 @@
 //
 // # Failure
 //
-// Errors are *errcode.Error. CodeQueueFull: too many reports wait. CodeReportTooSlow: the report's time is over. CodeUnavailable: the database did not
+// Errors are *errcode.Error. errcode.QueueFull: too many reports wait. errcode.ReportTooSlow: the report's time is over. errcode.Unavailable: the database did not
 // answer; a retry is safe.
 package history

@@ -35,7 +35,7 @@ type StatementLine struct {
 	Entries int64
 }
 
-// Statement returns the account of the period that starts at start. CodeNotFound: the balance has no such period.
+// Statement returns the account of the period that starts at start. errcode.NotFound: the balance has no such period.
 func (r *Reader) Statement(ctx context.Context, tenant, meter, subject string, start time.Time) (*Statement, error) {
 	if e := ledger.ValidateInstant("period_start", start); e != nil {
 		return nil, e
@@ -51,8 +51,8 @@ func (r *Reader) Statement(ctx context.Context, tenant, meter, subject string, s
 	return s, nil
 }
 
-// StatementAt returns the account of the period that contains a past instant. CodeNotFound: the balance had no period
-// then. CodeArchived: the period ended before the oldest instant in the database.
+// StatementAt returns the account of the period that contains a past instant. errcode.NotFound: the balance had no period
+// then. errcode.Archived: the period ended before the oldest instant in the database.
 func (r *Reader) StatementAt(ctx context.Context, tenant, meter, subject string, at time.Time) (*Statement, error) {
 	at, e := r.past(ctx, "period_start", at)
 	if e != nil {
@@ -66,7 +66,7 @@ func (r *Reader) StatementCurrent(ctx context.Context, tenant, meter, subject st
 	return r.statementOf(ctx, tenant, meter, subject, func(b *ledger.Book) time.Time { return b.Start })
 }
 
-// StatementLast returns the account of the newest closed period. CodeNotFound: none was closed.
+// StatementLast returns the account of the newest closed period. errcode.NotFound: none was closed.
 func (r *Reader) StatementLast(ctx context.Context, tenant, meter, subject string) (*Statement, error) {
 	return r.statementOf(ctx, tenant, meter, subject, func(b *ledger.Book) time.Time { return b.Start.Add(-time.Microsecond) })
 }

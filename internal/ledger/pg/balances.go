@@ -99,7 +99,7 @@ func (l *Ledger) keysOf(ctx context.Context, tenant, subject string) ([]ledger.B
 	return keys, nil
 }
 
-// Balance returns one balance. CodeMeterNotInPlan: the plan lacks the meter and nothing was ever granted.
+// Balance returns one balance. errcode.MeterNotInPlan: the plan lacks the meter and nothing was ever granted.
 func (l *Ledger) Balance(ctx context.Context, tenant, meter, subject string) (*ledger.Balance, error) {
 	b, now, err := l.View(ctx, ledger.BalanceKey{Tenant: tenant, Meter: meter, Subject: subject}, time.Time{})
 	if err != nil {
@@ -110,7 +110,7 @@ func (l *Ledger) Balance(ctx context.Context, tenant, meter, subject string) (*l
 }
 
 // View returns one balance with its open grants, advanced in memory to the instant at (zero means now), and the instant
-// of the view. It locks and writes nothing. CodeMeterNotInPlan: the plan lacks the meter and nothing was ever granted.
+// of the view. It locks and writes nothing. errcode.MeterNotInPlan: the plan lacks the meter and nothing was ever granted.
 func (l *Ledger) View(ctx context.Context, k ledger.BalanceKey, at time.Time) (*ledger.Book, time.Time, error) {
 	if e := ledger.FirstOf(ledger.ValidateID("tenant", k.Tenant), ledger.ValidateID("meter", k.Meter), ledger.ValidateSubject(k.Subject)); e != nil {
 		return nil, time.Time{}, e
@@ -129,7 +129,7 @@ func (l *Ledger) View(ctx context.Context, k ledger.BalanceKey, at time.Time) (*
 	return b, m.Now, nil
 }
 
-// MustExist returns CodeTenantNotFound unless the tenant exists.
+// MustExist returns errcode.TenantNotFound unless the tenant exists.
 func (l *Ledger) MustExist(ctx context.Context, tenant string) error {
 	var exists bool
 	err := l.onReader(ctx, func(ctx context.Context, conn *pgx.Conn) error {

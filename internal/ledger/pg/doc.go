@@ -19,7 +19,7 @@
 //	tx.go        the connection of a transaction, its time limit and its end
 //	lockwait.go  the queue of parked calls
 //	refusal.go   why an operation was not decided, and what its caller receives
-//	trail.go     which operations of administrators are recorded in the audit log
+//	auditlog.go  which operations of administrators are recorded in the audit log
 //	learned.go   what earlier batches have learned: what is likely to be needed
 //	load.go, scan.go, terms.go  the reads; write.go the writes
 //

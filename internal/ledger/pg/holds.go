@@ -62,7 +62,7 @@ func (l *Ledger) Holds(ctx context.Context, q HoldQuery) (HoldPage, error) {
 	return page, nil
 }
 
-// HoldByID returns one hold of a tenant. CodeHoldNotFound: no hold has this id.
+// HoldByID returns one hold of a tenant. errcode.HoldNotFound: no hold has this id.
 func (l *Ledger) HoldByID(ctx context.Context, tenant, id string) (*HoldRecord, error) {
 	if e := ledger.FirstOf(ledger.ValidateID("tenant", tenant), ledger.ValidateID("hold_id", id)); e != nil {
 		return nil, e

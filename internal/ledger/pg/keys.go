@@ -63,8 +63,8 @@ func (t *tx) lookEverywhere(ctx context.Context, p *plan) error {
 	return send(ctx, t.conn, out)
 }
 
-// Keys returns the remembered keys of the tenant's operations, in no order. It fails with CodeQueueFull if there are
-// more than most.
+// Keys returns the remembered keys of the tenant's operations, in no order. It fails with errcode.QueueFull if there
+// are more than most.
 func (l *Ledger) Keys(ctx context.Context, tenant string, most int) ([]string, error) {
 	var keys []string
 	first, _ := ledger.KeyMonths(l.clock.Now())

@@ -43,7 +43,7 @@ type Config struct {
 	DatabaseURL    string                // PostgreSQL, required
 	Lanes          int                   // writer lanes, 1..64; each owns one connection while it works. 0: see Instances, on Citus one for each shard group
 	Instances      func() int            // instances on the database: if Lanes is 0, each of several uses one lane instead of two. nil: this one alone
-	MaxQueue       int                   // groups waiting per lane before CodeQueueFull
+	MaxQueue       int                   // groups waiting per lane before errcode.QueueFull
 	MaxBatch       int                   // operations per transaction
 	Readers        int                   // connections for reads
 	CachedBalances int                   // bound of each cache of what batches have learned; 0: learnedDefault

@@ -40,7 +40,7 @@ func (v *Verifier) Seals(ctx context.Context, before int64, limit int) ([]audit.
 	return list, nil
 }
 
-// SealOfDay returns the seal of a day with its proofs. CodeNotFound: the day has no seal.
+// SealOfDay returns the seal of a day with its proofs. errcode.NotFound: the day has no seal.
 func (v *Verifier) SealOfDay(ctx context.Context, day time.Time) (*seal.Seal, error) {
 	ctx, cancel := context.WithTimeout(ctx, queryTimeout)
 	defer cancel()

@@ -58,7 +58,7 @@ type Verification struct {
 }
 
 // StartVerification starts a verification in the background, including cached copies, and returns at once. While the
-// same one runs on this instance, it returns that one; while another one runs, it fails with CodeQueueFull.
+// same one runs on this instance, it returns that one; while another one runs, it fails with errcode.QueueFull.
 func (v *Verifier) StartVerification(ctx context.Context, tenant string) (Verification, error) {
 	if err := v.mustExist(ctx, tenant); err != nil {
 		return Verification{}, err

@@ -129,7 +129,7 @@ func unavailable(what string, err error) *errcode.Error {
 	}
 }
 
-// mustExist returns CodeTenantNotFound if the tenant does not exist. The empty tenant stands for all.
+// mustExist returns errcode.TenantNotFound if the tenant does not exist. The empty tenant stands for all.
 func (v *Verifier) mustExist(ctx context.Context, tenant string) error {
 	if tenant == "" {
 		return nil

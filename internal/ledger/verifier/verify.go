@@ -26,7 +26,7 @@ type Options struct {
 	Full bool
 }
 
-// Verify compares balances, grants, periods and cached copies with the journal: see package audit. CodeTenantNotFound:
+// Verify compares balances, grants, periods and cached copies with the journal: see package audit. errcode.TenantNotFound:
 // the tenant does not exist.
 func (v *Verifier) Verify(ctx context.Context, o Options) (*audit.Report, error) {
 	if err := v.mustExist(ctx, o.Tenant); err != nil {

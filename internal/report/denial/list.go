@@ -48,7 +48,7 @@ type List struct {
 	CountsFrom time.Time
 }
 
-// Read answers q, as a report of r. Errors are *errcode.Error: CodeTenantNotFound, CodeInvalidArgument for a To that is not later than From, or those of reports.
+// Read answers q, as a report of r. Errors are *errcode.Error: errcode.TenantNotFound, errcode.InvalidArgument for a To that is not later than From, or those of reports.
 func Read(ctx context.Context, r *history.Reader, now time.Time, q Query) (List, error) {
 	if q.To.IsZero() {
 		q.To = now.Add(time.Minute).Truncate(time.Minute) // the present minute, too

@@ -84,9 +84,9 @@ GROUP BY e.kind, e.source
 ORDER BY e.kind, e.source;
 
 -- name: UsageBetween
--- Returns the use of balance ($1..$3) per step of $6 ('hour', 'day' or 'month') in time zone $7, from $8 to before $9.
--- $4 is the seq before the first entry written in that time, $5 that of the last one. $10 and $11 are the first and the
--- last month of it. A refund may return drawn units or overage: net use = used + overage - refunded. 2^63-1 stands for
+-- Returns the use of balance ($1..$3) from $8 to before $9, per step of $6 ('hour', 'day' or 'month') in time zone $7.
+-- $4 is the seq before the first entry of that time, and $5 the seq of its last entry. Its first month is $10, its last
+-- month is $11. A refund may return drawn units or overage: net use = used + overage - refunded. 2^63-1 stands for
 -- any larger sum.
 --
 -- It looks up the first and the last row of rollups of each step, all in order. The use between two neighbours is their

@@ -48,9 +48,9 @@ ORDER BY g.meter, g.subject, g.grant_id
 LIMIT $7::integer;
 
 -- name: BalancesBetween
--- Returns the balances of tenant $1 from ($2 meter, $3 subject) up to ($4, $5), or all later ones if $4 is '', at most
--- $7: those that have a row, and those of the plan's meters that have none yet. $6: meter or '' for all. $8: true
--- leaves ($2, $3) out.
+-- Returns at most $7 balances of tenant $1, from ($2 meter, $3 subject) up to ($4, $5). If $4 is '', there is no upper
+-- end. They are the balances that have a row, and those of the plan's meters that have none yet. $6 is their meter;
+-- '' stands for all meters. If $8 is true, ($2, $3) is left out.
 SELECT k.meter, k.subject
 FROM (
     SELECT b.meter, b.subject FROM balances b WHERE b.tenant_id = $1::text AND (b.meter, b.subject) >= ($2::text, $3::text)
