@@ -492,7 +492,7 @@ func TestConsole_InChromium_EditTheCatalogue(t *testing.T) {
 	b.signIn(testKey)
 	b.open("/console/catalogue")
 	b.click("Edit")
-	b.until(`document.readyState === "complete" && document.querySelector("#text")`)
+	b.loaded(`document.querySelector("#text")`)
 	result(b, chromedp.Evaluate[bool](`(() => { const t = document.querySelector("#text"); t.value = t.value.replace("amount: 10000", "amount: 12000"); return true })()`))
 	b.click("Preview")
 	b.shows("Who is affected")

@@ -167,6 +167,13 @@ func (b *tab) until(expression string) {
 	}, expression)
 }
 
+// loaded waits until the page has loaded and an expression is true. Before, no script of the page hears what is pressed,
+// clicked or chosen, and the browser may give nodes other ids.
+func (b *tab) loaded(expression string) {
+	b.t.Helper()
+	b.until(`document.readyState === "complete" && (` + expression + `)`)
+}
+
 func (b *tab) open(path string) {
 	b.t.Helper()
 	b.do(chromedp.Navigate(b.at+path), chromedp.WaitVisible(chromedp.CSS("main")))
@@ -188,14 +195,14 @@ func (b *tab) click(text string) {
 // clickAt clicks on the first node of an XPath.
 func (b *tab) clickAt(path string) {
 	b.t.Helper()
-	b.until(`document.readyState === "complete"`) // before, the browser may give nodes other ids
+	b.loaded("true")
 	b.do(chromedp.Click(path))
 }
 
 // press presses keys, one after another.
 func (b *tab) press(keys ...string) {
 	b.t.Helper()
-	b.until(`document.readyState === "complete"`) // nobody listens to keys before
+	b.loaded("true")
 	for _, key := range keys {
 		b.do(chromedp.KeyEvent(key))
 	}
@@ -205,7 +212,7 @@ func (b *tab) press(keys ...string) {
 func (b *tab) choose(name, value string) {
 	b.t.Helper()
 	list := fmt.Sprintf("document.querySelector(%q)", fmt.Sprintf(`main select[name=%q]`, name))
-	b.until(`document.readyState === "complete" && ` + list) // nobody listens to it before
+	b.loaded(list)
 	result(b, chromedp.Evaluate[bool](fmt.Sprintf(`(() => { const list = %s; list.value = %q; return list.dispatchEvent(new Event("change", {bubbles: true})) })()`, list, value)))
 }
 
@@ -213,7 +220,7 @@ func (b *tab) choose(name, value string) {
 func (b *tab) fill(name, value string) {
 	b.t.Helper()
 	selector := fmt.Sprintf(`main [name=%q]:not([type=hidden])`, name)
-	b.until(fmt.Sprintf("document.readyState === \"complete\" && document.querySelector(%q)", selector))
+	b.loaded(fmt.Sprintf("document.querySelector(%q)", selector))
 	result(b, chromedp.Evaluate[bool](fmt.Sprintf("document.querySelector(%q).value = \"\"; true", selector)))
 	b.do(chromedp.SendKeys(chromedp.CSS(selector), value))
 }

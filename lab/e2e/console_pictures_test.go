@@ -40,7 +40,7 @@ func (a *album) take(name, path string, width, most int64) {
 	if path != "" {
 		a.open(path)
 	}
-	a.until(`document.readyState === "complete" && (!document.querySelector("[data-chart]") || document.querySelector(".chart canvas"))`)
+	a.loaded(`!document.querySelector("[data-chart]") || document.querySelector(".chart canvas")`)
 	a.do(chromedp.EmulateViewport(width, min(most, result(a.tab, chromedp.Evaluate[int64](`Math.ceil(document.querySelector("main").getBoundingClientRect().bottom + scrollY - 24)`)))))
 	a.snap(name)
 }

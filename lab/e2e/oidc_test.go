@@ -185,7 +185,7 @@ func TestOIDC_InChromium_EndToEnd(t *testing.T) {
 	b := newChromium(t, c)
 	atProvider := func() {
 		t.Helper()
-		b.until(`location.hostname === "localhost" && document.readyState === "complete" && document.querySelector("#username")`)
+		b.loaded(`location.hostname === "localhost" && document.querySelector("#username")`)
 		b.do(chromedp.SendKeys(chromedp.CSS("#username"), "ada"), chromedp.SendKeys(chromedp.CSS("#password"), "pw-ada"))
 		b.clickAt(`//button[@type="submit"]`)
 	}
