@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/goccy/go-yaml"
+	"github.com/stretchr/testify/require"
 )
 
 // envWithout is the variable with the name of a tool whose tests are skipped. Without it a missing tool fails the tests, because
@@ -90,9 +91,7 @@ func readAlerts(t *testing.T) []alertRule {
 func readYAML(t *testing.T, path string, into any) {
 	t.Helper()
 	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if err := yaml.Unmarshal(text, into); err != nil {
 		t.Fatalf("%s: %v", path, err)
 	}
@@ -108,9 +107,7 @@ var runbookParts = []string{"- **Means:** ", "- **Callers see:** ", "- **Look at
 func sectionsOf(t *testing.T, path string) map[string]string {
 	t.Helper()
 	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	sections, anchor := map[string]string{}, ""
 	for line := range strings.Lines(string(text)) {
 		if marks, title, ok := strings.Cut(line, " "); ok && strings.Trim(marks, "#") == "" && marks != "" {

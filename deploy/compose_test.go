@@ -19,6 +19,7 @@ import (
 	"github.com/compose-spec/compose-go/v2/types"
 	"github.com/moby/patternmatcher"
 	"github.com/moby/patternmatcher/ignorefile"
+	"github.com/stretchr/testify/require"
 )
 
 const (
@@ -66,36 +67,26 @@ func golang(ctx context.Context, args ...string) (string, error) {
 func TestDockerignore_FilesOfBuild_InContext(t *testing.T) {
 	t.Parallel()
 	list, err := os.Open(filepath.Join(root, ".dockerignore"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer list.Close()
 	patterns, err := ignorefile.ReadAll(list)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	matcher, err := patternmatcher.New(patterns)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	const files = `{{if and .Module .Module.Main}}{{$d := .Dir}}{{range .GoFiles}}{{$d}}/{{.}}{{"\n"}}{{end}}{{range .EmbedFiles}}{{$d}}/{{.}}{{"\n"}}{{end}}{{end}}`
 	out, err := golang(t.Context(), "list", "-deps", "-f", files, "./cmd/quotasvc")
 	if err != nil {
 		t.Fatal(err, out)
 	}
 	top, err := filepath.Abs(root)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	needed := append(strings.Fields(out), filepath.Join(top, "go.mod"), filepath.Join(top, "go.sum"))
 	if len(needed) < 300 {
 		t.Errorf("the build reads only %d files?", len(needed))
 	}
 	for _, name := range needed {
 		rel, err := filepath.Rel(top, name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if ignored, err := matcher.MatchesOrParentMatches(rel); err != nil || ignored {
 			t.Errorf(".dockerignore keeps %s out of the image's build: %v", rel, err)
 		}
@@ -112,9 +103,7 @@ var secrets = []string{"POSTGRES_PASSWORD=pgsecret", "REDIS_PASSWORD=redissecret
 func project(t *testing.T) *types.Project {
 	t.Helper()
 	p, err := load(t, secrets)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return p
 }
 
@@ -122,9 +111,7 @@ func load(t *testing.T, env []string) (*types.Project, error) {
 	t.Helper()
 	options, err := cli.NewProjectOptions([]string{filepath.Join(root, "docker-compose.yml")},
 		cli.WithInterpolation(true), cli.WithEnv(env), cli.WithoutEnvironmentResolution, cli.WithProfiles([]string{"*"}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return options.LoadProject(t.Context())
 }
 
@@ -140,9 +127,7 @@ func TestCompose_Secrets_NoDefaults(t *testing.T) {
 		}
 	}
 	text, err := os.ReadFile(filepath.Join(root, "docker-compose.yml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if m := regexp.MustCompile(`\$\{\w*(?:PASSWORD|KEY|SECRET|TOKEN)\w*:?-[^}]+\}|dev-only`).Find(text); m != nil {
 		t.Errorf("a secret has a default: %s", m)
 	}
@@ -152,9 +137,7 @@ func TestCompose_Secrets_NoDefaults(t *testing.T) {
 func TestCompose_ReadmePath_HasSecretsAndDemoData(t *testing.T) {
 	t.Parallel()
 	readme, err := os.ReadFile(filepath.Join(root, "README.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, part := range []string{"for name in QUOTASVC_ADMIN_KEY POSTGRES_PASSWORD REDIS_PASSWORD", ">.env", "docker compose up --build", `KEY=$(sed -n 's/^QUOTASVC_ADMIN_KEY=//p' .env)`} {
 		if !strings.Contains(string(readme), part) {
 			t.Errorf("the README lacks %s", part)
@@ -254,9 +237,7 @@ func TestCompose_Services_ServersServiceMigrateRoll(t *testing.T) {
 	}
 	// Tests in containers use the same versions.
 	harness, err := os.ReadFile(filepath.Join(root, "internal", "lab", "testenv", "container.go"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, image := range []string{p.Services["postgres"].Image, p.Services["redis"].Image} {
 		if !bytes.Contains(harness, []byte(`"`+image+`"`)) {
 			t.Errorf("the test harness does not use %s", image)

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/stretchr/testify/require"
 )
 
 // dashboard is Grafana's file format, as far as the dashboard uses it. Reading refuses members that are not here: a misspelt one has no effect in
@@ -83,15 +85,11 @@ const gridWidth = 24
 func readDashboard(t *testing.T) dashboard {
 	t.Helper()
 	text, err := os.ReadFile("grafana/quotasvc.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	in := json.NewDecoder(bytes.NewReader(text))
 	in.DisallowUnknownFields()
 	var d dashboard
-	if err := in.Decode(&d); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, in.Decode(&d))
 	if len(d.Panels) < 40 || d.UID == "" || d.SchemaVersion < 39 {
 		t.Fatalf("%d panels, uid %q, schema %d", len(d.Panels), d.UID, d.SchemaVersion)
 	}
@@ -160,9 +158,7 @@ func TestDashboard_LinksAnnotationsVariables_Resolve(t *testing.T) {
 		}
 	}
 	text, err := os.ReadFile("grafana/quotasvc.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, use := range regexp.MustCompile(`\$\{?([a-z_]+)`).FindAllStringSubmatch(string(text), -1) {
 		if !known[use[1]] {
 			t.Errorf("there is no variable %s", use[1])

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/stretchr/testify/require"
 )
 
 // dockerfile is the part of the Dockerfile that the tests use.
@@ -34,9 +36,7 @@ var (
 func readDockerfile(t *testing.T) dockerfile {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(root, "Dockerfile"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	d := dockerfile{text: string(text), bases: map[string]string{}}
 	arguments := map[string]string{}
 	for _, m := range argPattern.FindAllStringSubmatch(d.text, -1) {
@@ -123,9 +123,7 @@ func TestDockerfile_Entrypoint_BinaryInImage(t *testing.T) {
 func TestDockerfile_GoVersion_SameAsModule(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(filepath.Join(root, "go.mod"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	m := regexp.MustCompile(`(?m)^go (\d+\.\d+)`).FindStringSubmatch(string(text))
 	if m == nil {
 		t.Fatal("go.mod names no version")
@@ -159,9 +157,7 @@ func TestDockerfile_Build_AnyProcessorReproducibleLabelled(t *testing.T) {
 		t.Errorf("ARG VERSION stands in %d stages, want 2", n)
 	}
 	makefile, err := os.ReadFile(filepath.Join(root, "Makefile"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, part := range []string{"linux/amd64,linux/arm64", "--sbom=true", "--provenance=mode=max", "SOURCE_DATE_EPOCH=$(SOURCE_DATE_EPOCH)"} {
 		if !strings.Contains(string(makefile), part) {
 			t.Errorf("make image-release lacks %s", part)

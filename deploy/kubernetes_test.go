@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/goccy/go-yaml"
+	"github.com/stretchr/testify/require"
 )
 
 // The tests below read the manifests as text: names that the service must know, and what keeps a pod from harm. `make lint-deploy` builds them with
@@ -79,9 +80,7 @@ func manifests(t *testing.T) map[string]manifest {
 	read := func(name string, into any) {
 		t.Helper()
 		text, err := os.ReadFile(filepath.Join(base, name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if err := yaml.Unmarshal(text, into); err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
@@ -214,9 +213,7 @@ func TestKubernetes_Service_ProbesStopsScales(t *testing.T) {
 			t.Fatalf("serve --help shows no default of %s", flag)
 		}
 		d, err := time.ParseDuration(m[1])
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		total += d
 	}
 	if grace := time.Duration(p.Grace) * time.Second; grace < total+5*time.Second {

@@ -7,15 +7,15 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/stretchr/testify/require"
 )
 
 // unit returns the lines of a systemd unit.
 func unit(t *testing.T, name string) []string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(root, "deploy", "systemd", name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return strings.Split(string(text), "\n")
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/lua"
@@ -327,13 +328,9 @@ func TestLimits_OutOfMemory_ChangesNothing(t *testing.T) {
 		_, err := runLimits(t, client, keys, arguments([][]any{{3, 10, 1, 100_000_000, 7}}, [][]any{form}, 64)...)
 		return err
 	}
-	if err := call(0, 2, 8, 2); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, call(0, 2, 8, 2))
 	before := contents(t, client)
-	if err := client.ConfigSet(ctx, "maxmemory", "1").Err(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, client.ConfigSet(ctx, "maxmemory", "1").Err())
 	for mode := range 3 {
 		err := call(mode, 2, 2, 2)
 		if writes := mode != 1; writes && (err == nil || !strings.Contains(err.Error(), "OOM")) || !writes && err != nil {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
@@ -31,9 +32,7 @@ func contents(t *testing.T, client *redis.Client) string {
 	t.Helper()
 	ctx := context.Background()
 	keys, err := client.Keys(ctx, "*").Result()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	all := make(map[string]string)
 	for _, key := range keys {
 		v, err := client.Dump(ctx, key).Result()

@@ -10,15 +10,14 @@ import (
 	"testing"
 
 	"github.com/alecthomas/kong"
+	"github.com/stretchr/testify/require"
 )
 
 // The table of settings has each variable that serve reads, and no other.
 func TestSettings_Table_NamesAllOfServe(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../docs/operations.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	_, table, found := strings.Cut(string(page), "\n## Settings\n")
 	if !found {
 		t.Fatal("docs/operations.md has no section Settings")
@@ -35,9 +34,7 @@ func TestSettings_Table_NamesAllOfServe(t *testing.T) {
 	}
 	var c cli
 	parser, err := kong.New(&c, kong.Vars{"listen": "", "ops_listen": "", "clock_skew_max": "1s", "version": ""})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var read []string
 	for _, command := range parser.Model.Children {
 		if command.Name == "serve" {

@@ -3,6 +3,8 @@ package main
 import (
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
@@ -12,9 +14,7 @@ func TestPool_IdleTransaction_IsEnded(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{catalogPool, eventPool} {
 		pool, err := openPool(t.Context(), testenv.Postgres(t), name, 1, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		defer pool.Close()
 		var limit string
 		err = pool.QueryRow(t.Context(), "SHOW idle_in_transaction_session_timeout").Scan(&limit)

@@ -6,6 +6,8 @@ import (
 	"runtime/debug"
 	"strings"
 	"testing"
+
+	"github.com/stretchr/testify/require"
 )
 
 func TestBuild_HoweverBuilt_SaysVersionAndCommit(t *testing.T) {
@@ -44,13 +46,9 @@ func TestVersion_Makefile_PassesVersionAndCommit(t *testing.T) {
 		return string(out), err
 	}
 	command, err := ask("-n", "build", "VERSION=v9.9.9", "COMMIT=abc")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	environment, err := ask("flags")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, part := range []string{"-trimpath", "-X main.version=v9.9.9", "-X main.commit=abc", "CGO_ENABLED=0"} {
 		if !strings.Contains(command+environment, part) {
 			t.Errorf("make build runs %s with %s, without %s", command, environment, part)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/deploy/postgres"
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
@@ -17,9 +18,7 @@ func TestMain(m *testing.M) { testenv.Main(m) }
 func connect(t *testing.T, url string) *pgx.Conn {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { _ = conn.Close(t.Context()) })
 	return conn
 }
@@ -100,9 +99,7 @@ func TestRoles_EveryTable_IsNamedAndOwnedByTheOwner(t *testing.T) {
 	rows, err := conn.Query(t.Context(), `SELECT c.relname, c.relispartition, pg_get_userbyid(c.relowner) FROM pg_class c
 		WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p', 'v')
 		AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.objid = c.oid AND d.deptype = 'e')`) // what an extension has made is its own
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var name, owner string
 	var partition bool
 	tables := 0
@@ -130,9 +127,7 @@ func TestRoles_RunAgain_ByTheOwner_SameRights(t *testing.T) {
 		t.Helper()
 		err := super.QueryRow(t.Context(), `SELECT string_agg(relname || ' ' || (SELECT array_agg(a::text ORDER BY a::text) FROM unnest(relacl) a)::text, E'\n' ORDER BY relname)
 			FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relacl IS NOT NULL`).Scan(&text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return text
 	}
 	was := rights()

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/catalog/block"
 	"github.com/quotasvc/quotasvc/internal/kit/errcode"
@@ -115,9 +117,7 @@ func TestBlocks_EndWhenExpiredOrDeleted(t *testing.T) {
 	_, err = in.Consume(t.Context(), req)
 	in.expectCode("", "after its end", err)
 	ahead = 0
-	if err := in.tenants.catalog.DeleteBlock(t.Context(), "tenant", "acme", ""); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, in.tenants.catalog.DeleteBlock(t.Context(), "tenant", "acme", ""))
 	testenv.Eventually(t, func() bool {
 		_, err := in.Consume(t.Context(), request("k2", "calls", 1))
 		return err == nil

@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/catalog/override"
@@ -71,37 +72,23 @@ func newInstance(t testing.TB, databaseURL string, client redis.UniversalClient,
 	cache.Start()
 	stop("cache", cache.Stop)
 	pool, err := pgxpool.New(t.Context(), service)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	stop("pool", func(context.Context) error { pool.Close(); return nil })
 	db, err := pgstore.New(pool, pgstore.Config{Target: namedsql.Target(testenv.OnCitus()), Timeout: testenv.Patience})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	store, err := catalog.NewStore(db, catalog.StoreConfig{CheckLimit: CheckLimit, CheckRules: CheckRules})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	cat := catalog.New(store, catalog.Config{OnReset: limiter.ForgetBucket, Heartbeat: testenv.Patience, LoadTimeout: testenv.Patience})
-	if err := cat.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, cat.Start(t.Context()))
 	stop("catalog", cat.Stop)
 	l, err := pg.Open(t.Context(), pg.Config{
 		DatabaseURL: service, Readers: 2, Log: log, Metrics: prometheus.NewRegistry(), OnCommit: cache.Publish,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := l.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
+	require.NoError(t, l.Start(t.Context()))
 	stop("ledger", l.Stop)
 	overrides, err := override.NewStore(store, CheckLimit)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	cfg := Config{
 		IDKey: []byte("key of tests"), Once: claim.New(redisStore), Overrides: override.NewCache(overrides, override.Config{LoadTimeout: testenv.Patience}),
 		LoadBudget: testenv.Patience,
@@ -127,9 +114,7 @@ func patientClient(options *redis.Options) redis.UniversalClient {
 func serviceClient(t testing.TB, url string) redis.UniversalClient {
 	t.Helper()
 	client, err := redisstore.NewClient(url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return client
 }
 
@@ -140,9 +125,7 @@ func pace() { time.Sleep(10 * time.Millisecond) }
 func (in *instance) sum(metric, value string) (sum float64) {
 	in.t.Helper()
 	families, err := in.measured.Gather()
-	if err != nil {
-		in.t.Fatal(err)
-	}
+	require.NoError(in.t, err)
 	for _, f := range families {
 		for _, m := range f.GetMetric() {
 			has := func(l *dto.LabelPair) bool { return l.GetValue() == value }
@@ -180,9 +163,7 @@ func (in *instance) catalogue(limits ...catalog.Limit) {
 func (in *instance) putPlan(p catalog.Plan) {
 	in.t.Helper()
 	stored, _, err := in.tenants.catalog.PutPlan(in.t.Context(), p)
-	if err != nil {
-		in.t.Fatal(err)
-	}
+	require.NoError(in.t, err)
 	testenv.Eventually(in.t, func() bool {
 		got := in.tenants.catalog.Snapshot().Plans[p.ID]
 		return got != nil && got.Version == stored.Version
@@ -231,9 +212,7 @@ func (in *instance) expectCode(code errcode.Code, what string, err error) {
 func (in *instance) remaining(meter string) int64 {
 	in.t.Helper()
 	b, err := in.ledger.Balance(in.t.Context(), "acme", meter, "")
-	if err != nil {
-		in.t.Fatal(err)
-	}
+	require.NoError(in.t, err)
 	return b.Remaining
 }
 
@@ -242,9 +221,7 @@ func (in *instance) remaining(meter string) int64 {
 func (in *instance) awaitAnnouncements(databaseURL string) {
 	in.t.Helper()
 	conn, err := pgx.Connect(in.t.Context(), databaseURL)
-	if err != nil {
-		in.t.Fatal(err)
-	}
+	require.NoError(in.t, err)
 	defer conn.Close(context.Background())
 	// Announcements are processed in order, and each announcement of a change makes a new snapshot. The first round may
 	// see the snapshot of an earlier announcement. The second round cannot end before the announcement of the first is
@@ -283,9 +260,7 @@ type blocker struct {
 func lockRows(t testing.TB, databaseURL, statement string) *blocker {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), databaseURL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { _ = conn.Close(context.Background()) })
 	b := &blocker{t, conn}
 	b.exec("BEGIN")
@@ -303,9 +278,7 @@ func (b *blocker) exec(statement string) {
 // waiters returns how many sessions wait for locks in this database.
 func (b *blocker) waiters() (n int) {
 	b.t.Helper()
-	if err := b.conn.QueryRow(b.t.Context(), testenv.Waiting()).Scan(&n); err != nil {
-		b.t.Fatal(err)
-	}
+	require.NoError(b.t, b.conn.QueryRow(b.t.Context(), testenv.Waiting()).Scan(&n))
 	return n
 }
 

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/catalog/block"
 	"github.com/quotasvc/quotasvc/internal/kit/errcode"
@@ -22,9 +24,7 @@ func (in *instance) charged(req ChargeRequest) (out Charged, left map[string]int
 		req.Tenant = "acme"
 	}
 	out, err := in.Charge(in.t.Context(), req)
-	if err != nil {
-		in.t.Fatal(err)
-	}
+	require.NoError(in.t, err)
 	left = map[string]int64{}
 	for _, v := range out.Limits {
 		left[v.Rule] = v.Remaining

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/kit/errcode"
@@ -120,13 +121,9 @@ func TestCheck_CopyAndPostgres_GiveTheSameNumbers(t *testing.T) {
 	in.topUp("topup", "calls", 3)
 	for _, amount := range []int64{9, 10, 11} {
 		truth, err := in.Check(t.Context(), fromPostgres(request("", "calls", amount)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		got, err := in.checkFrom(SourceCache, request("", "calls", amount))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if amount > 10 {
 			// The copy has the next allowance, but not the rest of the top-up: see CheckItem.WouldSucceedAt.
 			truth.Items[0].WouldSucceedAt = time.Time{}

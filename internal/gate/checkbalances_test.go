@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
@@ -43,9 +44,7 @@ func TestCheckBalances_AsksNoLimits_NoRedisThatIsAway(t *testing.T) {
 func redisCalls(t *testing.T, server *redis.Client) (n int) {
 	t.Helper()
 	text, err := server.Info(t.Context(), "commandstats").Result()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, command := range []string{"get", "mget", "evalsha", "fcall"} {
 		if _, after, found := strings.Cut(text, "cmdstat_"+command+":calls="); found {
 			calls, _, _ := strings.Cut(after, ",")
@@ -120,9 +119,7 @@ func TestCheckBalances_PostgresSlow_ReturnsSoon(t *testing.T) {
 func (in *instance) decisionsOf(rule string) (n int) {
 	in.t.Helper()
 	families, err := in.measured.Gather()
-	if err != nil {
-		in.t.Fatal(err)
-	}
+	require.NoError(in.t, err)
 	for _, f := range families {
 		if f.GetName() != "quotasvc_limit_decisions_total" {
 			continue

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
@@ -20,9 +22,7 @@ var twoADay = catalog.Limit{Rule: "two", Per: []string{"tenant"}, Kind: "token_b
 func (in *instance) remainingTokens() int64 {
 	in.t.Helper()
 	got, err := in.Check(in.t.Context(), request("", "calls", 1))
-	if err != nil {
-		in.t.Fatal(err)
-	}
+	require.NoError(in.t, err)
 	for _, v := range got.Limits {
 		if v.Rule == "two" {
 			return v.Remaining

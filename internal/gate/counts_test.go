@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/kit/errcode"
@@ -22,9 +23,7 @@ func TestBusiness_RefusalsByPlanAndUnitsByMeter_DecisionsOnly(t *testing.T) {
 		t.Helper()
 		got := map[string]float64{}
 		families, err := reg.Gather()
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for _, family := range families {
 			for _, m := range family.GetMetric() {
 				labels := ""

@@ -9,6 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/catalog/override"
 	"github.com/quotasvc/quotasvc/internal/kit/errcode"
@@ -110,9 +112,7 @@ func TestFullestBuckets_OneAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := &Gate{searching: make(chan struct{}, 1)}
 		leave, err := g.enterSearch(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		began := time.Now()
 		if _, _, err := g.FullestBuckets(t.Context(), "r", 10); CodeOf(err) != errcode.QueueFull || time.Since(began) != searchWait {
 			t.Errorf("%v after %s, want a refusal after %s", err, time.Since(began), searchWait)

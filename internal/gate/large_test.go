@@ -14,6 +14,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
@@ -27,18 +28,14 @@ func largeSize(t testing.TB) (rules int, full bool) {
 		return 800, false
 	}
 	n, err := strconv.Atoi(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return n, true
 }
 
 func execute(t testing.TB, databaseURL string, statements ...string) {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), databaseURL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer conn.Close(t.Context())
 	for _, sql := range statements {
 		if _, err := conn.Exec(t.Context(), sql); err != nil {
@@ -106,9 +103,7 @@ func worst(times []time.Duration) (middle, most time.Duration) {
 func spent(t testing.TB) time.Duration {
 	t.Helper()
 	var used syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, syscall.Getrusage(syscall.RUSAGE_SELF, &used))
 	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
 
@@ -364,7 +359,5 @@ func (in *instance) release(lease string) {
 	if err == nil {
 		err = in.Release(in.t.Context(), id)
 	}
-	if err != nil {
-		in.t.Fatal(err)
-	}
+	require.NoError(in.t, err)
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/catalog/block"
@@ -121,9 +122,7 @@ func TestLease_AcquireRenewRelease(t *testing.T) {
 		t.Errorf("beyond the capacity: %+v", err)
 	}
 	id, err := in.ParseLease(first.ID)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if renewed, err := in.Renew(ctx, id, time.Hour); err != nil || renewed.ID != first.ID || renewed.TTL != time.Hour || renewed.InUse != 2 {
 		t.Errorf("%+v, %v", renewed, err)
 	}
@@ -231,9 +230,7 @@ func TestLease_DeletedRule_LeaseNotFound(t *testing.T) {
 	}, "the limit is known here")
 	id, err := in.ParseLease(held.ID)
 	in.expectCode("", "its id", err)
-	if err := in.tenants.catalog.DeleteLimit(ctx, "exports"); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, in.tenants.catalog.DeleteLimit(ctx, "exports"))
 	testenv.Eventually(t, func() bool {
 		_, err := in.Renew(ctx, id, 0)
 		return err != nil && CodeOf(err) == CodeLeaseNotFound
@@ -289,9 +286,7 @@ func TestTenants_DeletedRule_ItsMetricsGo(t *testing.T) {
 	series := func() int {
 		t.Helper()
 		n, err := testutil.GatherAndCount(reg, "quotasvc_limit_decisions_total")
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return n
 	}
 	check := func() int {
@@ -306,9 +301,7 @@ func TestTenants_DeletedRule_ItsMetricsGo(t *testing.T) {
 	if n := series(); n != 2 {
 		t.Fatalf("%d series of two rules", n)
 	}
-	if err := in.tenants.catalog.DeleteLimit(ctx, "goes"); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, in.tenants.catalog.DeleteLimit(ctx, "goes"))
 	testenv.Eventually(t, func() bool { return check() == 1 }, "one applies")
 	if n := series(); n != 1 {
 		t.Errorf("%d series of one rule", n)

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
@@ -34,9 +36,7 @@ func (in *instance) putLimits(limits ...catalog.Limit) {
 	in.t.Helper()
 	for _, l := range limits {
 		stored, _, err := in.tenants.catalog.PutLimit(in.t.Context(), l)
-		if err != nil {
-			in.t.Fatal(err)
-		}
+		require.NoError(in.t, err)
 		testenv.Eventually(in.t, func() bool {
 			return slices.ContainsFunc(in.tenants.catalog.Snapshot().Limits, func(l *catalog.Limit) bool {
 				return l.Rule == stored.Rule && l.UpdatedAt.Equal(stored.UpdatedAt)
@@ -49,13 +49,9 @@ func (in *instance) putLimits(limits ...catalog.Limit) {
 func (in *instance) charge(req Request) limitsResult {
 	in.t.Helper()
 	f, err := in.tenants.facts(in.t.Context(), req.Tenant)
-	if err != nil {
-		in.t.Fatal(err)
-	}
+	require.NoError(in.t, err)
 	res, err := in.limits(in.t.Context(), &req, &f, chargeAll, nil)
-	if err != nil {
-		in.t.Fatal(err)
-	}
+	require.NoError(in.t, err)
 	return res
 }
 
@@ -154,9 +150,7 @@ func TestLimits_SharedRules_OneBucketForAllTenants(t *testing.T) {
 		// A request that a shared limit denied was charged nowhere: three of acme's passed, and two of other's.
 		for tenant, want := range map[string]int64{"acme": 9 - 3, "other": 9 - 2} {
 			check, err := in.Check(t.Context(), Request{Tenant: tenant, Items: []ledger.Item{{Meter: "calls", Amount: 1}}})
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			for _, v := range check.Limits {
 				if v.Rule == "own" && v.Remaining != want {
 					t.Errorf("%s has %d tokens of its own left, want %d", tenant, v.Remaining, want)
@@ -295,9 +289,7 @@ func TestLimits_FixedWindow_EndsInTheRulesTimeZone(t *testing.T) {
 			res := in.charge(req)
 			for rule, of := range map[string]string{"own": zone, "fixed": "Asia/Kathmandu", "utc": "UTC"} {
 				loc, err := time.LoadLocation(of)
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				now := time.Now().In(loc)
 				end := time.Date(now.Year(), now.Month()+1, 1, 0, 0, 0, 0, loc)
 				v := res.verdict(rule)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	dto "github.com/prometheus/client_model/go"
+	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/kit/errcode"
@@ -132,9 +133,7 @@ func TestLoader_ReadsUnderWay_ChecksWaitAndBecomeOne(t *testing.T) {
 func (in *instance) reads() uint64 {
 	in.t.Helper()
 	var m dto.Metric
-	if err := in.metrics.loadBatch.Write(&m); err != nil {
-		in.t.Fatal(err)
-	}
+	require.NoError(in.t, in.metrics.loadBatch.Write(&m))
 	return m.GetHistogram().GetSampleCount()
 }
 

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	dto "github.com/prometheus/client_model/go"
+	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
@@ -131,9 +132,7 @@ func trace(seed uint64, n int) []string {
 func (in *instance) wouldDeny(rule string) (n int) {
 	in.t.Helper()
 	families, err := in.measured.Gather()
-	if err != nil {
-		in.t.Fatal(err)
-	}
+	require.NoError(in.t, err)
 	for _, f := range families {
 		if f.GetName() != "quotasvc_limit_decisions_total" {
 			continue

@@ -5,6 +5,8 @@ import (
 	"net/netip"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/kit/body"
 	"github.com/quotasvc/quotasvc/internal/ledger"
@@ -17,9 +19,7 @@ func mustCompile(t *testing.T, l catalog.Limit) *limitRule {
 	}
 	l.Kind, l.Rate = "token_bucket", "10/s"
 	r, err := compileRule(&l)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return r
 }
 

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
 	"github.com/quotasvc/quotasvc/internal/catalog"
@@ -24,9 +25,7 @@ func mustRuleSet(t testing.TB, own, general []catalog.Limit) *ruleSet {
 	compile := func(limits []catalog.Limit) (out []*limitRule) {
 		for i := range limits {
 			r, err := compileRule(&limits[i])
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			out = append(out, r)
 		}
 		return out

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/kit/period"
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
@@ -114,9 +116,7 @@ func TestCheck_Held_MissesNoOlderDebit(t *testing.T) {
 		testenv.Eventually(t, func() bool {
 			asked := time.Now()
 			got, err := b.Check(t.Context(), Request{Tenant: tenant, Items: []ledger.Item{{Meter: "calls", Amount: 1}}})
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			if sources[got.Source]++; got.Source != SourceLedger {
 				copied++
 			}

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
@@ -25,9 +27,7 @@ func TestTenants_PlansRule_ReplacesGeneralOfSameID(t *testing.T) {
 	testenv.Eventually(t, func() bool { return len(in.tenants.catalog.Snapshot().Limits) == 2 }, "the global limits are in the snapshot")
 	names := func(tenant string) (out []string) {
 		f, err := in.tenants.facts(t.Context(), tenant)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		req := request("", "calls", 1)
 		for _, r := range f.rules.apply(nil, &req, f.plan) {
 			out = append(out, r.compiled.ID+" "+r.compiled.Rate.String())

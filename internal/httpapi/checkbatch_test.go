@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/quotasvc/quotasvc/client"
 	"github.com/quotasvc/quotasvc/internal/gate"
 )
@@ -39,9 +41,7 @@ func TestCheckBatch_AnswersInOrder(t *testing.T) {
 		}
 		for _, raw := range answer.Results {
 			var r result
-			if err := json.Unmarshal(raw, &r); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, json.Unmarshal(raw, &r))
 			results = append(results, r)
 		}
 		return results

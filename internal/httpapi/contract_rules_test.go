@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/goccy/go-yaml"
+	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/httpapi/reference"
 )
@@ -14,9 +15,7 @@ import (
 func published(t *testing.T) map[string]any {
 	t.Helper()
 	var doc map[string]any
-	if err := yaml.Unmarshal(reference.Specification, &doc); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, yaml.Unmarshal(reference.Specification, &doc))
 	return doc
 }
 

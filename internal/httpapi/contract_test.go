@@ -11,6 +11,7 @@ import (
 
 	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/access"
 	"github.com/quotasvc/quotasvc/internal/catalog"
@@ -30,9 +31,7 @@ import (
 
 func TestContract_IsValidOpenAPI(t *testing.T) {
 	t.Parallel()
-	if err := contract().Validate(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, contract().Validate(t.Context()))
 }
 
 func TestRoutes_EqualContract(t *testing.T) {

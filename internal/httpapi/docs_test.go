@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/client"
 	"github.com/quotasvc/quotasvc/internal/catalog"
@@ -22,9 +23,7 @@ import (
 func guide(t *testing.T) string {
 	t.Helper()
 	text, err := os.ReadFile("../../docs/api.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return string(text)
 }
 
@@ -56,9 +55,7 @@ func TestDocs_CatalogueFileParses(t *testing.T) {
 		t.Fatal("there is none")
 	}
 	file, err := catalog.ParseFile([]byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if report, err := s.server.store.Apply(t.Context(), file, false); err != nil || report.Count(diff.Created) != 5 {
 		t.Errorf("%v\n%v", err, report)
 	}

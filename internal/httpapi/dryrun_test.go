@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/quotasvc/quotasvc/client"
 )
 
@@ -16,9 +18,7 @@ func dried(body string) string { return strings.TrimSuffix(body, "}") + `,"dry_r
 func (a *answer) facts() map[string]any {
 	a.t.Helper()
 	var got map[string]any
-	if err := json.Unmarshal(a.body, &got); err != nil {
-		a.t.Fatal(err)
-	}
+	require.NoError(a.t, json.Unmarshal(a.body, &got))
 	for _, name := range []string{"operation_id", "as_of", "dry_run", "expires_at", "grant"} {
 		delete(got, name)
 	}

@@ -46,16 +46,12 @@ func instantOrZero() *rapid.Generator[time.Time] {
 func sameJSON(t *rapid.T, written []byte, value any) {
 	t.Helper()
 	want, err := json.Marshal(value)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var a, b any
 	if err := json.Unmarshal(written, &a); err != nil {
 		t.Fatalf("%s: %v", written, err)
 	}
-	if err := json.Unmarshal(want, &b); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, json.Unmarshal(want, &b))
 	require.Equal(t, b, a)
 }
 
@@ -259,9 +255,7 @@ func TestAppendProblem_NullReset_InvalidUTF8Replaced(t *testing.T) {
 	s := &Server{problems: problemKinds()}
 	p := s.complete(problem{code: errcode.CreditsExhausted, denial: &ledger.Denial{Required: 2, Available: 1}})
 	var got map[string]any
-	if err := json.Unmarshal(appendProblem(nil, &p, "r"), &got); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, json.Unmarshal(appendProblem(nil, &p, "r"), &got))
 	if at, there := got["reset_at"]; !there || at != nil {
 		t.Errorf("reset_at: %v, %v", at, there)
 	}

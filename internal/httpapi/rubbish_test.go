@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/client"
 	"github.com/quotasvc/quotasvc/internal/catalog"
@@ -285,9 +286,7 @@ func TestBodies_EveryWrongFieldIs400AndNamed(t *testing.T) {
 			}
 			schema := op.RequestBody.Value.Content.Get(typeJSON).Schema.Value
 			var object map[string]any
-			if err := json.Unmarshal([]byte(good.body), &object); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, json.Unmarshal([]byte(good.body), &object))
 			if len(object) != len(schema.Properties) && op.OperationID != "setGauge" { // a gauge takes a value or a delta
 				t.Errorf("%s: the full body has %d of %d fields", op.OperationID, len(object), len(schema.Properties))
 			}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/client"
 )
@@ -33,9 +34,7 @@ func TestGetStatement_Foots(t *testing.T) {
 	var got client.Statement
 	s.call("GET", "/v1/tenants/acme/statements/calls/"+thisYear(), "").want(200).into(&got)
 	start, err := time.Parse(time.RFC3339, thisYear())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	want := client.Statement{
 		Tenant: "acme", Meter: "calls", Plan: "basic", PlanVersion: 1, AsOf: got.AsOf,
 		Period:  client.BalancePeriod{Start: &start, End: new(start.AddDate(1, 0, 0))},

@@ -88,9 +88,7 @@ func TestVerification_PartOnly_SaysWhatWasNotRead(t *testing.T) {
 	_, err := s.pool.Exec(t.Context(), `INSERT INTO verifications (verification_id, tenant_id, status, report, error, started_at, heartbeat_at, finished_at)
 		VALUES ('part', '', 'failed', '{"Balances": 7, "Incremental": true, "Unchanged": 5, "Unread": 2,
 			"UnreadFirst": [{"Tenant": "acme", "Meter": "calls", "Subject": "ann"}, {"Tenant": "other"}]}', '2 balances', now(), now(), now())`)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var got client.Verification
 	s.call("GET", "/v1/verifications/part", "").want(200).into(&got)
 	want := client.Verification{
@@ -106,9 +104,7 @@ func TestVerification_ProcessDied_Abandoned(t *testing.T) {
 	s := newService(t)
 	_, err := s.pool.Exec(t.Context(), `INSERT INTO verifications (verification_id, tenant_id, status, report, started_at, heartbeat_at)
 		VALUES ('lost', '', 'running', '{"Balances": 7}', now() - interval '5 minutes', now() - interval '2 minutes')`)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var got client.Verification
 	if s.call("GET", "/v1/verifications/lost", "").want(200).into(&got); got.Status != "abandoned" || got.Balances != 7 || got.FinishedAt != nil {
 		t.Errorf("%+v", got)

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 func TestEntryKinds_ListEveryConstant(t *testing.T) {
@@ -50,9 +51,7 @@ func TestSums_ApplyUnknownKind_Panics(t *testing.T) {
 func entryKindConstants(t *testing.T) []EntryKind {
 	t.Helper()
 	file, err := parser.ParseFile(token.NewFileSet(), "entry.go", nil, parser.SkipObjectResolution)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var out []EntryKind
 	ast.Inspect(file, func(n ast.Node) bool {
 		spec, ok := n.(*ast.ValueSpec)
@@ -68,9 +67,7 @@ func entryKindConstants(t *testing.T) []EntryKind {
 				t.Fatalf("%v is not a literal", spec.Names)
 			}
 			text, err := strconv.Unquote(literal.Value)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			out = append(out, EntryKind(text))
 		}
 		return true

@@ -4,6 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/quotasvc/quotasvc/internal/kit/period"
 )
 
@@ -12,9 +14,7 @@ import (
 func TestTimeline_ChangeNow_EndsOnlyPeriodsOfOtherTerms(t *testing.T) {
 	t.Parallel()
 	berlin, err := period.ParseZone("Europe/Berlin")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	signUp := time.Date(2026, 1, 10, 0, 0, 0, 0, time.UTC)
 	day := func(n int) time.Time { return signUp.AddDate(0, 0, n) }
 	monthly := func(anchor period.AnchorKind) Allowance {
@@ -59,9 +59,7 @@ func TestTimeline_ChangeNow_EndsOnlyPeriodsOfOtherTerms(t *testing.T) {
 			b := &Book{BalanceRow: BalanceRow{BalanceKey: k}, Timeline: NewTimeline(k, history, plans)}
 			opened := b.Timeline.At(time.Time{})
 			p, err := opened.Containing(opened.since)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			var j []Entry
 			b.open(&opening{terms: opened, period: p}, opened.since, &j, signUp)
 			at, ends := b.Timeline.endsPeriod(&b.BalanceRow)

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 )
@@ -149,9 +151,7 @@ func TestBan_Memory_OnlyWhileBanned(t *testing.T) {
 		t.Errorf("%d of 500 denials of a ban reached redis, at most %d should", sent, most)
 	}
 	name, err := rule.Bucket{Tenant: "acme", Rule: r}.Name()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if existed, err := l.Reset(t.Context(), name); !existed || err != nil {
 		t.Fatal(existed, err)
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
@@ -48,9 +49,7 @@ func onKeptTime(t *testing.T, kind rule.Kind, test func(t *testing.T, l *Limiter
 				k.client = patientClient(t, testenv.Redis(t))
 			}
 			name, err := rule.Bucket{Tenant: "acme", Rule: compile(t, rule.Spec{Kind: kind.String(), Rate: "1/s"})}.Name()
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			k.key = name
 			test(t, k.clock.limiter(t, k.client), k)
 		})

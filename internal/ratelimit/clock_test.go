@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
@@ -97,9 +98,7 @@ func TestClock_SetBack_GrantsNothingStarvesNobody(t *testing.T) {
 				now += 100_000
 				now = min(now, end-1)
 				d, err := l.decide(context.Background(), req, o)
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				if d.Allowed {
 					t.Fatalf("step of %s: admitted %d us early", step, end-now)
 				}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
@@ -29,9 +30,7 @@ func patientCluster(t testing.TB, c *testenv.RedisCluster) *redis.ClusterClient 
 func clusterWithin(t testing.TB, c *testenv.RedisCluster, timeout time.Duration) *redis.ClusterClient {
 	t.Helper()
 	prompt, err := redisstore.NewClient(c.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	opts := *prompt.(*redis.ClusterClient).Options()
 	_ = prompt.Close()
 	opts.DialTimeout, opts.ReadTimeout, opts.WriteTimeout, opts.PoolTimeout = timeout, timeout, timeout, timeout
@@ -72,9 +71,7 @@ func TestCluster_PartAway_IsDecidedByPolicy(t *testing.T) {
 	c := testenv.RedisClusterPrivate(t)
 	metrics := NewMetrics(nil)
 	l := patientLimiter(t, patientCluster(t, c), settings{Metrics: metrics})
-	if err := l.store.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, l.store.Start(t.Context()))
 	away, here := tenantOn(c, 0, 0), tenantOn(c, 1, 0)
 	globalAway := sharedOn(t, c, 0, rule.Spec{Rate: "1/day", Burst: 5})
 	globalClosed := sharedOn(t, c, 0, rule.Spec{Rate: "1/day", Burst: 6, OnBackendError: "closed"})
@@ -290,9 +287,7 @@ func halfMovedSlot(t *testing.T, c *testenv.RedisCluster) {
 func scriptsEverywhere(t *testing.T, c *testenv.RedisCluster) {
 	metrics := NewMetrics(nil)
 	l := patientLimiter(t, patientCluster(t, c), settings{Metrics: metrics})
-	if err := l.store.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, l.store.Start(t.Context()))
 	for _, nodes := range [][]*testenv.RedisServer{c.Masters, c.Replicas} {
 		for _, n := range nodes {
 			testenv.Eventually(t, func() bool {
@@ -489,9 +484,7 @@ func readsComeWithTheOwnSlot(t *testing.T, c *testenv.RedisCluster) {
 	for m := range c.Masters {
 		tenant := tenantOn(c, m, 6)
 		key := "{" + tenant + "}:value"
-		if err := client.Set(t.Context(), key, tenant, 0).Err(); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, client.Set(t.Context(), key, tenant, 0).Err())
 		for _, charges := range [][]Charge{{{Rule: own}}, {{Rule: global}, {Rule: own}}} {
 			with := readsOf(t, tenant, key)
 			d := mustPeek(t, l, Request{Tenant: tenant, Charges: charges, With: with})
@@ -536,9 +529,7 @@ func debtsAndBansInEverySlot(t *testing.T, c *testenv.RedisCluster) {
 		t.Errorf("after a refund of 8 and 8: %+v, want 4 and 5 left, and the ban", d)
 	}
 	name, err := rule.Bucket{Tenant: "owing", Rule: global}.Name()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if _, err := l.Reset(t.Context(), name); err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
@@ -111,9 +112,7 @@ func TestConsume_AllRules_OneRoundTrip(t *testing.T) {
 	server := testenv.RedisPrivate(t)
 	client := patientClient(t, server.Options())
 	l := patientLimiter(t, client, settings{})
-	if err := l.store.Start(context.Background()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, l.store.Start(context.Background()))
 	var charges []Charge
 	for i := range MaxCharges {
 		charges = append(charges, Charge{Rule: compile(t, rule.Spec{ID: fmt.Sprint("rule-", i), Kind: kinds()[i%len(kinds())].String(), Rate: "10/day"})})

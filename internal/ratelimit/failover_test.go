@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
@@ -158,9 +159,7 @@ func TestFailover_Cluster_OnlyOwnTenantsNotice(t *testing.T) {
 			c.LetFail()
 			const budget = time.Second // a machine that is busy for less is no outage of the other masters
 			l := limiterOn(t, clusterWithin(t, c, budget), settings{Metrics: NewMetrics(nil), Budget: budget})
-			if err := l.store.Start(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, l.store.Start(t.Context()))
 			began := time.Now()
 			ask := func(master, n int, spec rule.Spec) *stream {
 				spec.ID = "rule"
@@ -252,9 +251,7 @@ func TestFailover_DemotedMaster_ConnectionsDropped(t *testing.T) {
 	t.Parallel()
 	old, fresh := testenv.RedisPrivate(t), testenv.RedisPrivate(t)
 	password := old.Options().Password
-	if err := patientClient(t, fresh.Options()).ConfigSet(t.Context(), "requirepass", password).Err(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, patientClient(t, fresh.Options()).ConfigSet(t.Context(), "requirepass", password).Err())
 	proxy := testenv.NewLossyProxy(t, old.Addr)
 	clock := &movableClock{}
 	l := limiterOn(t, productionClient(t, (&url.URL{Scheme: "redis", User: url.UserPassword("", password), Host: proxy.Addr}).String()),
@@ -262,9 +259,7 @@ func TestFailover_DemotedMaster_ConnectionsDropped(t *testing.T) {
 	s := flow(t, l, Request{Tenant: "acme", Charges: []Charge{{Rule: compile(t, rule.Spec{Rate: "1/day", Burst: 100_000})}}}, 8, 10*time.Millisecond)
 	testenv.Eventually(t, func() bool { return s.redis.Load() > 100 }, "redis decides")
 	proxy.Server.Store(&fresh.Addr)
-	if err := patientClient(t, old.Options()).ReplicaOf(t.Context(), "127.0.0.1", "1").Err(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, patientClient(t, old.Options()).ReplicaOf(t.Context(), "127.0.0.1", "1").Err())
 	before := s.redis.Load()
 	testenv.Eventually(t, func() bool {
 		clock.advance(100 * time.Millisecond)

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 	"github.com/quotasvc/quotasvc/internal/store/redisstore"
@@ -74,9 +76,7 @@ func TestPeek_Held_MissesNoOlderCharge(t *testing.T) {
 	for (held < enough || charged.until(time.Now()) < enough) && time.Now().Before(deadline) {
 		known := charged.until(time.Now().Add(-redisstore.HeldFor))
 		d, err := peeker.Peek(t.Context(), request)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		peeks++
 		if d.Mode == ModeHeld {
 			held++

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
@@ -85,9 +86,7 @@ func TestKinds_EveryInterval_KeepTheirPromise(t *testing.T) {
 			spec.Burst = rapid.Int64Range(1, 12).Draw(t, "burst")
 		}
 		r, err := rule.Compile(spec)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		// Local mode's clock must not jump back: the levels of other runs are in other tenants anyway.
 		clock.us.Store(worldStart + int64(run)*int64(time.Hour/time.Microsecond))
 		var admitted []int64
@@ -95,9 +94,7 @@ func TestKinds_EveryInterval_KeepTheirPromise(t *testing.T) {
 			clock.us.Add(rapid.Int64Range(0, 2*period.Microseconds()/count).Draw(t, "us"))
 			cost := rapid.Int64Range(1, min(2, r.Burst)).Draw(t, "cost")
 			d, err := l.Consume(context.Background(), Request{Tenant: fmt.Sprintf("t%d", run), Charges: []Charge{{Rule: &r, Cost: cost}}})
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			if d.Allowed {
 				admitted = append(admitted, slices.Repeat([]int64{clock.now()}, int(cost))...)
 			}
@@ -297,14 +294,10 @@ func TestShadow_Twin_WouldDenyTheSame(t *testing.T) {
 		kind := rapid.SampledFrom(kinds()).Draw(t, "kind")
 		spec := rule.Spec{ID: "twin", Kind: kind.String(), Rate: rapid.SampledFrom([]string{"3/s", "7/3s", "5/min"}).Draw(t, "rate")}
 		live, err := rule.Compile(spec)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		spec.Shadow = true
 		shadow, err := rule.Compile(spec)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		l := rapid.SampledFrom(limiters).Draw(t, "where")
 		clock.us.Store(worldStart + int64(run)*int64(time.Hour/time.Microsecond))
 		for range rapid.IntRange(1, 60).Draw(t, "requests") {
@@ -312,9 +305,7 @@ func TestShadow_Twin_WouldDenyTheSame(t *testing.T) {
 			cost := rapid.Int64Range(1, 8).Draw(t, "cost")
 			ask := func(tenant string, r *rule.Rule) Decision {
 				d, err := l.Consume(context.Background(), Request{Tenant: fmt.Sprintf("%s-%d", tenant, run), Charges: []Charge{{Rule: r, Cost: cost}}})
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				return d
 			}
 			a, b := ask("live", &live), ask("shadow", &shadow)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
@@ -155,9 +156,7 @@ func TestLeases_Script_EqualsTheOracle(t *testing.T) {
 			}
 			before := dump(t, client, []string{key})
 			got, err := l.askLease(context.Background(), c)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			got.epoch = 0 // of the whole data
 			want := o.decide(now, c.op, c.id.name(), c.rule.Burst, c.ttl.Microseconds())
 			if got != want {
@@ -177,9 +176,7 @@ func TestLeases_Script_EqualsTheOracle(t *testing.T) {
 func keepLeases(t *rapid.T, client redis.UniversalClient, o *leaseOracle, key string, now int64) {
 	ctx := context.Background()
 	ttl, err := client.PTTL(ctx, key).Result()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	longest := int64(0)
 	for left := range maps.Values(o.left) {
 		longest = max(longest, left+o.clock-now)
@@ -191,9 +188,7 @@ func keepLeases(t *rapid.T, client redis.UniversalClient, o *leaseOracle, key st
 	case ttl > needed+(rule.MaxLeaseTTL+2*time.Second):
 		t.Fatalf("expires in %s, long after its last lease, in %s", ttl, needed)
 	}
-	if err := client.Persist(ctx, key).Err(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, client.Persist(ctx, key).Err())
 }
 
 func TestLeases_Local_EqualTheOracle(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/ratelimit/replica"
@@ -27,14 +28,10 @@ func TestAcquire_LostReplySameKey_SameLease(t *testing.T) {
 	o := server.Options()
 	proxy := testenv.NewLossyProxy(t, o.Addr)
 	client, err := redisstore.NewClient((&url.URL{Scheme: "redis", User: url.UserPassword(o.Username, o.Password), Host: proxy.Addr}).String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer func() { _ = client.Close() }()
 	l := patientLimiter(t, client, settings{})
-	if err := l.store.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, l.store.Start(t.Context()))
 	req := LeaseRequest{Tenant: "acme", Rule: concurrency(t, 2, func(s *rule.Spec) { s.OnBackendError = "closed" }), Key: "job-1"}
 	proxy.Lose.Store(true)
 	before := evalCalls(t, direct)
@@ -163,9 +160,7 @@ func TestRenew_AfterOutage_EarlierLoss_TakesNobodysPlace(t *testing.T) {
 	t.Parallel()
 	o := newLeaseOutage(t, func(s *testenv.RedisServer, l *Limiter, req LeaseRequest) {
 		client := patientClient(t, s.Options())
-		if err := client.FlushAll(t.Context()).Err(); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, client.FlushAll(t.Context()).Err())
 		if n, err := l.Count(t.Context(), req); err != nil || n.InUse != 2 {
 			t.Fatalf("%+v, %v", n, err)
 		}
@@ -277,9 +272,7 @@ func TestAcquire_UnreadableValue_PolicyDecides(t *testing.T) {
 		r := concurrency(t, 4, func(s *rule.Spec) { s.ID = fmt.Sprint("rule-", i) })
 		req := LeaseRequest{Tenant: "acme", Rule: r}
 		key := LeaseID{Tenant: "acme", Rule: r.ID}.key()
-		if err := spoil(key); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, spoil(key))
 		before := client.Dump(ctx, key).Val()
 		for n := range 6 {
 			if lease := mustAcquire(t, l, req); lease.Held != (n < 4) || !lease.Degraded {

@@ -34,17 +34,13 @@ func concurrency(t testing.TB, burst int64, change ...func(*rule.Spec)) *rule.Ru
 func mustAcquire(t testing.TB, l *Limiter, req LeaseRequest) Lease {
 	t.Helper()
 	lease, err := l.Acquire(context.Background(), req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return lease
 }
 
 func mustRelease(t testing.TB, l *Limiter, id LeaseID) {
 	t.Helper()
-	if err := l.Release(context.Background(), id); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, l.Release(context.Background(), id))
 }
 
 func TestCompile_Concurrency(t *testing.T) {
@@ -418,9 +414,7 @@ func TestLeaseIDs_ParseReadsOnlyWhatTextWrites(t *testing.T) {
 			t.Fatalf("%d characters", len(text))
 		}
 		back, err := ids.Parse(text, now)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		require.Equal(t, id, back)
 		if _, err := ids.Parse(text, later); (err != nil) != id.unsigned {
 			t.Fatalf("later: %v", err)
@@ -504,9 +498,7 @@ quotasvc_limit_leases_held{rule="exports"} 1
 	forged.Rule = "made-up"
 	mustRelease(t, l, forged)
 	families, err := reg.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, f := range families {
 		if text := f.String(); strings.Contains(text, "made-up") || strings.Contains(text, "acme") {
 			t.Error(text)

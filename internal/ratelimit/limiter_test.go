@@ -12,6 +12,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
@@ -36,18 +37,14 @@ func everywhere(t *testing.T, test func(t *testing.T, l *Limiter)) {
 func mustConsume(t testing.TB, l *Limiter, req Request) Decision {
 	t.Helper()
 	d, err := l.Consume(context.Background(), req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return d
 }
 
 func mustPeek(t testing.TB, l *Limiter, req Request) Decision {
 	t.Helper()
 	d, err := l.Peek(context.Background(), req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return d
 }
 
@@ -193,14 +190,10 @@ func TestShadow_WouldDenyWhatItWouldDenyAlone(t *testing.T) {
 		run++
 		spec := rule.Spec{ID: "rule", Rate: "3/s", Burst: rapid.Int64Range(1, 10).Draw(t, "burst")}
 		enforced, err := rule.Compile(spec)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		spec.Shadow = true
 		shadow, err := rule.Compile(spec)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for range rapid.IntRange(1, 30).Draw(t, "requests") {
 			now += rapid.Int64Range(0, 700_000).Draw(t, "us")
 			cost := rapid.Int64Range(1, spec.Burst+1).Draw(t, "cost")

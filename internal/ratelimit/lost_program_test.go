@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
@@ -71,9 +72,7 @@ func (p *lossProgram) run(t *testing.T) {
 			switch rapid.IntRange(0, 7).Draw(rt, "event") {
 			case 0, 1:
 				p.look(rt, w, o, tenant) // what a process has not seen it cannot bring back
-				if err := p.lose(t.Context()); err != nil {
-					rt.Fatal(err)
-				}
+				require.NoError(rt, p.lose(t.Context()))
 				o.Lose()
 				w.now++                  // a life is the instant at which it began: no data is lost in the microsecond in which it came
 				p.look(rt, w, o, tenant) // a process brings a bucket back with its first call, also what was given back since
@@ -103,15 +102,11 @@ func (p *lossProgram) compare(t *rapid.T, w *world, o *oracle.Oracle, by *Limite
 		req.Charges[i].Zone = nil
 	}
 	q, err := req.check(what)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	p.now.Store(w.now)
 	o.Forget(w.now)
 	d, err := perform(by, what, req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	allowed, rows := o.Decide(w.now, what, oracleCharges(&q))
 	if what != rule.Refund {
 		sameDecision(t, d, allowed, rows)

@@ -4,6 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/ratelimit/replica"
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
@@ -132,9 +134,7 @@ func TestRedis_Flushed_NothingIsResurrected(t *testing.T) {
 		mustConsume(t, here, req)
 		mustPeek(t, there, req)
 		name, err := rule.Bucket{Tenant: "acme", Rule: r}.Name()
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if _, err := here.Reset(t.Context(), name); err != nil {
 			t.Fatal(err)
 		}
@@ -180,9 +180,7 @@ func TestOutages_RedisComesBackEmpty_AdmitTheLimitOnce(t *testing.T) {
 			for range times {
 				for _, l := range all {
 					d, err := l.Consume(t.Context(), requestOf(Charge{Rule: r}))
-					if err != nil {
-						t.Fatal(err)
-					}
+					require.NoError(t, err)
 					if d.Allowed {
 						admitted[i]++
 					}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
@@ -32,9 +33,7 @@ func (mute) Printf(context.Context, string, ...any) {}
 func baseOptions(t testing.TB) redis.Options {
 	t.Helper()
 	c, err := redisstore.NewClient("redis://unused")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer func() { _ = c.Close() }()
 	return *c.(*redis.Client).Options()
 }
@@ -137,9 +136,7 @@ func redisSeries(t testing.TB, l *Limiter, name string) map[string]float64 {
 		t.Fatal("a store without a registry")
 	}
 	families, err := registry.(*prometheus.Registry).Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	all := make(map[string]float64)
 	for _, family := range families {
 		if family.GetName() != name {
@@ -174,8 +171,6 @@ func compile(t testing.TB, spec rule.Spec) *rule.Rule {
 		spec.ID = "rule"
 	}
 	r, err := rule.Compile(spec)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return &r
 }

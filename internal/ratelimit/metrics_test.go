@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	dto "github.com/prometheus/client_model/go"
+	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
@@ -45,9 +46,7 @@ func TestMetrics_RetryAfter_OfDenials(t *testing.T) {
 	everywhere(t, func(t *testing.T, l *Limiter) {
 		said := func() (n uint64, sum float64) {
 			var m dto.Metric
-			if err := l.metrics.retryAfter.Write(&m); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, l.metrics.retryAfter.Write(&m))
 			return m.GetHistogram().GetSampleCount(), m.GetHistogram().GetSampleSum()
 		}
 		r := compile(t, rule.Spec{ID: "slow", Rate: "1/h", Burst: 1})
@@ -135,9 +134,7 @@ func TestMetrics_Forget_DropsSeries(t *testing.T) {
 	}
 	metrics.Forget([]string{"goes", "never-was"})
 	families, err := reg.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	labels := map[string]int{}
 	for _, f := range families {
 		for _, m := range f.GetMetric() {

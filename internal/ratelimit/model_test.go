@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
 	"github.com/quotasvc/quotasvc/internal/kit/bound"
@@ -86,9 +87,7 @@ func drawRuleOf(t *rapid.T, id string, kind rule.Kind) *rule.Rule {
 	}
 	spec.Rate, spec.Cost = rate.String(), rapid.Int64Range(1, min(3, capacity)).Draw(t, "rule cost")
 	r, err := rule.Compile(spec)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return &r
 }
 
@@ -99,9 +98,7 @@ func drawZone(t *rapid.T) *time.Location {
 		return nil
 	}
 	zone, err := time.LoadLocation(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return zone
 }
 
@@ -241,9 +238,7 @@ func TestLocalState_EqualsTheOracle(t *testing.T) {
 			what, req := w.drawRequest(t, "acme")
 			req = given.draw(t, w, what, req)
 			q, err := req.check(what)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			// Forgetting happens at its own times; here it happens before each request, in both.
 			o.Forget(w.now)
 			for s := range all.stripes {
@@ -281,9 +276,7 @@ func TestLimits_Script_EqualsTheOracle(t *testing.T) {
 			what, req := w.drawRequest(t, tenant)
 			req = given.draw(t, w, what, req)
 			q, err := req.check(what)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			keys := make([]string, len(q.charges))
 			for i, c := range q.charges {
 				keys[i] = c.key
@@ -292,9 +285,7 @@ func TestLimits_Script_EqualsTheOracle(t *testing.T) {
 			before, rewrites := dump(t, client, keys), behind(o, oracleCharges(&q), w.now)
 			now = w.now
 			d, err := perform(l, what, req)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			allowed, rows := o.Decide(w.now, what, oracleCharges(&q))
 			if what != rule.Refund {
 				sameDecision(t, d, allowed, rows)
@@ -371,9 +362,7 @@ func (e *expiries) note(t *rapid.T, o *oracle.Oracle, keys []string, now int64) 
 		value, before := stored(t, e.client, key, false), e.last[key]
 		e.last[key] = value
 		ttl, err := e.client.PTTL(ctx, key).Result()
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if ttl < 0 && value != "" && value != before {
 			t.Fatalf("%s was written without an expiry", key)
 		}
@@ -382,9 +371,7 @@ func (e *expiries) note(t *rapid.T, o *oracle.Oracle, keys []string, now int64) 
 			if b := o.Buckets[key]; b != nil && b.EmptyAt > e.at[key] { // the second of grace is for the time until here
 				t.Fatalf("%s expires %d us before it is empty", key, b.EmptyAt-e.at[key])
 			}
-			if err := e.client.Persist(ctx, key).Err(); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, e.client.Persist(ctx, key).Err())
 		}
 	}
 }
@@ -393,9 +380,7 @@ func (e *expiries) note(t *rapid.T, o *oracle.Oracle, keys []string, now int64) 
 func (e *expiries) keepBan(t *rapid.T, o *oracle.Oracle, key string, now int64) {
 	ban := rule.BanKey(key)
 	ttl, err := e.client.PTTL(context.Background(), ban).Result()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if stored(t, e.client, ban, true) != "" && ttl > 0 && now+(ttl-testGrace).Microseconds() < o.BanEnds(key) {
 		t.Fatalf("%s is kept for %s, and ends %d us from now", ban, ttl, o.BanEnds(key)-now)
 	}
@@ -410,9 +395,7 @@ func (e *expiries) pass(t *rapid.T, o *oracle.Oracle, charges []oracle.Charge, n
 		}
 		delete(e.at, c.Key)
 		delete(e.last, c.Key)
-		if err := e.client.Del(context.Background(), c.Key).Err(); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, e.client.Del(context.Background(), c.Key).Err())
 		b := o.Buckets[c.Key]
 		if b == nil {
 			continue
@@ -441,16 +424,12 @@ func TestVector_EqualsOneCallPerRequest(t *testing.T) {
 			batch := w.drawBatch(t, tenants)
 			for _, v := range bench.vectors(batch, w.now) {
 				answers, err := answersOf(v, batch, runOnce(script, v.call(w.now)))
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				for n, i := range v.queries {
 					one := []query{apart(batch[i])}
 					single := vectors(one, false, w.now)[0]
 					alone, err := answersOf(single, one, runOnce(script, single.call(w.now)))
-					if err != nil {
-						t.Fatal(err)
-					}
+					require.NoError(t, err)
 					if got, want := answers[n], alone[0]; !reflect.DeepEqual(got, want) {
 						t.Fatalf("request %d of a vector answers %+v, alone %+v", n, got, want)
 					}
@@ -480,9 +459,7 @@ func (w *world) drawBatch(t *rapid.T, tenants []string) []query {
 		}
 		what, req := w.drawRequest(t, rapid.SampledFrom(tenants).Draw(t, "tenant"))
 		q, err := req.check(what)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if len(q.charges) > 0 {
 			batch = append(batch, q)
 		}
@@ -513,9 +490,7 @@ func stored(t *rapid.T, client redis.UniversalClient, key string, keep bool) str
 		t.Fatal(err)
 	}
 	if keep {
-		if err := client.Persist(ctx, key).Err(); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, client.Persist(ctx, key).Err())
 	}
 	return v
 }

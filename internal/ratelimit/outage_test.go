@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/ratelimit/replica"
@@ -59,9 +60,7 @@ const decisionMost = 10 * redisstore.DefaultBudget
 func productionClient(t testing.TB, url string) redis.UniversalClient {
 	t.Helper()
 	c, err := redisstore.NewClient(url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { _ = c.Close() })
 	return c
 }
@@ -147,14 +146,10 @@ func TestOutage_NoDecisionOutlivesItsBudget(t *testing.T) {
 func TestOutage_DeadAddress_CostsTheBudgetAtMost(t *testing.T) {
 	t.Parallel()
 	silent, err := net.Listen("tcp", "127.0.0.1:0") // connections are made and nothing is ever said
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer func() { _ = silent.Close() }()
 	refusing, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	_ = refusing.Close()
 	for name, url := range map[string]string{
 		"silent":           "redis://" + silent.Addr().String(),
@@ -229,9 +224,7 @@ func TestOutage_ServerCannotWrite_IsAway(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			server := testenv.RedisPrivate(t)
-			if err := harm(patientClient(t, server.Options())); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, harm(patientClient(t, server.Options())))
 			metrics := NewMetrics(nil)
 			l := patientLimiter(t, patientClient(t, server.Options()), settings{Metrics: metrics})
 			r := compile(t, rule.Spec{Rate: "1/day", Burst: 3})

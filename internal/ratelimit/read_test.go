@@ -8,6 +8,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 	"github.com/quotasvc/quotasvc/internal/store/redisstore"
@@ -82,8 +84,6 @@ func TestConsume_With_RedisAway_NoValues(t *testing.T) {
 func readsOf(t testing.TB, tag string, keys ...string) *redisstore.Reads {
 	t.Helper()
 	reads, err := redisstore.NewReads(tag, keys)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return reads
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/ratelimit/replica"
@@ -155,9 +156,7 @@ func awaitQuiet(t *testing.T, client *redis.Client) {
 func received(t *testing.T, client *redis.Client) int {
 	t.Helper()
 	info, err := client.Info(context.Background(), "stats").Result()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var n int
 	for line := range strings.Lines(info) {
 		if _, err := fmt.Sscanf(line, "total_connections_received:%d", &n); err == nil {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
@@ -40,9 +41,7 @@ func TestPeek_FromReadOnlyRedis_KeepsLocalCharges(t *testing.T) {
 			t.Parallel()
 			server := testenv.RedisPrivate(t)
 			client := patientClient(t, server.Options())
-			if err := set.harm(client); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, set.harm(client))
 			for _, kind := range kinds() {
 				l := patientLimiter(t, patientClient(t, server.Options()), settings{})
 				req := requestOf(Charge{Rule: compile(t, rule.Spec{ID: "rule-" + kind.String(), Kind: kind.String(), Rate: "3/31d"})})
@@ -62,9 +61,7 @@ func TestPeek_FromReadOnlyRedis_KeepsLocalCharges(t *testing.T) {
 					t.Errorf("%s: %d admitted, %d peeks answered by redis; want 3, %d", kind, admitted, answered, 3*(5-1))
 				}
 			}
-			if err := set.heal(client); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, set.heal(client))
 			l := patientLimiter(t, patientClient(t, server.Options()), settings{})
 			r := compile(t, rule.Spec{ID: "rule-token_bucket", Rate: "3/31d"})
 			if d := mustConsume(t, l, requestOf(Charge{Rule: r})); d.Mode != ModeRedis || d.Verdicts[0].Remaining != 2 {
@@ -90,9 +87,7 @@ func TestOutage_ServerRejectsWrites_AwayUntilItWrites(t *testing.T) {
 			clock, log := &movableClock{}, &lines{}
 			l := patientLimiter(t, patientClient(t, server.Options()), settings{Now: clock.now, Log: slog.New(slog.NewTextHandler(log, nil))})
 			req := requestOf(Charge{Rule: compile(t, rule.Spec{Rate: "100/31d"})})
-			if err := set.harm(client); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, set.harm(client))
 			for range 5 {
 				for range 20 {
 					mustPeek(t, l, req)
@@ -109,9 +104,7 @@ func TestOutage_ServerRejectsWrites_AwayUntilItWrites(t *testing.T) {
 					t.Fatalf("it refuses every write: %+v", v)
 				}
 			}
-			if err := set.heal(client); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, set.heal(client))
 			clock.advance(redisstore.RetryAfter)
 			mustPeek(t, l, req)
 			if v := mustPeek(t, l, req).Verdicts[0]; isAway(l) || v.Mode != ModeRedis {
@@ -140,9 +133,7 @@ func TestOutage_ServerWritesNowAndThen_IsNotAway(t *testing.T) {
 		l := patientLimiter(t, patientClient(t, server.Options()), settings{})
 		for i := range 5 + 2 {
 			for n, change := range []func(*redis.Client) error{set.harm, set.heal} {
-				if err := change(client); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, change(client))
 				if mode, want := write(l), []Mode{ModeLocal, ModeRedis}[n]; mode != want {
 					t.Fatalf("%s: write %d was decided by %s, want %s", name, 2*i+n, mode, want)
 				}

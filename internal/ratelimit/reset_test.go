@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
@@ -33,9 +34,7 @@ func TestReset_FillsOneBucketOnly(t *testing.T) {
 			take := func(dimension string) Verdict {
 				t.Helper()
 				d, err := l.Consume(t.Context(), Request{Tenant: "acme", Charges: []Charge{{Rule: r, Dimension: dimension}}})
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				return d.Verdicts[0]
 			}
 			for range 2 {
@@ -46,9 +45,7 @@ func TestReset_FillsOneBucketOnly(t *testing.T) {
 				t.Fatalf("%s, %+v: a third request passes", name, spec)
 			}
 			bucket, err := rule.Bucket{Tenant: "acme", Rule: r, Dimension: one}.Name()
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			if existed, err := l.Reset(t.Context(), bucket); err != nil || !existed {
 				t.Errorf("%s, %+v: %v, %v", name, spec, existed, err)
 			}
@@ -76,18 +73,14 @@ func TestReset_Concurrency_DropsItsLeases(t *testing.T) {
 		acquire := func() bool {
 			t.Helper()
 			lease, err := l.Acquire(t.Context(), LeaseRequest{Tenant: "acme", Rule: r})
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			return lease.Held
 		}
 		if !acquire() || acquire() {
 			t.Fatalf("%s: not one lease at a time", name)
 		}
 		bucket, err := rule.Bucket{Tenant: "acme", Rule: r}.Name()
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if existed, err := l.Reset(t.Context(), bucket); err != nil || !existed {
 			t.Errorf("%s: %v, %v", name, existed, err)
 		}
@@ -109,9 +102,7 @@ func TestReset_ForgetBucket_InOtherProcesses(t *testing.T) {
 		}
 	}
 	bucket, err := rule.Bucket{Tenant: "acme", Rule: r}.Name()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if _, err := here.Reset(t.Context(), bucket); err != nil {
 		t.Fatal(err)
 	}
@@ -125,15 +116,11 @@ func TestReset_RedisAway_ErrorWithinTheBudget(t *testing.T) {
 	t.Parallel()
 	server := testenv.RedisPrivate(t)
 	client, err := redisstore.NewClient(server.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { _ = client.Close() })
 	l := limiterOn(t, client, settings{})
 	bucket, err := rule.Bucket{Tenant: "acme", Rule: compile(t, rule.Spec{Rate: "1/s"})}.Name()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	server.Pause()
 	defer server.Resume()
 	began := time.Now()
@@ -144,9 +131,7 @@ func TestReset_RedisAway_ErrorWithinTheBudget(t *testing.T) {
 		t.Errorf("it took %s", took)
 	}
 	stopped := New(nil, Config{})
-	if err := stopped.Stop(context.Background()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, stopped.Stop(context.Background()))
 	if _, err := stopped.Reset(t.Context(), bucket); !errors.Is(err, ErrStopped) {
 		t.Errorf("%v", err)
 	}

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
@@ -22,17 +23,13 @@ import (
 func evalCalls(t *testing.T, client *redis.Client) int {
 	t.Helper()
 	info, err := client.Info(context.Background(), "commandstats").Result()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	total := 0
 	for _, line := range strings.Split(info, "\r\n") {
 		if rest, ok := strings.CutPrefix(line, "cmdstat_eval"); ok {
 			_, rest, _ = strings.Cut(rest, "calls=")
 			n, err := strconv.Atoi(rest[:strings.IndexByte(rest, ',')])
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			total += n
 		}
 	}
@@ -45,9 +42,7 @@ func TestConsume_LostReply_ChargesOnce(t *testing.T) {
 	for name, connect := range map[string]func(o *redis.Options) redis.UniversalClient{
 		"single": func(o *redis.Options) redis.UniversalClient {
 			c, err := redisstore.NewClient((&url.URL{Scheme: "redis", User: url.UserPassword(o.Username, o.Password), Host: o.Addr}).String())
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			return c
 		},
 		// The worst case: a client somebody else made, with retries on.
@@ -57,9 +52,7 @@ func TestConsume_LostReply_ChargesOnce(t *testing.T) {
 		// MaxRetries does not stop a cluster client.
 		"cluster": func(o *redis.Options) redis.UniversalClient {
 			c, err := redisstore.NewClient("redis+cluster://" + o.Addr)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			opts := c.(*redis.ClusterClient).Options()
 			_ = c.Close()
 			opts.Username, opts.Password = o.Username, o.Password
@@ -81,9 +74,7 @@ func TestConsume_LostReply_ChargesOnce(t *testing.T) {
 			r := compile(t, rule.Spec{Rate: "1/day", Burst: 100, OnBackendError: "closed"})
 			req := Request{Tenant: "acme", Charges: []Charge{{Rule: r}}}
 			l := patientLimiter(t, client, settings{})
-			if err := l.store.Start(context.Background()); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, l.store.Start(context.Background()))
 			if _, err := l.Consume(context.Background(), req); err != nil {
 				t.Fatal(err)
 			}

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
 	"github.com/quotasvc/quotasvc/internal/kit/bound"
@@ -25,9 +26,7 @@ func TestOutage_KnownReplicas_StayWithinTheRule(t *testing.T) {
 	var all []*Limiter
 	for range 3 {
 		beat := replica.NewHeartbeat(storeOn(t, patientClient(t, server.Options()), settings{}), replica.Config{Every: 200 * time.Millisecond})
-		if err := beat.Start(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, beat.Start(t.Context()))
 		t.Cleanup(func() { _ = beat.Stop(context.Background()) })
 		all = append(all, patientLimiter(t, patientClient(t, server.Options()), settings{Replicas: beat.Replicas}))
 	}
@@ -79,9 +78,7 @@ func TestLocalState_Replicas_StayWithinTheRule(t *testing.T) {
 			spec.Burst = rapid.OneOf(rapid.Int64Range(1, 4), rapid.Int64Range(1, 40)).Draw(t, "burst")
 		}
 		r, err := rule.Compile(spec)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		n := rapid.IntRange(1, 9).Draw(t, "replicas")
 		all := replicasOf(t, n, rapid.SampledFrom([]int{1, n + 1}).Draw(t, "floor"))
 		alone := make([]*localState, n)
@@ -96,9 +93,7 @@ func TestLocalState_Replicas_StayWithinTheRule(t *testing.T) {
 				for cost := r.Burst; cost > 0; {
 					req := Request{Tenant: "acme", Charges: []Charge{{Rule: &r, Cost: cost}}}
 					q, err := req.check(rule.Consume)
-					if err != nil {
-						t.Fatal(err)
-					}
+					require.NoError(t, err)
 					if !alone[i].decide(&q, now, all[i]).allowed {
 						cost /= 2
 						continue

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 	"github.com/quotasvc/quotasvc/internal/store/redisstore"
 )
@@ -13,9 +15,7 @@ import (
 func queryFor(t *testing.T, tenant string, charges ...Charge) query {
 	t.Helper()
 	q, err := Request{Tenant: tenant, Charges: charges}.check(rule.Consume)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return q
 }
 

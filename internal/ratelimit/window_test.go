@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
@@ -15,9 +16,7 @@ import (
 func zone(t testing.TB, name string) *time.Location {
 	t.Helper()
 	loc, err := time.LoadLocation(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return loc
 }
 
@@ -57,9 +56,7 @@ func TestFixedWindow_FollowsTheCalendar(t *testing.T) {
 			req := requestOf(Charge{Rule: compile(t, spec)})
 			instant := func(s string) time.Time {
 				at, err := time.Parse(time.RFC3339Nano, s)
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				return at
 			}
 			start, at, end := instant(tc.start), instant(tc.at), instant(tc.end)
@@ -206,9 +203,7 @@ func TestFixedWindow_StaleWindow_ConcernsItsRequestsOnly(t *testing.T) {
 		batch[1].op = o
 		v := vectors(batch, false, worldStart)[0]
 		answers, err := answersOf(v, batch, runOnce(script, v.call(worldStart+(100*rule.Day).Microseconds())))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		stale := answers[1]
 		if !stale.stale || stale.allowed || stale.results[1].code != rule.Stale || answers[0].stale || !answers[0].allowed || !answers[2].allowed {
 			t.Errorf("op %d: %+v", o, answers)

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/quotasvc/quotasvc/lab/bench/report"
 )
 
@@ -98,9 +100,7 @@ func TestOutage_EachViolation_MissesATarget(t *testing.T) {
 func TestOutage_Result_ReportAndChartWritten(t *testing.T) {
 	t.Parallel()
 	r, dir := outageOf(func(*shot) {}), t.TempDir()
-	if err := r.write(dir); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, r.write(dir))
 	for _, name := range []string{"outage.json", "outage.svg"} {
 		if info, err := os.Stat(filepath.Join(dir, name)); err != nil || info.Size() < 1000 {
 			t.Errorf("%s: %v, %v", name, info, err)

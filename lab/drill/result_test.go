@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/stretchr/testify/require"
 )
 
 func TestResult_Write_StoresJSONAndChart(t *testing.T) {
@@ -17,9 +19,7 @@ func TestResult_Write_StoresJSONAndChart(t *testing.T) {
 		r.Timeline = append(r.Timeline, Moment{At: time.Duration(i) * time.Second / 2, Done: 40 * i, Unanswered: i})
 	}
 	dir := t.TempDir()
-	if err := r.write(dir); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, r.write(dir))
 	for name, want := range map[string]string{"drill.json": `"Seed": 7`, "drill.svg": "<svg"} {
 		text, err := os.ReadFile(filepath.Join(dir, name))
 		if err != nil || !strings.Contains(string(text), want) {
@@ -31,9 +31,7 @@ func TestResult_Write_StoresJSONAndChart(t *testing.T) {
 func TestResult_RunTooShortForChart_WritesJSON(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	if err := newResult(&Config{}).write(dir); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, newResult(&Config{}).write(dir))
 	if _, err := os.Stat(filepath.Join(dir, "drill.json")); err != nil {
 		t.Error(err)
 	}

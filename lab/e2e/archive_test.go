@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
@@ -44,9 +46,7 @@ func TestArchive_Command_OldMonthsLeaveFiguresStay(t *testing.T) {
 
 	dir := filepath.Join(t.TempDir(), "a")
 	foreign := t.TempDir()
-	if err := os.WriteFile(filepath.Join(foreign, "notes"), []byte("x"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(filepath.Join(foreign, "notes"), []byte("x"), 0o600))
 	for _, c := range []struct {
 		says string
 		args []string
@@ -99,9 +99,7 @@ func TestArchive_Command_OldMonthsLeaveFiguresStay(t *testing.T) {
 	if err != nil || len(files) == 0 {
 		t.Fatalf("files %v, %v", files, err)
 	}
-	if err := os.Truncate(files[0], 10); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Truncate(files[0], 10))
 	if status, out, stderr := tool(t, env, "verify", "--archive", dir); status != 1 || !strings.Contains(out+stderr, filepath.Base(files[0])) {
 		t.Errorf("a file was cut: ended with %d: %s%s", status, out, stderr)
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
@@ -31,23 +32,17 @@ type problem struct {
 func (in *instance) post(t testing.TB, method, path, body string, header ...string) (answer, problem) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, in.api+path, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	req.Header.Set("Authorization", "Bearer "+testKey)
 	req.Header.Set("Content-Type", "application/json")
 	for i := 0; i < len(header); i += 2 {
 		req.Header.Set(header[i], header[i+1])
 	}
 	resp, err := in.http.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer resp.Body.Close()
 	raw, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var p problem
 	_ = json.Unmarshal(raw, &p) // the code is empty in an answer of another form
 	return answer{resp.StatusCode, resp.Header, raw}, p
@@ -150,9 +145,7 @@ var tenantless = []string{"rl:replicas", "quota:interest", "rl:life"}
 func encode(t testing.TB, v any) string {
 	t.Helper()
 	raw, err := json.Marshal(v)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return string(raw)
 }
 
@@ -246,12 +239,8 @@ func TestLimits_ForeignRedisValue_NeitherFullNorOverwritten(t *testing.T) {
 			}, "three keys in Redis")
 			spoilt := map[string]string{}
 			for _, key := range keys {
-				if err := client.Del(ctx, key).Err(); err != nil {
-					t.Fatal(err)
-				}
-				if err := spoil(ctx, client, key); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, client.Del(ctx, key).Err())
+				require.NoError(t, spoil(ctx, client, key))
 				if !strings.HasPrefix(key, "quota:") { // a balance is a copy and may be overwritten
 					spoilt[key] = client.Dump(ctx, key).Val()
 				}
@@ -284,9 +273,7 @@ func TestLimits_ForeignRedisValue_NeitherFullNorOverwritten(t *testing.T) {
 				if client.Dump(ctx, key).Val() != before {
 					t.Errorf("%s was overwritten", key)
 				}
-				if err := client.Del(ctx, key).Err(); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, client.Del(ctx, key).Err())
 			}
 			// After the foreign value is deleted, Redis decides again.
 			if a := in.do(t, http.StatusOK, "POST", "/v1/consume", "after", debitOf("acme", "api_calls", 1)); a.header.Get("X-RateLimit-Mode") != "" {
@@ -332,9 +319,7 @@ func TestLimits_RedisCannotCount_OutageThatEnds(t *testing.T) {
 			client := redis.NewClient(server.Options())
 			t.Cleanup(func() { _ = client.Close() })
 			harm := func() {
-				if err := c.harm(t.Context(), client, server.Options().Password); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, c.harm(t.Context(), client, server.Options().Password))
 			}
 			if c.first {
 				harm()
@@ -350,9 +335,7 @@ func TestLimits_RedisCannotCount_OutageThatEnds(t *testing.T) {
 			consume := func(key string) answer {
 				started := time.Now()
 				a, err := in.send(t.Context(), "POST", "/v1/consume", key, debitOf("acme", "api_calls", 1))
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				if took := time.Since(started); took > 20*time.Second { // ten times a budget of 120 ms and one commit
 					t.Errorf("a request took %s", took)
 				}
@@ -374,9 +357,7 @@ func TestLimits_RedisCannotCount_OutageThatEnds(t *testing.T) {
 			if strings.Contains(in.stderr.String(), server.Options().Password) {
 				t.Error("the log has the password")
 			}
-			if err := c.heal(t.Context(), client, server.Options().Password); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, c.heal(t.Context(), client, server.Options().Password))
 			i := 0
 			testenv.Eventually(t, func() bool { // the breaker is open for five seconds
 				i++

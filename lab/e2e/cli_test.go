@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
@@ -125,9 +127,7 @@ func TestMigrate_UpStatusDown_RoundTrip(t *testing.T) {
 func TestServe_PortTaken_ReportedFirst(t *testing.T) {
 	t.Parallel()
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer taken.Close()
 	status, _, stderr := tool(t, []string{
 		"QUOTASVC_DATABASE_URL=postgres://nobody@127.0.0.1:1/none", "QUOTASVC_ADMIN_KEY=" + testKey,
@@ -208,9 +208,7 @@ func TestApply_DryRun_ShowsChangesMakesNone(t *testing.T) {
 		t.Errorf("after apply there is still a difference:\n%s", done)
 	}
 	bad := filepath.Join(t.TempDir(), "bad.yaml")
-	if err := os.WriteFile(bad, []byte("plans:\n  - plan: 'a b'\n    allowances: []\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(bad, []byte("plans:\n  - plan: 'a b'\n    allowances: []\n"), 0o600))
 	if status, _, stderr := tool(t, env, "apply", "-f", bad); status == 0 || !strings.Contains(stderr, "plan") {
 		t.Errorf("a bad file ended with %d: %s", status, stderr)
 	}
@@ -221,9 +219,7 @@ func TestApply_InexactLimit_Refused(t *testing.T) {
 	env := []string{"QUOTASVC_DATABASE_URL=" + testenv.PostgresService(t)}
 	file := filepath.Join(t.TempDir(), "catalog.yaml")
 	text := "limits:\n  - {rule: too-fine, per: [tenant], kind: token_bucket, rate: 7/day, burst: 999999999999}\n"
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
 	if status, _, stderr := tool(t, env, "apply", "-f", file); status == 0 || !strings.Contains(stderr, "burst") {
 		t.Errorf("ended with %d: %s", status, stderr)
 	}

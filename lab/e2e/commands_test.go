@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
@@ -124,16 +125,10 @@ func TestCommands_Contexts_FromTheFile(t *testing.T) {
 	dir := filepath.Join(home, ".config", "quotasvc")
 	write := func(name, text string, mode os.FileMode) {
 		t.Helper()
-		if err := os.MkdirAll(dir, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.MkdirAll(dir, 0o700))
 		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, []byte(text), mode); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Chmod(path, mode); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(path, []byte(text), mode))
+		require.NoError(t, os.Chmod(path, mode))
 	}
 	write("test.key", testKey+"\n", 0o600)
 	write("config.yaml", fmt.Sprintf("current: test\ncontexts:\n  test: {url: %q, key_file: test.key}\n  open: {url: %q, key: %s}\n  away: {url: 'http://%s', key: k}\n", in.api, in.api, testKey, closedPort(t)), 0o644)
@@ -155,9 +150,7 @@ func TestCommands_Apply_OverTheAPIAsOnTheDatabase(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "catalog.yaml")
 	write := func(text string) {
 		t.Helper()
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
 	}
 	const first = "meters:\n  calls: {unit: call}\n  idle: {unit: u}\nplans:\n  p:\n    allowances:\n      - {meter: calls, amount: 10, every: day, anchor: calendar}\nlimits:\n  - {rule: slow, per: [tenant], kind: token_bucket, rate: 5/s}\ntenants:\n  t1: {plan: p}\n"
 	write(first)
@@ -310,9 +303,7 @@ func TestCompletion_Bash_OffersCommandsFlagsAndValues(t *testing.T) {
 		}
 		if path, err := exec.LookPath(check); err == nil {
 			file := filepath.Join(t.TempDir(), "script")
-			if err := os.WriteFile(file, []byte(script), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, os.WriteFile(file, []byte(script), 0o600))
 			if out, err := exec.CommandContext(t.Context(), path, "-n", file).CombinedOutput(); err != nil {
 				t.Errorf("%s: %v\n%s", shell, err, out)
 			}
@@ -344,17 +335,11 @@ func TestMan_Page_HasEveryCommand(t *testing.T) {
 func TestSchema_Catalog_AcceptsWhatApplyAccepts(t *testing.T) {
 	t.Parallel()
 	var document any
-	if err := json.Unmarshal([]byte(must(t, nil, "schema", "catalog")), &document); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, json.Unmarshal([]byte(must(t, nil, "schema", "catalog")), &document))
 	compiler := jsonschema.NewCompiler()
-	if err := compiler.AddResource("catalog.schema.json", document); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, compiler.AddResource("catalog.schema.json", document))
 	schema, err := compiler.Compile("catalog.schema.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for text, ok := range map[string]bool{
 		`{"meters":{"calls":{"unit":"call"}}}`:                                                                       true,
 		`{"meters":[{"meter":"calls","unit":"call"}]}`:                                                               true,
@@ -368,9 +353,7 @@ func TestSchema_Catalog_AcceptsWhatApplyAccepts(t *testing.T) {
 		`{"dry_run":true,"meters":{}}`: false,
 	} {
 		var v any
-		if err := json.Unmarshal([]byte(text), &v); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, json.Unmarshal([]byte(text), &v))
 		if err := schema.Validate(v); (err == nil) != ok {
 			t.Errorf("%s: %v", text, err)
 		}

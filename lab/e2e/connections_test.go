@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
@@ -23,13 +25,9 @@ func TestConnections_MoreThanFiles_OperatorsAndDebitsGoOn(t *testing.T) {
 	var held int
 	for range 260 {
 		conn, err := net.Dial("tcp", strings.TrimPrefix(in.api, "http://"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		defer conn.Close()
-		if err := conn.SetDeadline(time.Now().Add(testenv.Patience)); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, conn.SetDeadline(time.Now().Add(testenv.Patience)))
 		if _, err := io.WriteString(conn, "GET /v1/openapi.yaml HTTP/1.1\r\nHost: quota\r\nAuthorization: Bearer "+testKey+"\r\n\r\n"); err != nil {
 			continue // refused
 		}
@@ -45,9 +43,7 @@ func TestConnections_MoreThanFiles_OperatorsAndDebitsGoOn(t *testing.T) {
 	for range 20 {
 		for _, path := range []string{"/livez", "/readyz?strict=1", "/metrics"} {
 			response, err := operators.Get(in.ops + path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			if err := response.Body.Close(); err != nil || response.StatusCode != http.StatusOK {
 				t.Errorf("%s: %s, %v", path, response.Status, err)
 			}

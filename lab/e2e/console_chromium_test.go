@@ -21,6 +21,7 @@ import (
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
+	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
@@ -94,9 +95,7 @@ func newTab(parent context.Context, t testing.TB, at string, options ...chromedp
 	if err == nil {
 		_, err = chromedp.Call(ctx, log.Enable, cdp.Empty{})
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return b
 }
 
@@ -237,17 +236,11 @@ func (b *tab) signIn(key string) {
 func axe(t testing.TB) string {
 	t.Helper()
 	zipped, err := os.ReadFile("../../internal/pages/console/testdata/axe.min.js.gz")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	r, err := gzip.NewReader(bytes.NewReader(zipped))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	script, err := io.ReadAll(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return string(script)
 }
 

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
 )
 
 const (
@@ -27,9 +28,7 @@ func bulk(t *testing.T, database string, n int) {
 	t.Helper()
 	ctx := t.Context()
 	conn, err := pgx.Connect(ctx, database)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer conn.Close(context.WithoutCancel(ctx))
 	at := time.Now().UTC().AddDate(0, 0, -20)
 	id := func(i int) string { return fmt.Sprintf("bulk-%07d", i) }

@@ -7,6 +7,8 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+
+	"github.com/stretchr/testify/require"
 )
 
 // stream opens the stream of the overview, and returns the names of its events and what they show.
@@ -15,15 +17,11 @@ func (b *browser) stream() <-chan [2]string {
 	ctx, cancel := context.WithCancel(context.Background())
 	b.t.Cleanup(cancel)
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, b.at+"/console/overview/stream", nil)
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	require.NoError(b.t, err)
 	endless := *b.client
 	endless.Timeout = 0
 	got, err := endless.Do(r) //nolint:bodyclose // the goroutine below closes it
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	require.NoError(b.t, err)
 	if got.StatusCode != http.StatusOK || got.Header.Get("Content-Type") != "text/event-stream" || got.Header.Get("Cache-Control") != "no-store" {
 		b.t.Fatalf("%s %v", got.Status, got.Header)
 	}

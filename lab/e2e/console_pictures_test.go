@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/chromedp/chromedp"
+	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
@@ -75,9 +76,7 @@ func (b *tab) rests() {
 func paletted(t testing.TB, picture []byte) []byte {
 	t.Helper()
 	full, err := png.Decode(bytes.NewReader(picture))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	counts := map[color.RGBA]int{}
 	area := full.Bounds()
 	at := func(x, y int) color.RGBA { return color.RGBAModel.Convert(full.At(x, y)).(color.RGBA) }
@@ -104,9 +103,7 @@ func paletted(t testing.TB, picture []byte) []byte {
 		}
 	}
 	var b bytes.Buffer
-	if err := (&png.Encoder{CompressionLevel: png.BestCompression}).Encode(&b, out); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, (&png.Encoder{CompressionLevel: png.BestCompression}).Encode(&b, out))
 	return b.Bytes()
 }
 
@@ -117,9 +114,7 @@ func newAlbum(t *testing.T, dir string) *album {
 	if err := os.MkdirAll(data, 0o755); err != nil { //nolint:gosec // PostgreSQL's user enters it
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(data, keyFile), []byte(testKey), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(filepath.Join(data, keyFile), []byte(testKey), 0o600))
 	in := launchDemo(t, data)
 	t.Cleanup(func() {
 		in.signal(syscall.SIGINT)

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
@@ -69,9 +71,7 @@ type browser struct {
 func (c *consoled) browser(t testing.TB) *browser {
 	t.Helper()
 	jar, err := cookiejar.New(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return &browser{t: t, at: strings.TrimSuffix(c.console, "/console/"), client: &http.Client{
 		Jar: jar, Timeout: testenv.Patience, Transport: c.http.Transport,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -81,9 +81,7 @@ func (c *consoled) browser(t testing.TB) *browser {
 func (b *browser) send(method, path string, fields url.Values, header ...string) answer {
 	b.t.Helper()
 	r, err := http.NewRequestWithContext(b.t.Context(), method, b.at+path, strings.NewReader(fields.Encode()))
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	require.NoError(b.t, err)
 	if fields != nil {
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	}
@@ -91,14 +89,10 @@ func (b *browser) send(method, path string, fields url.Values, header ...string)
 		r.Header.Set(header[i], header[i+1])
 	}
 	resp, err := b.client.Do(r)
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	require.NoError(b.t, err)
 	defer resp.Body.Close()
 	text, err := io.ReadAll(resp.Body)
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	require.NoError(b.t, err)
 	return answer{resp.StatusCode, resp.Header, text}
 }
 
@@ -458,9 +452,7 @@ func TestConsole_Refusals_OfAMinute(t *testing.T) {
 	b.get(200, "/console/tenants/acme-eu/refusals?at="+at, there, "It needed 18,000 calls", "the whole day")
 	b.get(200, "/console/tenants/acme-eu/refusals?day="+day, "from "+day, "It needed 18,000 calls")
 	minute, err := time.ParseInLocation("2006-01-02 15:04", day+" "+at, berlin(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	// An hour later is yet to come, so it was yesterday. The minute before is empty, and its half hour has the refusal.
 	later, before := minute.Add(time.Hour), minute.Add(-time.Minute)
 	b.get(200, "/console/tenants/acme-eu/refusals?at="+later.Format("15:04"), "from "+later.AddDate(0, 0, -1).Format("2006-01-02"), "Nothing was refused in this time")
@@ -480,9 +472,7 @@ func TestConsole_Refusals_OfAMinute(t *testing.T) {
 func berlin(t testing.TB) *time.Location {
 	t.Helper()
 	zone, err := time.LoadLocation("Europe/Berlin")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return zone
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
@@ -123,13 +124,9 @@ func TestDegradation_PostgresFailsOver_RefusedUntilPromoted(t *testing.T) {
 func bothHosts(t *testing.T, pg *testenv.PostgresReplicated) string {
 	t.Helper()
 	primary, err := url.Parse(pg.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	standby, err := url.Parse(pg.Standby.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	primary.Host += "," + standby.Host
 	primary.RawQuery = "sslmode=disable&target_session_attrs=read-write"
 	return primary.String()
@@ -138,9 +135,7 @@ func bothHosts(t *testing.T, pg *testenv.PostgresReplicated) string {
 func connectTo(t *testing.T, url string) *pgx.Conn {
 	t.Helper()
 	db, err := pgx.Connect(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { _ = db.Close(context.Background()) })
 	return db
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
@@ -90,9 +91,7 @@ func TestDegradation_RedisFlushed_LimitsKeepTheirLevels(t *testing.T) {
 	spend := func() (granted int) {
 		for i := range 3 {
 			a, err := tr.in.send(t.Context(), "POST", "/v1/consume", fmt.Sprintf("two-%d-%d", tr.rates.Add(1), i), body)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			if a.status == http.StatusOK {
 				granted++
 			}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
@@ -81,9 +82,7 @@ func TestDenials_Flood_BoundedTransactionsAndRows(t *testing.T) {
 	in := serve(t, env)
 	in.setUp(t, 1)
 	conn, err := pgx.Connect(t.Context(), strings.TrimPrefix(env[0], "QUOTASVC_DATABASE_URL="))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer func() { _ = conn.Close(t.Context()) }()
 	const clients, each = 10, 300
 	began := time.Now()
@@ -106,9 +105,7 @@ func TestDenials_Flood_BoundedTransactionsAndRows(t *testing.T) {
 	took := time.Since(began)
 	// Each flush adds to the row of the minute once, and replaces the explanations once: what the table's statistics have seen bounds the flushes.
 	var rows, changes int64
-	if err := conn.QueryRow(t.Context(), "SELECT count(*) FROM denial_counts").Scan(&rows); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, conn.QueryRow(t.Context(), "SELECT count(*) FROM denial_counts").Scan(&rows))
 	if err := conn.QueryRow(t.Context(), "SELECT n_tup_ins + n_tup_upd FROM pg_stat_user_tables WHERE relname = 'denials_recent'").Scan(&changes); err != nil {
 		t.Fatal(err)
 	}

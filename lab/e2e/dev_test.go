@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
@@ -21,9 +22,7 @@ import (
 func execSQL(t *testing.T, databaseURL, statement string) {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), databaseURL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer conn.Close(context.WithoutCancel(t.Context()))
 	if _, err := conn.Exec(t.Context(), statement); err != nil {
 		t.Fatal(err)
@@ -131,20 +130,14 @@ func TestDev_Introduction_CommandsWorkDataSurvives(t *testing.T) {
 		t.Errorf("the second start has told %q, the first %q", again, story)
 	}
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, second.api+"/v1/tenants/demo/balances/ai_credits", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	req.Header.Set("Authorization", "Bearer "+second.key)
 	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer http.DefaultClient.CloseIdleConnections()
 	defer resp.Body.Close()
 	var body strings.Builder
-	if err := resp.Write(&body); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, resp.Write(&body))
 	if !strings.Contains(body.String(), `"remaining":97`) {
 		t.Errorf("after a restart the balance is\n%s", body.String())
 	}
@@ -209,9 +202,7 @@ func databaseOfDev(t *testing.T, dir string) string {
 	t.Helper()
 	read := func(path string) string {
 		text, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return strings.TrimSpace(string(text))
 	}
 	place := filepath.Join(dir, "postgres")

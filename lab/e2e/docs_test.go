@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/stretchr/testify/require"
 )
 
 // heldRow is a row of a table in the documentation whose last cell names the tests that hold it.
@@ -21,9 +23,7 @@ type heldRow struct {
 func heldRows(t *testing.T, page string, columns int) []heldRow {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("../../docs", page))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	declared := testsOfRepository(t)
 	named := regexp.MustCompile("`(Test[A-Za-z0-9_]+)`")
 	var rows []heldRow
@@ -86,9 +86,7 @@ func testsOfRepository(t *testing.T) []string {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return out
 }
 

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/goccy/go-yaml"
+	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
@@ -75,9 +76,7 @@ func (m *metered) envoy(t testing.TB, key string, change ...string) *gateway {
 		replace[change[i]] = change[i+1]
 	}
 	raw, err := os.ReadFile(filepath.Join(configured(t, "envoy", replace), "envoy.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var file map[string]any
 	if err := yaml.UnmarshalWithOptions(raw, &file, yaml.Strict()); err != nil {
 		t.Fatal(yaml.FormatError(err, false, true))

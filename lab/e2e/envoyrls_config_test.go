@@ -17,6 +17,7 @@ import (
 	_ "github.com/envoyproxy/go-control-plane/envoy/extensions/upstreams/http/v3"
 	rls "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
 	"github.com/goccy/go-yaml"
+	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/types/known/wrapperspb"
@@ -26,27 +27,17 @@ import (
 func rateLimitExample(t *testing.T) *managerv3.HttpConnectionManager {
 	t.Helper()
 	raw, err := os.ReadFile(filepath.Join("..", "..", "deploy", "envoy", "ratelimit.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	text, err := yaml.YAMLToJSON(raw)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var bootstrap bootstrapv3.Bootstrap
-	if err := protojson.Unmarshal(text, &bootstrap); err != nil {
-		t.Fatal(err)
-	}
-	if err := bootstrap.ValidateAll(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, protojson.Unmarshal(text, &bootstrap))
+	require.NoError(t, bootstrap.ValidateAll())
 	var manager managerv3.HttpConnectionManager
 	if err := bootstrap.GetStaticResources().GetListeners()[0].GetFilterChains()[0].GetFilters()[0].GetTypedConfig().UnmarshalTo(&manager); err != nil {
 		t.Fatal(err)
 	}
-	if err := manager.ValidateAll(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, manager.ValidateAll())
 	return &manager
 }
 
@@ -76,14 +67,10 @@ func TestEnvoyRateLimit_Example_FitsEnvoyAndService(t *testing.T) {
 	var filter filterv3.RateLimit
 	for _, f := range manager.GetHttpFilters() {
 		if f.GetTypedConfig().MessageIs(&filter) {
-			if err := f.GetTypedConfig().UnmarshalTo(&filter); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, f.GetTypedConfig().UnmarshalTo(&filter))
 		}
 	}
-	if err := filter.ValidateAll(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, filter.ValidateAll())
 	metadata := filter.GetRateLimitService().GetGrpcService().GetInitialMetadata()
 	if !filter.GetFailureModeDeny() || len(metadata) != 1 || metadata[0].GetKey() != "authorization" || !strings.HasPrefix(metadata[0].GetValue(), "Bearer ") {
 		t.Errorf("%v", &filter)

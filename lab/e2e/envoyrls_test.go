@@ -16,6 +16,7 @@ import (
 
 	ratelimitv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/common/ratelimit/v3"
 	rls "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
+	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
@@ -47,9 +48,7 @@ func newRateLimited(t testing.TB, transport credentials.TransportCredentials, en
 func (r *rateLimited) dial(t testing.TB, transport credentials.TransportCredentials) *grpc.ClientConn {
 	t.Helper()
 	conn, err := grpc.NewClient(r.address, grpc.WithTransportCredentials(transport))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
 	return conn
 }
@@ -119,9 +118,7 @@ func (r *rateLimited) newSecret(t testing.TB, key object) string {
 	var created struct {
 		Secret string `json:"secret"`
 	}
-	if err := json.Unmarshal(r.do(t, http.StatusCreated, "POST", "/v1/keys", "", key).body, &created); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, json.Unmarshal(r.do(t, http.StatusCreated, "POST", "/v1/keys", "", key).body, &created))
 	return created.Secret
 }
 
@@ -251,9 +248,7 @@ func TestEnvoyRateLimit_TLS_CertificateOfTheAPI(t *testing.T) {
 	cert, key := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
 	authority.Issue(t, cert, key)
 	pair, err := tls.LoadX509KeyPair(cert, key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	with := func(certificates ...tls.Certificate) credentials.TransportCredentials {
 		return credentials.NewTLS(&tls.Config{RootCAs: authority.Pool, Certificates: certificates, MinVersion: tls.VersionTLS12})
 	}

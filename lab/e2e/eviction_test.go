@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
@@ -15,9 +16,7 @@ func evictBy(t *testing.T, server *testenv.RedisServer, policy string) {
 	t.Helper()
 	c := redis.NewClient(server.Options())
 	defer func() { _ = c.Close() }()
-	if err := c.ConfigSet(t.Context(), "maxmemory-policy", policy).Err(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, c.ConfigSet(t.Context(), "maxmemory-policy", policy).Err())
 }
 
 // TestStart_RedisEvicts_Refused, with one line that says which node, why and what to do. It has no maxmemory: one can be set at any time.

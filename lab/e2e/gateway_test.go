@@ -16,6 +16,8 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
@@ -128,9 +130,7 @@ func (g *gateway) send(method, address, path, body string, headers ...string) an
 	defer transport.CloseIdleConnections()
 	client := http.Client{Transport: transport, Timeout: testenv.Patience}
 	req, err := http.NewRequestWithContext(g.t.Context(), method, g.url+path, strings.NewReader(body))
-	if err != nil {
-		g.t.Fatal(err)
-	}
+	require.NoError(g.t, err)
 	req.Header.Set("X-Api-Key", "the-key-of-acme")
 	for i := 0; i < len(headers); i += 2 {
 		req.Header.Set(headers[i], headers[i+1])
@@ -410,23 +410,17 @@ func configured(t testing.TB, name string, replace map[string]string) (dir strin
 	t.Helper()
 	source, dir := filepath.Join("..", "..", "deploy", name), t.TempDir()
 	files, err := os.ReadDir(source)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	made := map[string]bool{}
 	for _, file := range files {
 		raw, err := os.ReadFile(filepath.Join(source, file.Name()))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		text := string(raw)
 		for from, to := range replace {
 			made[from] = made[from] || strings.Contains(text, from)
 			text = strings.ReplaceAll(text, from, to)
 		}
-		if err := os.WriteFile(filepath.Join(dir, file.Name()), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(filepath.Join(dir, file.Name()), []byte(text), 0o600))
 	}
 	for from := range replace {
 		if !made[from] {
@@ -444,13 +438,9 @@ func onFreePort(t testing.TB, start func(address string) *exec.Cmd) string {
 	t.Helper()
 	for range startTries {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		address := l.Addr().String()
-		if err := l.Close(); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, l.Close())
 		if out, ok := started(t, start(address), address); ok {
 			return address
 		} else if !strings.Contains(out, "ddress already in use") {
@@ -468,9 +458,7 @@ func started(t testing.TB, cmd *exec.Cmd, address string) (output string, ok boo
 	var out logBuffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, cmd.Start())
 	ended := make(chan struct{})
 	go func() { _ = cmd.Wait(); close(ended) }()
 	stop := func() {

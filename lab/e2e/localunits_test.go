@@ -19,6 +19,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/quotasvc/quotasvc/client"
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
@@ -62,12 +64,8 @@ func startBackend(t *testing.T, url string) (*exec.Cmd, *bufio.Scanner) {
 	cmd.Env = append(os.Environ(), asBackend+"="+url)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
 	return cmd, bufio.NewScanner(out)
 }
 
@@ -81,9 +79,7 @@ func localUnits(t testing.TB, in *instance, change func(*client.LocalUnitsOption
 	}
 	change(&o)
 	l, err := client.NewLocalUnits(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { _ = l.Close(context.Background()) }) // tests look at the error themselves
 	return l
 }
@@ -107,9 +103,7 @@ func takeWait(t *testing.T, l *client.LocalUnits, n int64) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), testenv.Patience)
 	defer cancel()
-	if err := l.TakeWait(ctx, n); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, l.TakeWait(ctx, n))
 }
 
 // tripper changes what a client sees of its requests.
@@ -218,9 +212,7 @@ func TestLocalUnits_BackendKilled_LosesUncapturedUseOnly(t *testing.T) {
 			t.Fatal("the backend ended")
 		}
 	}
-	if err := cmd.Process.Signal(syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, cmd.Process.Signal(syscall.SIGKILL))
 	for more := true; more; more = out.Scan() { // to the last line before its death
 		if _, err := fmt.Sscan(out.Text(), &taken, &uncharged); err != nil {
 			t.Fatalf("%q: %v", out.Text(), err)

@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/goccy/go-yaml"
+	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/deploy/postgres"
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
@@ -33,13 +34,9 @@ var (
 func (in *instance) metrics(t testing.TB) string {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, in.ops+"/metrics", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	resp, err := in.http.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer resp.Body.Close()
 	raw, err := io.ReadAll(resp.Body)
 	if err != nil || resp.StatusCode != http.StatusOK {
@@ -209,17 +206,13 @@ func TestMetrics_AlertsDashboardGuide_NameExistingMetrics(t *testing.T) {
 	all := exercised(t).scrape(t)
 
 	rules, err := os.ReadFile("../../deploy/prometheus/alerts.yml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var file struct {
 		Groups []struct {
 			Rules []struct{ Alert, Expr string }
 		}
 	}
-	if err := yaml.Unmarshal(rules, &file); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, yaml.Unmarshal(rules, &file))
 	uses := 0
 	for _, group := range file.Groups {
 		for _, rule := range group.Rules {
@@ -231,9 +224,7 @@ func TestMetrics_AlertsDashboardGuide_NameExistingMetrics(t *testing.T) {
 	}
 	checkDashboard(t, all)
 	guide, err := os.ReadFile("../../docs/operations.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, name := range regexp.MustCompile("`(quotasvc_[a-z0-9_]+)(?:\\{[^}]*\\})?`").FindAllStringSubmatch(string(guide), -1) {
 		if slices.Contains([]string{postgres.OwnerRole, postgres.ServiceRole, postgres.ReaderRole}, name[1]) {
 			continue
@@ -248,9 +239,7 @@ func TestMetrics_AlertsDashboardGuide_NameExistingMetrics(t *testing.T) {
 func checkDashboard(t *testing.T, all families) {
 	t.Helper()
 	text, err := os.ReadFile("../../deploy/grafana/quotasvc.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var dashboard struct {
 		Panels []struct {
 			Title   string
@@ -264,9 +253,7 @@ func checkDashboard(t *testing.T, all families) {
 			}
 		}
 	}
-	if err := json.Unmarshal(text, &dashboard); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, json.Unmarshal(text, &dashboard))
 	queries := 0
 	for _, p := range dashboard.Panels {
 		for _, target := range p.Targets {
@@ -302,15 +289,11 @@ func checkDashboard(t *testing.T, all families) {
 func TestDashboard_SQL_TenantsNearExhaustion(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../deploy/grafana/quotasvc.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var dashboard struct {
 		Panels []struct{ Options struct{ Content string } }
 	}
-	if err := json.Unmarshal(text, &dashboard); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, json.Unmarshal(text, &dashboard))
 	var query string
 	for _, p := range dashboard.Panels {
 		if _, rest, ok := strings.Cut(p.Options.Content, "```sql\n"); ok {
@@ -326,9 +309,7 @@ func TestDashboard_SQL_TenantsNearExhaustion(t *testing.T) {
 		in.do(t, http.StatusOK, "POST", "/v1/debits", fmt.Sprint("d", i), debitOf("acme", "api_calls", []int64{700, 100}[i]))
 		got := int64(-1)
 		rows, err := db.Query(t.Context(), query)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for rows.Next() {
 			var tenant, meter string
 			var used int64

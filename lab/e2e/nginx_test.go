@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
@@ -40,9 +42,7 @@ http {
 }
 `
 		conf := filepath.Join(dir, "nginx.conf")
-		if err := os.WriteFile(conf, []byte(main), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(conf, []byte(main), 0o600))
 		return exec.Command(binary, "-p", dir, "-c", conf, "-e", "stderr")
 	})
 	return &gateway{t: t, url: "http://" + address}

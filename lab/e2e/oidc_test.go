@@ -16,6 +16,7 @@ import (
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/chromedp"
+	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
@@ -44,20 +45,14 @@ func startProvider(t *testing.T, port, console string) {
 		"mallory": {ID: "mallory", Username: "mallory", Password: "pw-mallory", FirstName: "M", LastName: "M", Email: "ada@example.com", PreferredLanguage: "en"}, // not verified
 	}
 	text, err := json.Marshal(users)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	file := filepath.Join(t.TempDir(), "users.json")
-	if err := os.WriteFile(file, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(file, text, 0o600))
 	var log bytes.Buffer
 	cmd := exec.Command(programOf(t, "oidc-provider")) //nolint:gosec // the provider
 	cmd.Env = append(os.Environ(), "PORT="+port, "USERS_FILE="+file, "REDIRECT_URI="+console+"oidc/callback")
 	cmd.Stdout, cmd.Stderr = &log, &log
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, cmd.Start())
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
@@ -84,9 +79,7 @@ func (b *browser) atProvider(user string, fields url.Values) string {
 	b.t.Helper()
 	page := b.post(200, "/console/oidc/start", fields, "Signing in with Acme ID")
 	jar, err := cookiejar.New(nil)
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	require.NoError(b.t, err)
 	provider := &http.Client{Jar: jar, Timeout: testenv.Patience, CheckRedirect: func(r *http.Request, _ []*http.Request) error {
 		if strings.HasPrefix(r.URL.String(), b.at) {
 			return http.ErrUseLastResponse
@@ -95,9 +88,7 @@ func (b *browser) atProvider(user string, fields url.Values) string {
 	}}
 	read := func(resp *http.Response, err error) (string, *http.Response) {
 		b.t.Helper()
-		if err != nil {
-			b.t.Fatal(err)
-		}
+		require.NoError(b.t, err)
 		defer resp.Body.Close()
 		var text bytes.Buffer
 		if _, err := text.ReadFrom(resp.Body); err != nil {

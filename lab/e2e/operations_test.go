@@ -21,6 +21,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/quotasvc/quotasvc/internal/lab/localstack"
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
@@ -50,9 +52,7 @@ func newMachine(t *testing.T) *machine {
 		as = programOf(t, "setpriv") + " --reuid=" + name + " --regid=$(id -g " + name + ") --clear-groups "
 	}
 	root, err := os.MkdirTemp("", "quotasvc-page-") //nolint:usetesting // t.TempDir is closed to other users
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(root) })
 	m := &machine{t: t, root: root}
 	if err := os.Chmod(m.root, 0o755); err != nil { //nolint:gosec // PostgreSQL runs as another user if the test is root
@@ -60,9 +60,7 @@ func newMachine(t *testing.T) *machine {
 	}
 	postgres, redis := testenv.PostgresPrivate(t), testenv.RedisPrivate(t)
 	at, err := url.Parse(postgres.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	password, _ := at.User.Password()
 	at.Path = "/postgres"
 	execSQL(t, at.String(), "DROP DATABASE quotasvc") // the page makes it
@@ -76,18 +74,12 @@ func newMachine(t *testing.T) *machine {
 	}))
 	t.Cleanup(systemd.Close)
 	found, err := localstack.SystemSearch().Postgres(t.Context(), 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	server, err := filepath.EvalSymlinks(filepath.Join(found.Dir, "postgres"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	bin := filepath.Join(m.root, "bin")
 	program, err := os.ReadFile(quotasvc(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	m.write(filepath.Join(bin, "program"), string(program), 0o755) // where PostgreSQL's user can reach it
 	for name, text := range map[string]string{
 		"quotasvc":  "exec " + bin + `/program "$@"`,
@@ -98,9 +90,7 @@ func newMachine(t *testing.T) *machine {
 		m.write(filepath.Join(bin, name), "#!/bin/sh\n"+text+"\n", 0o755)
 	}
 	backup := filepath.Join(m.root, "backup")
-	if err := os.Mkdir(backup, 0o777); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Mkdir(backup, 0o777))
 	if err := os.Chmod(backup, 0o777); err != nil { //nolint:gosec // as above
 		t.Fatal(err)
 	}
@@ -109,9 +99,7 @@ func newMachine(t *testing.T) *machine {
 		"QUOTASVC_DRAIN_DELAY=500ms", // the load of this test notices at once
 	)
 	repository, err := filepath.Abs("../..")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	m.said = strings.NewReplacer(
 		"/etc/quotasvc", filepath.Join(m.root, "etc"), "/backup", backup, " deploy/", " "+repository+"/deploy/",
 		"redis://127.0.0.1:6379/0", redis.URL, "5432", at.Port(), "5433", portOf(t),
@@ -130,9 +118,7 @@ func (m *machine) write(path, text string, mode os.FileMode) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil { //nolint:gosec // as above
 		m.t.Fatal(err)
 	}
-	if err := os.WriteFile(path, []byte(text), mode); err != nil {
-		m.t.Fatal(err)
-	}
+	require.NoError(m.t, os.WriteFile(path, []byte(text), mode))
 }
 
 // programOf returns the path of a program that the page needs, from PATH or bin/. The test is skipped if QUOTASVC_TEST_WITHOUT names it.
@@ -142,9 +128,7 @@ func programOf(t *testing.T, name string) string {
 		return path
 	}
 	path, err := filepath.Abs(filepath.Join("../../bin", name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if _, err := os.Stat(path); err != nil {
 		if slices.Contains(strings.Split(os.Getenv("QUOTASVC_TEST_WITHOUT"), ","), name) {
 			t.Skip("there is no " + name)
@@ -280,9 +264,7 @@ func (m *machine) logsTellNoSecret() {
 		}
 		for _, file := range files {
 			text, err := os.ReadFile(file)
-			if err != nil {
-				m.t.Fatal(err)
-			}
+			require.NoError(m.t, err)
 			texts = append(texts, strings.TrimSpace(string(text)))
 		}
 		return texts
@@ -291,9 +273,7 @@ func (m *machine) logsTellNoSecret() {
 	secrets := append(read("admin-key"), read("*.header")...)
 	for _, address := range append(read("*database-url"), read("redis-url")...) {
 		u, err := url.Parse(address)
-		if err != nil {
-			m.t.Fatal(err)
-		}
+		require.NoError(m.t, err)
 		password, _ := u.User.Password()
 		secrets = append(secrets, password)
 	}

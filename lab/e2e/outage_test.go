@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/lab/bench"
 	benchreport "github.com/quotasvc/quotasvc/lab/bench/report"
@@ -33,9 +35,7 @@ func TestOutage_RedisKilled_CallersDoNotNotice(t *testing.T) {
 		Back: func(context.Context) error { server.Start(); return nil },
 		Info: server.Info,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var text strings.Builder
 	if err := r.Print(&benchreport.Printer{Out: &text}); err != nil {
 		t.Error(err)

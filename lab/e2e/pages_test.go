@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
@@ -102,15 +103,11 @@ func TestPages_MigrateFromRedis_CountersComeOverOnce(t *testing.T) {
 	programOf(t, "redis-cli")
 	old := testenv.RedisURL(t)
 	opts, err := redis.ParseURL(old)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	db := redis.NewClient(opts)
 	defer func() { _ = db.Close() }()
 	month := time.Now().UTC().Format(":2006-01")
-	if err := db.MSet(t.Context(), "usage:acme"+month, 4212, "usage:globex"+month, 17).Err(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, db.MSet(t.Context(), "usage:acme"+month, 4212, "usage:globex"+month, 17).Err())
 	// redis-cli takes an empty name for a name.
 	runPage(t, "docs/recipes/migrate-from-redis.md", "OLD_REDIS="+strings.Replace(old, "redis://:", "redis://default:", 1))
 }

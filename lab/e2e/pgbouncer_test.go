@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
@@ -25,9 +27,7 @@ func pgbouncer(t testing.TB, mode string, size int, urls ...string) []string {
 	binary, libraries := pgbouncerProgram(t)
 	server := parsed(t, urls[0])
 	dir, err := os.MkdirTemp("", "quotasvc-pgbouncer-") //nolint:usetesting // it runs as another user, who cannot enter t.TempDir
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	var users strings.Builder
 	for _, u := range urls {
@@ -49,9 +49,7 @@ server_login_retry = 0.1
 `, server.Hostname(), server.Port(), address[strings.LastIndex(address, ":")+1:], dir, mode, size)
 		readable(t, dir, 0o755)
 		for name, text := range map[string]string{"pgbouncer.ini": config, "users": users.String()} {
-			if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 			readable(t, filepath.Join(dir, name), 0o644)
 		}
 		args := []string{filepath.Join(dir, "pgbouncer.ini")}
@@ -75,17 +73,13 @@ server_login_retry = 0.1
 
 func readable(t testing.TB, path string, mode os.FileMode) {
 	t.Helper()
-	if err := os.Chmod(path, mode); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Chmod(path, mode))
 }
 
 func parsed(t testing.TB, text string) *url.URL {
 	t.Helper()
 	u, err := url.Parse(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return u
 }
 
@@ -98,9 +92,7 @@ func pgbouncerProgram(t testing.TB) (binary, libraries string) {
 		}
 	}
 	own, err := filepath.Abs("../../bin/pgbouncer")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if path, err := exec.LookPath(filepath.Join(own, "pgbouncer")); err == nil {
 		return path, own
 	}
@@ -132,9 +124,7 @@ func TestPgBouncer_SessionMode_ServesAndFollows(t *testing.T) {
 
 	// Notifications arrive: without them a change by another process is seen after up to 30 s.
 	file := filepath.Join(t.TempDir(), "catalog.yaml")
-	if err := os.WriteFile(file, []byte("meters:\n  - {meter: heard, unit: call}\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(file, []byte("meters:\n  - {meter: heard, unit: call}\n"), 0o600))
 	must(t, env, "apply", "-f", file)
 	began := time.Now()
 	testenv.Eventually(t, func() bool {

@@ -9,6 +9,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/stretchr/testify/require"
 )
 
 // link makes a link to the page of a tenant, and returns its path.
@@ -110,9 +112,7 @@ func TestPortal_NoOtherTenant(t *testing.T) {
 func urlOf(t testing.TB, text string) *url.URL {
 	t.Helper()
 	u, err := url.Parse(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return u
 }
 
@@ -153,9 +153,7 @@ func TestPortal_LinkEnds(t *testing.T) {
 func (c *consoled) as(t testing.TB, secret, method, path string, body object) answer {
 	t.Helper()
 	text, err := json.Marshal(body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	got, _ := c.post(t, method, path, string(text), "Authorization", "Bearer "+secret)
 	return got
 }

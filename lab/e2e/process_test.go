@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/lab/program"
 )
@@ -46,9 +48,7 @@ var built = sync.OnceValues(func() (string, error) {
 func quotasvc(t testing.TB) string {
 	t.Helper()
 	path, err := built()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return path
 }
 
@@ -78,12 +78,8 @@ func launchBy(t testing.TB, path string, env []string, args ...string) *process 
 	p.cmd.Stderr = &p.stderr
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C at the terminal goes to the test only
 	out, err := p.cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := p.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
+	require.NoError(t, p.cmd.Start())
 	go p.follow(out)
 	t.Cleanup(func() {
 		p.signal(syscall.SIGKILL)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
@@ -20,14 +21,10 @@ import (
 func (in *instance) ask(t testing.TB, path string) answer {
 	t.Helper()
 	response, err := in.http.Get(in.ops + path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer response.Body.Close()
 	body, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return answer{response.StatusCode, response.Header, body}
 }
 
@@ -69,14 +66,10 @@ func TestReadyz_ReadersBusy_PostgresIsUp(t *testing.T) {
 	in.setUp(t, 1000)
 	ctx := t.Context()
 	conn, err := pgx.Connect(ctx, testenv.AsSuperuser(t, strings.TrimPrefix(env[0], "QUOTASVC_DATABASE_URL=")))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer conn.Close(ctx)
 	tx, err := conn.Begin(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if _, err := tx.Exec(ctx, "LOCK TABLE entries, balances IN ACCESS EXCLUSIVE MODE"); err != nil { // reads take as long as they may
 		t.Fatal(err)
 	}
@@ -124,9 +117,7 @@ func TestStart_PostgresAway_WaitsAliveAndNotReady(t *testing.T) {
 	link, url := testenv.NewLinkTo(t, strings.TrimPrefix(env[0], "QUOTASVC_DATABASE_URL="))
 	postgres, attempts := *link.Server.Load(), 0
 	nobody, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer nobody.Close()
 	away := nobody.Addr().String()
 	link.Server.Store(&away)
@@ -146,9 +137,7 @@ func TestStart_PostgresAway_WaitsAliveAndNotReady(t *testing.T) {
 	}
 	for ; attempts < 3; attempts++ { // and one line
 		conn, err := nobody.Accept()
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		_ = conn.Close()
 	}
 	select {
@@ -204,9 +193,7 @@ func serveAt(t testing.TB, env []string, api, ops string) *instance {
 func freeAddress(t testing.TB) string {
 	t.Helper()
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer l.Close()
 	return l.Addr().String()
 }
@@ -237,9 +224,7 @@ func TestStart_WrongPasswordOrDatabase_EndsAtOnce(t *testing.T) {
 	t.Parallel()
 	postgres := testenv.PostgresPrivate(t)
 	good, err := pgx.ParseConfig(postgres.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for name, c := range map[string]struct{ url, want string }{
 		"password": {strings.Replace(postgres.URL, good.Password, "wrong-password", 1), "password"},
 		"database": {strings.Replace(postgres.URL, "/"+good.Database+"?", "/no_such_database?", 1), "no_such_database"},

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/lab/bench"
 	benchreport "github.com/quotasvc/quotasvc/lab/bench/report"
@@ -72,9 +74,7 @@ func refusals(t *testing.T, slice time.Duration) (r *bench.FloodResult, lasted [
 		},
 		Database: url, AdminKey: testKey, Rate: 40, Connections: 64, Rounds: 1, Slice: slice,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var text strings.Builder
 	if err := r.Print(&benchreport.Printer{Out: &text}); err != nil {
 		t.Error(err)

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
@@ -40,9 +42,7 @@ func TestReportReplica_ReplayPaused_LagIsShown(t *testing.T) {
 	runSQL(t, replay, "SELECT pg_wal_replay_pause()")
 	testenv.Eventually(t, func() bool {
 		var state string
-		if err := replay.QueryRow(t.Context(), "SELECT pg_get_wal_replay_pause_state()").Scan(&state); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, replay.QueryRow(t.Context(), "SELECT pg_get_wal_replay_pause_state()").Scan(&state))
 		return state == "paused"
 	}, "replay stands still")
 	paused := time.Now()

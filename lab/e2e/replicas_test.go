@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	goredis "github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
@@ -30,18 +31,12 @@ func (in *instance) replicas(t testing.TB) string {
 func (in *instance) ready(t testing.TB) string {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, in.ops+"/readyz", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	r, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer r.Body.Close()
 	body, err := io.ReadAll(r.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return string(body)
 }
 
@@ -52,9 +47,7 @@ func limitOfSlots(t testing.TB, one, two *instance) {
 	for _, in := range []*instance{one, two} {
 		testenv.Eventually(t, func() bool {
 			got, err := in.send(t.Context(), "POST", "/v1/leases", "", object{"rule": "slots", "tenant": "acme", "dry_run": true})
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			return got.status == http.StatusOK
 		}, "limit slots")
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
@@ -17,9 +18,7 @@ import (
 func member(t *testing.T, super, role string) string {
 	t.Helper()
 	u, err := url.Parse(super)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	name := strings.ReplaceAll(strings.TrimPrefix(u.Path, "/"), "quotasvc_test_", role+"_")
 	execSQL(t, super, "CREATE ROLE "+name+" LOGIN PASSWORD 'of-the-test'; GRANT "+role+" TO "+name+"; ALTER ROLE "+name+" SET role = '"+role+"'")
 	t.Cleanup(func() {

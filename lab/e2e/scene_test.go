@@ -16,6 +16,7 @@ import (
 	"time"
 
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/client"
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
@@ -49,12 +50,8 @@ func enter(t *testing.T, page string, clone ...string) *scene {
 			t.Fatal(err)
 		}
 	}
-	if err := os.WriteFile(filepath.Join(data, keyFile), []byte(testKey), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(quotasvc(t), filepath.Join(bin, "quotasvc")); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(filepath.Join(data, keyFile), []byte(testKey), 0o600))
+	require.NoError(t, os.Symlink(quotasvc(t), filepath.Join(bin, "quotasvc")))
 	dev := launchDev(t, data)
 	transport := &http.Transport{}
 	t.Cleanup(transport.CloseIdleConnections)
@@ -71,9 +68,7 @@ func enter(t *testing.T, page string, clone ...string) *scene {
 func goFlags(t *testing.T) string {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), "go", "env", "GOFLAGS").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return strings.TrimSpace(string(out))
 }
 
@@ -111,9 +106,7 @@ func copyTree(t *testing.T, from, to string) {
 		}
 		return os.WriteFile(filepath.Join(to, below), text, 0o644) //nolint:gosec // as a clone has it
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 }
 
 // follow pastes the page.
@@ -144,13 +137,9 @@ type delivery struct {
 func (d delivery) by(t *testing.T, secret string) bool {
 	t.Helper()
 	standard, err := standardwebhooks.NewWebhook(secret)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	ours, err := client.NewWebhook(secret)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	event, oursErr := ours.Verify(d.body, d.header)
 	standardErr := standard.Verify(d.body, d.header)
 	if (oursErr == nil) != (standardErr == nil) {

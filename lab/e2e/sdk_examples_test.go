@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/quotasvc/quotasvc/client"
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
@@ -56,9 +58,7 @@ func (e *examples) serve(name string, env ...string) (string, *logBuffer) {
 	cmd := exec.CommandContext(e.t.Context(), filepath.Join(e.dir, name))
 	cmd.Env = append(append(e.env, env...), "LISTEN="+address)
 	cmd.Stdout, cmd.Stderr = log, log
-	if err := cmd.Start(); err != nil {
-		e.t.Fatal(err)
-	}
+	require.NoError(e.t, cmd.Start())
 	e.t.Cleanup(func() {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
@@ -136,9 +136,7 @@ func TestSDKEcho_Requests_ChargedRefundedAndDenied(t *testing.T) {
 	req, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, server+"/hello", nil)
 	req.Header.Set("X-Org", "nobody")
 	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusInternalServerError {
 		t.Errorf("an unknown tenant is %d", resp.StatusCode)
@@ -152,22 +150,16 @@ func TestSDKExamples_Webhook_HandlesOnceRefusesForged(t *testing.T) {
 	const secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 	server, log := examplesOf(t, in).serve("webhook", "QUOTASVC_WEBHOOK_SECRET="+secret)
 	w, err := client.NewWebhook(secret)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	body := []byte(`{"type":"balance.exhausted","timestamp":"2026-11-25T01:02:03Z","data":{"meter":"api_calls"}}`)
 	send := func(signature string) int {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, server+"/hooks", bytes.NewReader(body))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		req.Header.Set("webhook-id", "evt_1")
 		req.Header.Set("webhook-timestamp", strconv.FormatInt(time.Now().Unix(), 10))
 		req.Header.Set("webhook-signature", signature)
 		resp, err := http.DefaultClient.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		_ = resp.Body.Close()
 		return resp.StatusCode
 	}
@@ -186,19 +178,13 @@ func TestSDKExamples_Webhook_HandlesOnceRefusesForged(t *testing.T) {
 func fetch(t *testing.T, url string) answer {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	req.Header.Set("X-Org", "acme")
 	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer resp.Body.Close()
 	body, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return answer{resp.StatusCode, resp.Header, body}
 }
 
@@ -206,9 +192,7 @@ func fetch(t *testing.T, url string) answer {
 func TestSDKExamples_OnThePage_AreTheFiles(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../docs/integrate/go.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	examples, blocks := 0, markedBlocks(t, "docs/integrate/go.md")
 	for i := range blocks {
 		name, isExample := blocks[i].marks["example"]

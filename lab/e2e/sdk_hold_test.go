@@ -6,6 +6,8 @@ import (
 	"iter"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/quotasvc/quotasvc/client"
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
@@ -45,9 +47,7 @@ func TestSDK_Stream_AnyEnd_CapturesWhatPassed(t *testing.T) {
 	cost := func(word string) int64 { return int64(len(word)) }
 	run := func(source iter.Seq2[string, error], stop int) (n int, err error) {
 		h, err := c.Hold(t.Context(), in.hold(100))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for _, e := range client.Stream(t.Context(), h, source, cost) {
 			if e != nil {
 				return n, e
@@ -125,15 +125,11 @@ func TestSDK_Hold_Ended_UseIsDebited(t *testing.T) {
 	in := sdkService.get(t).account(t, 100)
 	c := sdk(t, in.instance)
 	h, err := c.Hold(t.Context(), in.hold(10))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if _, err := c.ReleaseHold(t.Context(), h.ID(), client.ReleaseRequest{Tenant: in.tenant}); err != nil {
 		t.Fatal(err)
 	}
-	if err := h.Use(4); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, h.Use(4))
 	if result, err := h.Finish(t.Context()); err != nil || result.Charged != 4 {
 		t.Errorf("%+v %v", result, err)
 	}
@@ -155,9 +151,7 @@ func TestSDK_Hold_InUse_IsExtended(t *testing.T) {
 	body := in.hold(10)
 	body.TTLSeconds = 2
 	h, err := c.Hold(t.Context(), body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	first := h.Answer.ExpiresAt
 	testenv.Eventually(t, func() bool {
 		got, err := c.GetHold(t.Context(), in.tenant, h.ID())
@@ -207,9 +201,7 @@ func TestSDK_Hold_ServiceAway_DebitedAtItsEnd(t *testing.T) {
 	if err != nil || !h.FailedOpen() {
 		t.Fatalf("%+v %v", h, err)
 	}
-	if err := h.Use(6); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, h.Use(6))
 	if result, err := h.Finish(t.Context()); err != nil || result.Charged != 6 {
 		t.Errorf("%+v %v", result, err)
 	}
@@ -224,9 +216,7 @@ func TestSDK_LocalUnits_OfAClient_SpendsAndCloses(t *testing.T) {
 	in := serve(t, backends(t))
 	in.setUp(t, 1000)
 	l, err := sdk(t, in).LocalUnits(client.LocalUnitsOptions{Tenant: "acme", Meter: "api_calls", Min: 10, Max: 100})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for range 50 {
 		takeWait(t, l, 1)
 	}

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/quotasvc/quotasvc/client"
 	"github.com/quotasvc/quotasvc/client/quotahttp"
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
@@ -32,9 +34,7 @@ func backendOf(t testing.TB, c *client.Client, change func(*quotahttp.Options)) 
 		change(&o)
 	}
 	m, err := quotahttp.New(c, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var served atomic.Int64
 	server := httptest.NewServer(m.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		served.Add(1)
@@ -60,9 +60,7 @@ func backendOf(t testing.TB, c *client.Client, change func(*quotahttp.Options)) 
 func get(t testing.TB, server *httptest.Server, path, org string, header ...string) answer {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+path, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	req.Header.Set("X-Org", org)
 	for i := 0; i < len(header); i += 2 {
 		req.Header.Set(header[i], header[i+1])

@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/quotasvc/quotasvc/client"
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
@@ -29,9 +31,7 @@ func sdk(t testing.TB, in *instance, change ...func(*client.Options)) *client.Cl
 		f(&o)
 	}
 	c, err := client.New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { closeSDK(t, c) })
 	return c
 }
@@ -108,9 +108,7 @@ func TestSDK_LostAnswers_OneOperation(t *testing.T) {
 	c := sdk(t, in.instance, losing(3, "/consume"), func(o *client.Options) { o.OnRetry = func(e client.RetryEvent) { retries = append(retries, e) } })
 	var meta client.Meta
 	answer, err := c.Consume(t.Context(), in.consume(3), client.WithMeta(&meta))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if meta.Attempts != 4 || !meta.Replayed || meta.IdempotencyKey == "" || answer.OperationID != meta.IdempotencyKey || answer.Items[0].Remaining != 97 {
 		t.Errorf("%+v %+v", meta, answer)
 	}
@@ -173,9 +171,7 @@ func TestSDK_Refusals_ByCodeAndClass(t *testing.T) {
 		got, err := c.Check(ctx, client.CheckRequest{Tenant: slow.Tenant, Items: slow.Items, Route: slow.Route})
 		return err == nil && len(got.Limits) == 1
 	}, "the limit is known")
-	if err := ask(c, slow)(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, ask(c, slow)())
 	for _, w := range []struct {
 		call        func() error
 		code, class error
@@ -235,9 +231,7 @@ func TestSDK_AllEntries_EachOnceInOrder(t *testing.T) {
 	}
 	var amounts []int64
 	for e, err := range c.AllEntries(t.Context(), in.tenant, client.ListEntriesQuery{Meter: "api_calls", Kind: "debit", Limit: 2}) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		amounts = append(amounts, e.Amount)
 	}
 	for i := range amounts {
@@ -323,9 +317,7 @@ func TestSDK_FailOpen_ServiceAway_ByMeter(t *testing.T) {
 func closedPort(t testing.TB) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer l.Close()
 	return l.Addr().String()
 }

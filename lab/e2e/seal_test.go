@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
@@ -19,9 +20,7 @@ func TestSeal_File_IsCheckedByVerify(t *testing.T) {
 	exec := func(sql string) {
 		t.Helper()
 		conn, err := pgx.Connect(t.Context(), url)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		defer func() { _ = conn.Close(t.Context()) }()
 		if tag, err := conn.Exec(t.Context(), sql); err != nil || tag.RowsAffected() != 1 {
 			t.Fatalf("%s: %v, %v", sql, tag, err)
@@ -30,9 +29,7 @@ func TestSeal_File_IsCheckedByVerify(t *testing.T) {
 	key, file := filepath.Join(dir, "key"), filepath.Join(dir, "seal.json")
 	public := strings.TrimSpace(must(t, nil, "seal", "--new-key", key, "--key-name", "ledger.example.com"))
 	private, err := os.ReadFile(key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if info, err := os.Stat(key); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("the key's file: %v, %v", info, err)
 	}
@@ -50,9 +47,7 @@ func TestSeal_File_IsCheckedByVerify(t *testing.T) {
 	put := func(name, text string) string {
 		t.Helper()
 		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 		return path
 	}
 	other := strings.TrimSpace(must(t, nil, "seal", "--new-key", filepath.Join(dir, "other")))

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
@@ -22,14 +23,10 @@ import (
 func (in *instance) authorized(t testing.TB, key string) int {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, in.api+"/v1/meters", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	r.Header.Set("Authorization", "Bearer "+key)
 	response, err := in.http.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	_, _ = io.Copy(io.Discard, response.Body)
 	_ = response.Body.Close()
 	return response.StatusCode
@@ -43,15 +40,11 @@ func TestSecrets_FilesAndHangup_RotateWithoutRestart(t *testing.T) {
 	put := func(name, text string) string {
 		t.Helper()
 		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 		return path
 	}
 	owner, err := pgx.Connect(ctx, postgres.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer owner.Close(ctx)
 	run := func(sql string) {
 		t.Helper()
@@ -62,9 +55,7 @@ func TestSecrets_FilesAndHangup_RotateWithoutRestart(t *testing.T) {
 	run("CREATE ROLE rotating SUPERUSER LOGIN PASSWORD 'first-password'")
 	withPassword := func(password string) string {
 		u, err := url.Parse(postgres.URL)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		u.User = url.UserPassword("rotating", password)
 		return u.String()
 	}
@@ -111,9 +102,7 @@ func TestSecrets_WrongFiles_Named(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	empty := filepath.Join(dir, "empty")
-	if err := os.WriteFile(empty, []byte("\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(empty, []byte("\n"), 0o600))
 	for name, c := range map[string]struct {
 		env  []string
 		args []string
@@ -163,13 +152,9 @@ func TestSecrets_AllOutput_TellsNone(t *testing.T) {
 	t.Parallel()
 	postgres, redis := testenv.PostgresPrivate(t), testenv.RedisPrivate(t)
 	database, err := pgx.ParseConfig(postgres.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	cache, err := url.Parse(redis.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	redisPassword, _ := cache.User.Password()
 	const wrong = "wrong-key-0123456789abcdef-0123456789abcdef"
 	secrets := map[string]string{
@@ -190,9 +175,7 @@ func TestSecrets_AllOutput_TellsNone(t *testing.T) {
 		}
 		for _, header := range []string{"Bearer " + wrong, wrong, "Basic " + wrong, "Bearer " + testKey + "x"} {
 			r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, in.api+"/v1/debits?key="+wrong, strings.NewReader(`{"key":"`+wrong+`"}`))
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			r.Header.Set("Authorization", header)
 			if response, err := in.http.Do(r); err == nil {
 				body, _ := io.ReadAll(response.Body)

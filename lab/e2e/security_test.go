@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
@@ -58,9 +59,7 @@ func TestRedis_OldBalancePutBack_DebitIsRefused(t *testing.T) {
 	}, "the copy is in Redis")
 	in.do(t, 200, "POST", "/v1/debits", "all", debitOf("acme", "api_calls", 10))
 	put := func(text string) {
-		if err := attacker.Set(ctx, key, text, 0).Err(); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, attacker.Set(ctx, key, text, 0).Err())
 	}
 	for range 10 {
 		put(old)

@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
@@ -54,9 +56,7 @@ var (
 func markedBlocks(t *testing.T, page string) []pageBlock {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("../..", page))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var blocks []pageBlock
 	for _, m := range fencedBlock.FindAllStringSubmatch(string(text), -1) {
 		block := pageBlock{language: m[1], text: m[3], marks: map[string]string{}}
@@ -108,9 +108,7 @@ func openTerminal(t *testing.T, dir string, env []string) *terminal {
 	if tty.in, err = tty.cmd.StdinPipe(); err != nil {
 		t.Fatal(err)
 	}
-	if err := tty.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, tty.cmd.Start())
 	go func() {
 		_ = tty.cmd.Wait() // the status is in ProcessState
 		close(tty.ended)
@@ -130,9 +128,7 @@ func (tty *terminal) paste(script string) (begin int) {
 	tty.t.Helper()
 	tty.pasted++
 	file := filepath.Join(tty.scratch, fmt.Sprintf("%d.sh", tty.pasted))
-	if err := os.WriteFile(file, []byte(script), 0o600); err != nil {
-		tty.t.Fatal(err)
-	}
+	require.NoError(tty.t, os.WriteFile(file, []byte(script), 0o600))
 	begin = len(tty.screen.String())
 	done := fmt.Sprintf("-- pasted %d --", tty.pasted)
 	if _, err := fmt.Fprintf(tty.in, ". '%s' </dev/null\n{ set +x; } 2>/dev/null; printf '\\n-- pasted %%d --\\n' %d\n", file, tty.pasted); err != nil && !errors.Is(err, syscall.EPIPE) {
@@ -166,9 +162,7 @@ func (tty *terminal) use(block *pageBlock) {
 	switch file, isFile := block.marks["file"]; {
 	case isFile:
 		path := filepath.Join(tty.scratch, filepath.Base(file))
-		if err := os.WriteFile(path, []byte(block.text), 0o600); err != nil {
-			tty.t.Fatal(err)
-		}
+		require.NoError(tty.t, os.WriteFile(path, []byte(block.text), 0o600))
 		tty.paste(fmt.Sprintf("cp '%s' '%s'\n", path, file))
 	case block.has("run"):
 		tty.run(block)

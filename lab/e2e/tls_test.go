@@ -12,6 +12,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
@@ -25,24 +26,16 @@ func TestTLS_ClientsPostgresRedis_Verified(t *testing.T) {
 
 	postgres := testenv.PostgresPrivate(t)
 	conn, err := pgx.Connect(ctx, postgres.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer conn.Close(ctx)
 	var data string
-	if err := conn.QueryRow(ctx, "SHOW data_directory").Scan(&data); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, conn.QueryRow(ctx, "SHOW data_directory").Scan(&data))
 	authority.Issue(t, filepath.Join(data, "tls.pem"), filepath.Join(data, "tls.key"))
 	owner, err := os.Stat(data)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, name := range []string{"tls.pem", "tls.key"} { // PostgreSQL insists on owning its key
 		if of, ok := owner.Sys().(*syscall.Stat_t); ok && os.Getuid() == 0 {
-			if err := os.Chown(filepath.Join(data, name), int(of.Uid), int(of.Gid)); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, os.Chown(filepath.Join(data, name), int(of.Uid), int(of.Gid)))
 		}
 	}
 	for _, sql := range []string{
@@ -69,9 +62,7 @@ func TestTLS_ClientsPostgresRedis_Verified(t *testing.T) {
 		}
 	}
 	cache, err := url.Parse(server.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	cache.Scheme, cache.Host = "rediss", secure
 
 	env := []string{
@@ -99,9 +90,7 @@ func TestTLS_ClientsPostgresRedis_Verified(t *testing.T) {
 	}
 	plainly := &http.Client{Timeout: testenv.Patience, Transport: &http.Transport{DisableKeepAlives: true}}
 	response, err := plainly.Get("http://" + strings.TrimPrefix(in.api, "https://") + "/v1/openapi.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if err := response.Body.Close(); err != nil || response.StatusCode != http.StatusBadRequest {
 		t.Errorf("plain HTTP: %s, %v", response.Status, err)
 	}

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/stretchr/testify/require"
 	collectorpb "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/protobuf/proto"
@@ -71,16 +72,12 @@ func TestTracing_RequestsBatchesStatements(t *testing.T) {
 	ask := func(method, path, key string, body string) {
 		t.Helper()
 		req, err := http.NewRequestWithContext(t.Context(), method, s.api+path, strings.NewReader(body))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		req.Header.Set("Authorization", "Bearer "+testKey)
 		req.Header.Set("Idempotency-Key", key)
 		req.Header.Set("traceparent", "00-"+traceID+"-b7ad6b7169203331-01")
 		resp, err := s.http.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		defer resp.Body.Close()
 		if resp.StatusCode != http.StatusOK {
 			t.Fatalf("%s %s: %d", method, path, resp.StatusCode)
@@ -113,14 +110,10 @@ func TestTracing_RequestsBatchesStatements(t *testing.T) {
 	}
 	c.mu.Unlock()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.ops+"/metrics", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	req.Header.Set("Accept", "application/openmetrics-text; version=1.0.0")
 	resp, err := s.http.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer resp.Body.Close()
 	metrics, err := io.ReadAll(resp.Body)
 	if err != nil || !strings.Contains(string(metrics), `# {trace_id="`+traceID+`"}`) {

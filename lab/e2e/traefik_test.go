@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/goccy/go-yaml"
+	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
@@ -98,9 +99,7 @@ func (m *metered) traefik(t testing.TB, key string, change ...string) *gateway {
 	}
 	dir := configured(t, "traefik", replace)
 	raw, err := os.ReadFile(filepath.Join(dir, "dynamic.yml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var file traefikFile
 	if err := yaml.UnmarshalWithOptions(raw, &file, yaml.Strict()); err != nil {
 		t.Fatal(yaml.FormatError(err, false, true))
@@ -148,9 +147,7 @@ func (f *traefikFile) service(t testing.TB, name string) http.Handler {
 		t.Fatalf("service %q has %d servers", name, len(servers))
 	}
 	target, err := url.Parse(servers[0].URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return httputil.NewSingleHostReverseProxy(target)
 }
 

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/localstack"
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
@@ -39,9 +40,7 @@ func previousProgram(t *testing.T) string {
 func restore(t *testing.T, url, file string) {
 	t.Helper()
 	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	execSQL(t, url, string(text))
 }
 
@@ -187,35 +186,23 @@ func TestUpgrade_Snapshot_IsWritten(t *testing.T) {
 	in.fillForSnapshot(t, true)
 	in.stop()
 	cfg, err := pgx.ParseConfig(super)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	moved.Remove()
 	var step int
 	conn, err := pgx.ConnectConfig(t.Context(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer func() { _ = conn.Close(t.Context()) }()
-	if err := conn.QueryRow(t.Context(), "SELECT max(version_id) FROM goose_db_version").Scan(&step); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(upgrades, fmt.Sprintf("%05d.sql", step)), dump(t, super), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, conn.QueryRow(t.Context(), "SELECT max(version_id) FROM goose_db_version").Scan(&step))
+	require.NoError(t, os.WriteFile(filepath.Join(upgrades, fmt.Sprintf("%05d.sql", step)), dump(t, super), 0o644))
 }
 
 // dump returns a database as statements that any client can run.
 func dump(t *testing.T, url string) []byte {
 	t.Helper()
 	bin, err := localstack.SystemSearch().Postgres(context.WithoutCancel(t.Context()), 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	out, err := exec.CommandContext(t.Context(), filepath.Join(bin.Dir, "pg_dump"), "--inserts", "--no-owner", "--no-privileges", "--dbname", url).Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var kept []string
 	for line := range strings.Lines(string(out)) {
 		if !strings.HasPrefix(line, `\`) { // of psql

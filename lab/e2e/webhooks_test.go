@@ -13,6 +13,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
@@ -92,9 +93,7 @@ func TestListen_ForwardsEvents_Signed(t *testing.T) {
 	in.do(t, http.StatusOK, "POST", "/v1/debits", "k", debitOf("acme", "api_calls", 8))
 	c, _ := testenv.Receive(t, calls)
 	verifier, err := standardwebhooks.NewWebhook(secret)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if err := verifier.Verify(c.body, c.header); err != nil {
 		t.Errorf("%v: %v %s", err, c.header, c.body)
 	}
@@ -137,9 +136,7 @@ func TestEvents_RejectionsAndDrift_ToldByItself(t *testing.T) {
 		for _, at := range []*instance{in, other} { // also where the minute ends meanwhile: 30 of one minute are there soon
 			for i := range 40 {
 				got, err := at.send(t.Context(), "POST", "/v1/consume", fmt.Sprintf("k%d-%d", time.Now().UnixNano(), i), consume)
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				if got.status == http.StatusOK && refuses[at] {
 					allowed++
 				}
@@ -156,9 +153,7 @@ func TestEvents_RejectionsAndDrift_ToldByItself(t *testing.T) {
 	}
 	in.do(t, http.StatusOK, "POST", "/v1/debits", "d", debitOf("acme", "api_calls", 10))
 	db, err := pgx.Connect(t.Context(), postgres)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer func() { _ = db.Close(t.Context()) }()
 	if _, err := db.Exec(t.Context(), "UPDATE balances SET granted = granted + 7 WHERE tenant_id = 'acme'"); err != nil {
 		t.Fatal(err)

@@ -6,15 +6,15 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/stretchr/testify/require"
 )
 
 // shell starts a process that prints an address and waits.
 func shell(t *testing.T, script string) *Process {
 	t.Helper()
 	p, err := Start(io.Discard, []string{"ADDRESS=127.0.0.1:1"}, "/bin/sh", "-c", script)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { _ = p.Kill() }) // it has ended, in most tests
 	return p
 }

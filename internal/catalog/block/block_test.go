@@ -153,9 +153,7 @@ func TestIndex_LongestPrefixCounts(t *testing.T) {
 		for i := range rapid.IntRange(0, 12).Draw(t, "blocks") {
 			a := addr(fmt.Sprint("block ", i))
 			p, err := a.Prefix(a.BitLen() - rapid.IntRange(0, 5).Draw(t, fmt.Sprint("bits ", i)))
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			b := blockOf(KindIP, p.String(), rapid.SampledFrom([]string{ActionBlock, ActionAllow}).Draw(t, fmt.Sprint("action ", i)))
 			if rapid.Bool().Draw(t, fmt.Sprint("over ", i)) {
 				b.ExpiresAt = at

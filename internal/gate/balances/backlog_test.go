@@ -10,6 +10,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/ledger"
@@ -40,9 +41,7 @@ func cacheBehind(t *testing.T, before beforeScripts) *Cache {
 	store := redisstore.New(client, redisstore.Config{})
 	t.Cleanup(func() { _ = store.Stop(context.Background()); _ = client.Close() })
 	c := New(store, Config{})
-	if err := store.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, store.Start(t.Context()))
 	client.AddHook(before)
 	return c
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/ledger"
@@ -36,9 +37,7 @@ func startCache(t *testing.T, url string, cfg Config) *Cache {
 func storeAt(t *testing.T, url string) *redisstore.Store {
 	t.Helper()
 	store, err := redisstore.Open(url, redisstore.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), testenv.Patience)
 		defer cancel()
@@ -127,9 +126,7 @@ func TestPublish_OlderCopy_DoesNotReplaceNewer(t *testing.T) {
 	// Another instance publishes 9 after 10. Its Stop returns when Redis has answered.
 	late := startCache(t, url, Config{})
 	late.Publish([]ledger.BalanceCopy{*copyOf("acme", 9, now.Add(time.Second))})
-	if err := late.Stop(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, late.Stop(t.Context()))
 	if fresh := startCache(t, url, Config{}); fresh.seenSeq(t, key) != 10 {
 		t.Errorf("redis has seq %d, want 10", fresh.seenSeq(t, key))
 	}
@@ -147,9 +144,7 @@ func TestPublish_SendsTheNewestPerBalance(t *testing.T) {
 		t.Fatalf("%d copies wait, want 1", got)
 	}
 	c.Start()
-	if err := c.Stop(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, c.Stop(t.Context()))
 	if got := testutil.ToFloat64(c.metrics.published); got != 1 {
 		t.Errorf("%v copies were published, want 1", got)
 	}
@@ -171,18 +166,14 @@ func TestPublish_ManyBalancesInOnePipeline(t *testing.T) {
 		a.Publish([]ledger.BalanceCopy{*c})
 	}
 	a.Start()
-	if err := a.Stop(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, a.Stop(t.Context()))
 	b := startCache(t, url, Config{})
 	names := make([]string, len(keys))
 	for i := range keys {
 		names[i] = redisKey(keys[i])
 	}
 	texts, err := b.redis.store.ReadAll(t.Context(), names)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	got := b.Lookup(nil, keys, texts)
 	for i, f := range got {
 		if f.Copy == nil || f.Copy.Seq != int64(i) {
@@ -204,9 +195,7 @@ func TestPublish_TTLEndsAtTheNextEvent(t *testing.T) {
 	soonOver.ValidUntil, farOff.ValidUntil = now.Add(5*time.Minute), now.Add(100*24*time.Hour)
 	c.Publish([]ledger.BalanceCopy{*soonOver, *farOff})
 	c.Start()
-	if err := c.Stop(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, c.Stop(t.Context()))
 	for key, want := range map[ledger.BalanceKey]time.Duration{keyOf(soonOver): 5 * time.Minute, keyOf(farOff): time.Hour} {
 		if got := client.PTTL(t.Context(), redisKey(key)).Val(); got > want || got < want-time.Minute {
 			t.Errorf("%s lives for %s, want %s", redisKey(key), got, want)
@@ -250,9 +239,7 @@ func TestStop_PublishesWaitingCopies(t *testing.T) {
 		a.Publish([]ledger.BalanceCopy{*copyOf("t"+strconv.Itoa(i), int64(i)+1, now)})
 	}
 	a.Start()
-	if err := a.Stop(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, a.Stop(t.Context()))
 	b := startCache(t, url, Config{})
 	for i := range 100 {
 		if got := b.seenSeq(t, keyOf(copyOf("t"+strconv.Itoa(i), 0, now))); got != int64(i)+1 {
@@ -278,9 +265,7 @@ func TestStop_RedisAway_ReturnsError(t *testing.T) {
 func TestStop_BeforeStart_StartsNothing(t *testing.T) {
 	t.Parallel()
 	c := New(storeAt(t, testenv.RedisURL(t)), Config{})
-	if err := c.Stop(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, c.Stop(t.Context()))
 	c.Start() // must start nothing: the leak check at the end would find it
 }
 

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
@@ -73,9 +75,7 @@ func publishWithoutAMaster(t *testing.T, c *testenv.RedisCluster) {
 			for _, key := range []ledger.BalanceKey{away, here} {
 				cache.pending.add([]*ledger.BalanceCopy{copyOf(key.Tenant, seq, time.Now())})
 			}
-			if err := cache.sync(); err != nil {
-				t.Fatal("the publisher pauses: ", err)
-			}
+			require.NoError(t, cache.sync(), "the publisher pauses")
 			got, err := cache.Stored(t.Context(), []ledger.BalanceKey{here})
 			return err == nil && got[0] != nil && got[0].Seq == seq
 		}, "the other copy arrives with its sync") // a busy machine may miss the client's timeouts

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/ledger"
@@ -120,9 +121,7 @@ func TestCopy_InRedis_TakesAtMost240Bytes(t *testing.T) {
 func redisMemory(t *testing.T, client *redis.Client) int64 {
 	t.Helper()
 	n, err := strconv.ParseInt(client.InfoMap(t.Context(), "memory").Item("Memory", "used_memory"), 10, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return n
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/envoyproxy/go-control-plane/envoy/extensions/common/ratelimit/v3"
 	rls "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
+	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
@@ -40,9 +41,7 @@ func TestRequest_Entries_NameTheCharge(t *testing.T) {
 		descriptor("tenant=acme", "user=ann", "path=/a//b?x=1", "method=post", "remote_address=::ffff:192.0.2.1", "rule=one", "rule=two"),
 		descriptor("subject=bob", "route=/v1/a", "ip=2001:db8::1"),
 	))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	first, second := got[0], got[1]
 	if first.Tenant != "acme" || first.Subject != "ann" || first.Route != "/a/b" || first.Method != http.MethodPost || first.IP != netip.MustParseAddr("192.0.2.1") ||
 		fmt.Sprint(first.Rules) != "[one two]" || first.Cost != 1 || first.DryRun || first.Forwarded == "" {
@@ -139,9 +138,7 @@ func TestRequest_Rubbish_NamesTheField(t *testing.T) {
 // Messages of strangers, whatever they are, are read or refused.
 func FuzzRequest(f *testing.F) {
 	seed, err := proto.Marshal(ask(descriptor("tenant=acme", "path=/%2e%2e/", "ip=::1", "rule=a")))
-	if err != nil {
-		f.Fatal(err)
-	}
+	require.NoError(f, err)
 	f.Add(seed)
 	f.Fuzz(func(t *testing.T, message []byte) {
 		var req rls.RateLimitRequest

@@ -13,6 +13,7 @@ import (
 	rls "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/stretchr/testify/require"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	"google.golang.org/grpc"
@@ -59,18 +60,14 @@ func start(t testing.TB, timeout time.Duration, change ...func(*Config)) *runnin
 	t.Helper()
 	r := &running{t: t, log: &lines{}}
 	keys, err := access.NewDirectory(nil, testKey, access.Config{Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	cfg := Config{Keys: keys, RequestTimeout: timeout, Log: slog.New(slog.NewJSONHandler(r.log, nil)), Metrics: prometheus.NewRegistry()}
 	for _, f := range change {
 		f(&cfg)
 	}
 	r.Server = New(nil, cfg)
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	r.address = l.Addr().String()
 	served := make(chan error, 1)
 	go func() { served <- r.Serve(l) }()
@@ -88,9 +85,7 @@ func start(t testing.TB, timeout time.Duration, change ...func(*Config)) *runnin
 func (r *running) dial() *grpc.ClientConn {
 	r.t.Helper()
 	conn, err := grpc.NewClient(r.address, grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	require.NoError(r.t, err)
 	r.t.Cleanup(func() { _ = conn.Close() })
 	return conn
 }
@@ -99,9 +94,7 @@ func (r *running) dial() *grpc.ClientConn {
 func (r *running) silent(ctx context.Context, conn *grpc.ClientConn) grpc.ClientStream {
 	r.t.Helper()
 	s, err := conn.NewStream(ctx, &grpc.StreamDesc{ClientStreams: true}, rls.RateLimitService_ShouldRateLimit_FullMethodName)
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	require.NoError(r.t, err)
 	if _, err := s.Header(); err != nil && err != io.EOF { //nolint:errorlint // gRPC returns it unwrapped
 		r.t.Log(err)
 	}

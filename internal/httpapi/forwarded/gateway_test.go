@@ -5,6 +5,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
 	"github.com/quotasvc/quotasvc/internal/kit/bound"
@@ -18,9 +19,7 @@ func TestAppendASCII_SameDocumentInPrintableBytes(t *testing.T) {
 			t.Skip("not text")
 		}
 		document, err := json.Marshal(map[string]string{"detail": text})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		got := appendASCII(nil, document)
 		if !bound.ASCII(string(got), ' ', 1, len(got)) {
 			t.Errorf("%q", got)

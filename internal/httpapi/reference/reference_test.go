@@ -15,6 +15,7 @@ import (
 
 	"github.com/goccy/go-yaml"
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 // answer is what a document answers. Its body holds nothing open.
@@ -32,9 +33,7 @@ func get(t *testing.T, d *Document, method string, headers ...string) answer {
 		r.Header.Set(headers[i], headers[i+1])
 	}
 	w := httptest.NewRecorder()
-	if err := d.Serve(w, r); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, d.Serve(w, r))
 	return answer{w.Code, w.Header(), w.Body.Bytes()}
 }
 
@@ -55,9 +54,7 @@ func TestDocument_BothForms_AreTheSameText(t *testing.T) {
 			t.Errorf("%s: length %s of %d", name, zipped.Header.Get("Content-Length"), len(packed))
 		}
 		r, err := gzip.NewReader(bytes.NewReader(packed))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		unpacked, err := io.ReadAll(r)
 		if want := plain.Body; err != nil || !bytes.Equal(unpacked, want) || len(want) == 0 {
 			t.Errorf("%s: %d and %d bytes (%v)", name, len(unpacked), len(want), err)
@@ -117,20 +114,12 @@ func TestReference_JSONEqualsYAML(t *testing.T) {
 	t.Parallel()
 	text := get(t, New().JSON, "GET").Body
 	var got, want map[string]any
-	if err := json.Unmarshal(text, &got); err != nil {
-		t.Fatal(err)
-	}
-	if err := yaml.Unmarshal(Specification, &want); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, json.Unmarshal(text, &got))
+	require.NoError(t, yaml.Unmarshal(Specification, &want))
 	again, err := json.Marshal(want)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	clear(want)
-	if err := json.Unmarshal(again, &want); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, json.Unmarshal(again, &want))
 	assert.Equal(t, want, got)
 	if !bytes.HasPrefix(text, []byte(`{"openapi":`)) && !bytes.HasPrefix(text, []byte(`{"openapi": `)) {
 		t.Errorf("it begins with %.40s", text)

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 )
 
@@ -14,9 +16,7 @@ func TestCut_AllPages_HaveEveryItemOnce(t *testing.T) {
 	var got []string
 	for q := (Query{Limit: 2}); ; {
 		after, err := q.After()
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		var rest []string // what a statement finds: one more than the page holds, if there is one
 		for _, id := range items {
 			if id > after && len(rest) <= q.Limit {

@@ -91,9 +91,7 @@ func TestPattern_In_MatchesNormalizedRoutes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := strings.Join(parts.Draw(t, "parts"), "") + rapid.SampledFrom([]string{"", "/", "/**"}).Draw(t, "end")
 		p, err := Parse(text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		forms := Forms(rapid.IntRange(0, int(AllForms)).Draw(t, "forms"))
 		route := strings.ReplaceAll(p.text, "*", rapid.SampledFrom([]string{"x", "Y;z", "q"}).Draw(t, "star"))
 		if !matches(p.In(forms), Normalize(route, forms)) {

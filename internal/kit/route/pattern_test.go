@@ -61,9 +61,7 @@ func TestPattern_MatchesLikeRegexp(t *testing.T) {
 			}
 			return
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		expression := "^" + strings.ReplaceAll(regexp.QuoteMeta(body), `\*`, `[^/]+`)
 		if !rest {
 			expression += "$"

@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/stretchr/testify/require"
 )
 
 // citusPackages finds the packages of make test-citus, which may be on several lines.
@@ -15,9 +17,7 @@ var citusPackages = regexp.MustCompile(`(?m)^CITUS_PACKAGES := ((?:.*\\\n)*.*)$`
 func TestMakefile_TestCitus_NamesEveryPackageThatUsesTheDatabase(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../../Makefile")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	found := citusPackages.FindSubmatch(text)
 	if found == nil {
 		t.Fatal("the Makefile has no CITUS_PACKAGES")

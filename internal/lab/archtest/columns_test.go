@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/stretchr/testify/require"
 )
 
 // maxColumns bounds a line of hand-written code, a tab counted as four columns.
@@ -29,18 +31,14 @@ func isWide(text string) bool {
 func TestColumns_Repository_OnlyListedFilesAreWide(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(wideFiles)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	listed := strings.Fields(string(text))
 	for _, f := range repository(t) {
 		if f.generated {
 			continue
 		}
 		source, err := os.ReadFile("../../../" + f.path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		at := slices.Index(listed, f.path)
 		switch wide := isWide(string(source)); {
 		case wide && at < 0:

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/stretchr/testify/require"
 )
 
 // notInTheProduct are modules, and packages of ours, that the product's binary must not contain: what measures, draws and
@@ -32,9 +34,7 @@ func TestProduct_Dependencies_NoBenchmarkOrTestPackage(t *testing.T) {
 	list := exec.CommandContext(t.Context(), "go", "list", "-deps", "./cmd/quotasvc")
 	list.Dir = "../../.."
 	out, err := list.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	dependencies := strings.Fields(string(out))
 	if len(dependencies) < 100 {
 		t.Errorf("only %d packages are listed", len(dependencies))

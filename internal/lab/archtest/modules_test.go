@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/stretchr/testify/require"
 )
 
 // clientModules are the modules that other programs import, by their folders.
@@ -84,9 +86,7 @@ func TestClient_User_KeepsItsVersions(t *testing.T) {
 		"google.golang.org/grpc":      "v1.70.0",
 	}
 	root, err := filepath.Abs("../../..")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	text := "module example.com/user\n\ngo 1.25.0\n\n"
 	for path, version := range own {
 		text += fmt.Sprintf("require %s %s\n", path, version)
@@ -95,9 +95,7 @@ func TestClient_User_KeepsItsVersions(t *testing.T) {
 		text += fmt.Sprintf("require %s v1.0.0\nreplace %s => %s\n", path, path, filepath.Join(root, dir))
 	}
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "go.mod"), []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "go.mod"), []byte(text), 0o644))
 	got := map[string]string{}
 	for line := range strings.Lines(inModule(t, dir, "list", "-mod=mod", "-m", "all")) {
 		path, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
@@ -120,9 +118,7 @@ func TestGo_WorkAndModules_SameVersion(t *testing.T) {
 	t.Parallel()
 	versions := func(file string) string {
 		text, err := os.ReadFile("../../../" + file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return strings.Join(regexp.MustCompile(`(?m)^(go|toolchain) .*`).FindAllString(string(text), -1), ", ")
 	}
 	work := versions("go.work")

@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/stretchr/testify/require"
 )
 
 // subjectFirst matches the name of a test: its subject, then conditions and guarantees.
@@ -42,9 +44,7 @@ func TestNames_Violations_Caught(t *testing.T) {
 		"TestADebitIsDenied": false, "Test_Debit": false, "TestDebit_": false, "Testdebit_x": false,
 	} {
 		f, err := parse("internal/kit/lane/x_test.go", "package lane\n\nfunc "+name+"(t *testing.T) {}\n")
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if found := len(testNamesStartWithTheSubject(f)) > 0; found == ok {
 			t.Errorf("%s: violation %t, want %t", name, found, !ok)
 		}

@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/stretchr/testify/require"
 )
 
 var (
@@ -28,13 +30,9 @@ func TestDocuments_NamedTests_Exist(t *testing.T) {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	documents, err := filepath.Glob("../../../docs/*.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	recipes, err := filepath.Glob("../../../docs/recipes/*.md")
 	if err != nil || len(recipes) == 0 {
 		t.Fatalf("%d recipes, %v", len(recipes), err)
@@ -43,9 +41,7 @@ func TestDocuments_NamedTests_Exist(t *testing.T) {
 	named := 0
 	for _, path := range documents {
 		text, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for _, m := range namedTest.FindAllStringSubmatch(string(text), -1) {
 			named++
 			found := false
@@ -66,9 +62,7 @@ func TestDocuments_NamedTests_Exist(t *testing.T) {
 func TestDocuments_Promise_HasOneRow(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../../docs/proof.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	seen := map[string]bool{}
 	for line := range strings.Lines(string(text)) {
 		cells := strings.Split(line, " | ")

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/stretchr/testify/require"
 )
 
 // onlyIn lists the packages whose code may import a library. Tests may import any
@@ -315,9 +317,7 @@ func TestRules_Violations_Caught(t *testing.T) {
 		{"exported names follow the glossary", "internal/ledger/x.go", `package ledger; func (l *Ledger) NewReservations() {}`},
 	} {
 		f, err := parse(c.path, c.text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if len(rules[c.rule](f)) == 0 {
 			t.Errorf("rule %q does not find the violation in %s: %.80q", c.rule, c.path, c.text)
 		}
@@ -330,9 +330,7 @@ func TestRules_Violations_Caught(t *testing.T) {
 		{"internal/kit/lane/x.go", "package lane\n\n// TODO(#12): later\nfunc (l *Lane) init() {}\n"},
 	} {
 		f, err := parse(c.path, c.text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for name, check := range rules {
 			if wrong := check(f); len(wrong) > 0 {
 				t.Errorf("rule %q finds a violation in %s: %v", name, c.path, wrong)

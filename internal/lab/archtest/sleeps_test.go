@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 	"testing"
+
+	"github.com/stretchr/testify/require"
 )
 
 // maySleep lists the functions of tests that let a span of time pass, with the reason. All others wait for what they mean:
@@ -82,9 +84,7 @@ func TestSleeps_Violations_Caught(t *testing.T) {
 		"time.Now(); testenv.Eventually(t, ok)":                                 0,
 	} {
 		f, err := parse("internal/kit/lane/x_test.go", fmt.Sprintf("package lane\n\nfunc TestX_Y(t *testing.T) { %s }\n", body))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if found := sleeps(f); len(found) != want {
 			t.Errorf("%s: %q, want %d", body, found, want)
 		}

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/stretchr/testify/require"
 )
 
 // module is the import path of the repository's root.
@@ -49,9 +51,7 @@ func (f *file) at(pos token.Pos) string {
 func repository(t *testing.T) []*file {
 	t.Helper()
 	files, err := parsed()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if len(files) < 20 {
 		t.Fatalf("found only %d Go files: this is not the repository's root", len(files))
 	}

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/stretchr/testify/require"
 )
 
 var (
@@ -70,9 +72,7 @@ func switches(t *testing.T) map[string]string {
 		return settings[name] || slices.Contains(noSwitches, name)
 	})
 	makefile, err := os.ReadFile("../../../Makefile")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	of := ""
 	for line := range strings.Lines(string(makefile)) {
 		if m := target.FindStringSubmatch(line); m != nil {
@@ -104,9 +104,7 @@ func tagsOf(f *file) string {
 func TestSwitches_Contributing_ListsAll(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../../CONTRIBUTING.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	listed := map[string]string{}
 	for _, row := range switchRow.FindAllStringSubmatch(string(text), -1) {
 		if _, twice := listed[row[1]]; twice {

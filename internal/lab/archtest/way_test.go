@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/stretchr/testify/require"
 )
 
 // step finds a file of a way in docs/architecture.md, and the function that is named behind it, if there is one.
@@ -15,9 +17,7 @@ var step = regexp.MustCompile("`((?:[a-z]+/)*[a-z_]+\\.go)`(?: ([A-Za-z]+))?")
 func TestArchitecture_Ways_NameFilesAndFunctions(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../../docs/architecture.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	steps := 0
 	for _, way := range strings.Split(string(text), "\n## ")[1:] {
 		if !strings.HasPrefix(way, "The way of one ") {

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/stretchr/testify/require"
 )
 
 // oddWords are words that newcomers did not understand as parts of names, with what to write. They do not come back.
@@ -118,9 +120,7 @@ func TestWords_Violations_Caught(t *testing.T) {
 		"package x\n\n// The desk was told.\nvar s = \"world\"":        0,
 	} {
 		f, err := parse("internal/kit/lane/x.go", code+"\n")
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if found := oddWordsOf(f); len(found) != want {
 			t.Errorf("%s: %s found, want %d", code, fmt.Sprint(slices.Sorted(maps.Keys(found))), want)
 		}

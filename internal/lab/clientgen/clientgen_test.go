@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/stretchr/testify/require"
 )
 
 const root = "../../.."
@@ -17,24 +18,16 @@ const root = "../../.."
 func TestFeatures_OfGo_NameTestsThatExist(t *testing.T) {
 	t.Parallel()
 	raw, err := os.ReadFile(filepath.Join(root, "client/features.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var f features
-	if err := json.Unmarshal(raw, &f); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, json.Unmarshal(raw, &f))
 	declared := map[string]bool{}
 	for _, pkg := range []string{"client", "lab/e2e"} {
 		files, err := filepath.Glob(filepath.Join(root, pkg, "*_test.go"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for _, name := range files {
 			text, err := os.ReadFile(name)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			for _, m := range regexp.MustCompile(`(?m)^func (Test\w+)\(`).FindAllSubmatch(text, -1) {
 				declared[pkg+"/"+string(m[1])] = true
 			}
@@ -56,9 +49,7 @@ func TestFeatures_OfGo_NameTestsThatExist(t *testing.T) {
 func TestTable_Repository_IsUpToDate(t *testing.T) {
 	t.Parallel()
 	want, err := tableOf(root)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	got, err := os.ReadFile(filepath.Join(root, "docs/sdks.md"))
 	if err != nil || string(got) != string(want) {
 		t.Errorf("docs/sdks.md is out of date (%v): make generate", err)
@@ -73,9 +64,7 @@ func TestComplete_UnknownOrUnshown_Refused(t *testing.T) {
 		`{"features":{"retries":{"supported":false}}}`:            "",
 	} {
 		var f features
-		if err := json.Unmarshal([]byte(text), &f); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, json.Unmarshal([]byte(text), &f))
 		if err := complete(&f); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", text, err, want)
 		}
@@ -86,17 +75,11 @@ func TestComplete_UnknownOrUnshown_Refused(t *testing.T) {
 func TestOperations_OfTheContract_EachHasAMethod(t *testing.T) {
 	t.Parallel()
 	contract, err := openapi3.NewLoader().LoadFromFile(filepath.Join(root, "internal/httpapi/reference/openapi.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	all, err := readOperations(contract)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	want, err := methodsOf(all, codesOf(contract))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	got, err := os.ReadFile(filepath.Join(root, "client/operations.gen.go"))
 	if err != nil || string(got) != string(want) {
 		t.Errorf("client/operations.gen.go is out of date (%v): make generate", err)

@@ -7,24 +7,20 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/stretchr/testify/require"
 )
 
 // install creates a fake PostgreSQL that can only print its version.
 func install(t *testing.T, dir, version string) string {
 	t.Helper()
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.MkdirAll(dir, 0o755))
 	script := "#!/bin/sh\necho 'postgres (PostgreSQL) " + version + "'\n"
 	for _, name := range []string{"postgres", "initdb"} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(script), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(script), 0o755))
 	}
 	resolved, err := filepath.EvalSymlinks(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return resolved
 }
 
@@ -54,9 +50,7 @@ func TestSearch_LinkInPath_FindsInstallation(t *testing.T) {
 	target := install(t, filepath.Join(t.TempDir(), "target"), "16.3")
 	links := t.TempDir()
 	for _, name := range []string{"postgres", "initdb"} {
-		if err := os.Symlink(filepath.Join(target, name), filepath.Join(links, name)); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.Symlink(filepath.Join(target, name), filepath.Join(links, name)))
 	}
 	if b, err := (Search{Path: []string{links}}).Postgres(t.Context(), 0); err != nil || b.Dir != target {
 		t.Errorf("%+v, %v", b, err)
@@ -68,9 +62,7 @@ func TestSearch_UnusableInstallation_NamedInError(t *testing.T) {
 	old := install(t, filepath.Join(t.TempDir(), "old"), "12.1")
 	garbled := install(t, filepath.Join(t.TempDir(), "garbled"), "of unknown age")
 	clientOnly := install(t, filepath.Join(t.TempDir(), "client"), "17.1")
-	if err := os.Remove(filepath.Join(clientOnly, "initdb")); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Remove(filepath.Join(clientOnly, "initdb")))
 	for _, c := range []struct {
 		dir   string
 		major int
@@ -98,9 +90,7 @@ func TestSearch_NoRedis_FindsValkey(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	write := func(path string) {
-		if err := os.WriteFile(path, nil, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(path, nil, 0o755))
 	}
 	valkey, redis := filepath.Join(dir, "valkey-server"), filepath.Join(other, "redis-server")
 	write(valkey)
@@ -118,9 +108,7 @@ func TestSearch_NoRedis_FindsValkey(t *testing.T) {
 func TestInstallScript_Directories_SameAsSearch(t *testing.T) {
 	t.Parallel()
 	script, err := os.ReadFile("../../../scripts/install-servers.sh")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for variable, dirs := range map[string][]string{
 		"postgres_dirs": SystemSearch().PostgresDirs, "redis_dirs": SystemSearch().RedisDirs,
 	} {

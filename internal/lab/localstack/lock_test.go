@@ -3,6 +3,8 @@ package localstack
 import (
 	"syscall"
 	"testing"
+
+	"github.com/stretchr/testify/require"
 )
 
 // A child of this process has the lock's file open between its fork and its exec. Without an explicit unlock, a stopped
@@ -11,21 +13,13 @@ func TestLock_FileOpenInChild_ReleasedAtOnce(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	held, err := lockDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	child, err := syscall.Dup(int(held.file.Fd()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer func() { _ = syscall.Close(child) }()
-	if err := held.release(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, held.release())
 	again, err := lockDir(dir)
-	if err != nil {
-		t.Fatal("the lock was released:", err)
-	}
+	require.NoError(t, err, "the lock was released")
 	if err := again.release(); err != nil {
 		t.Error(err)
 	}

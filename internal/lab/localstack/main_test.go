@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 )
 
@@ -76,13 +77,9 @@ func helper(dir string) int {
 func newDir(t *testing.T) string {
 	t.Helper()
 	bin, err := SystemSearch().Postgres(t.Context(), 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	dir, err := TempDir(t.Context(), "localstack-test-", bin)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() {
 		if err := os.RemoveAll(dir); err != nil {
 			t.Error(err)
@@ -101,9 +98,7 @@ func startPostgres(t *testing.T, cfg PostgresConfig) *Postgres {
 		cfg.Cache = cacheDir
 	}
 	p, err := StartPostgres(t.Context(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	endWithTest(t, p.Stop)
 	return p
 }
@@ -115,9 +110,7 @@ func startRedis(t *testing.T, cfg RedisConfig) *Redis {
 		cfg.Dir = t.TempDir()
 	}
 	r, err := StartRedis(t.Context(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	endWithTest(t, r.Stop)
 	return r
 }
@@ -138,9 +131,7 @@ func sql[T any](t *testing.T, url string, statements ...string) T {
 	t.Helper()
 	var v T
 	conn, err := pgx.Connect(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer conn.Close(context.Background())
 	for _, s := range statements[:len(statements)-1] {
 		if _, err := conn.Exec(t.Context(), s); err != nil {

@@ -14,6 +14,8 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+
+	"github.com/stretchr/testify/require"
 )
 
 // owner is another process that runs servers.
@@ -29,16 +31,10 @@ func startOwner(t *testing.T, dir string) *owner {
 	o.cmd.Env = append(os.Environ(), helperDir+"="+dir, helperCache+"="+durableCache())
 	o.cmd.Stderr = os.Stderr
 	out, err := o.cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := o.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
+	require.NoError(t, o.cmd.Start())
 	line, err := bufio.NewReader(out).ReadString('\n')
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if _, err := fmt.Sscanf(line, "ready %d %d %s", &o.postgres, &o.redis, &o.url); err != nil {
 		t.Fatalf("the other process prints %q", line)
 	}
@@ -49,9 +45,7 @@ func startOwner(t *testing.T, dir string) *owner {
 // die ends the owner as a crash would.
 func (o *owner) die(t *testing.T) {
 	t.Helper()
-	if err := o.cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, o.cmd.Process.Kill())
 	_ = o.cmd.Wait() // "signal: killed"
 }
 
@@ -69,9 +63,7 @@ func TestStack_OwnerKilled_ServersEndDataStays(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), testLimit)
 	defer cancel()
 	s, err := Start(ctx, Config{Dir: dir, cache: durableCache()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	endWithTest(t, s.Stop)
 	if n := sql[int](t, s.Postgres.URL(), "SELECT n FROM kept"); n != 42 {
 		t.Errorf("n = %d", n)
@@ -86,9 +78,7 @@ func TestStack_StartAfterOwnersDeath_Succeeds(t *testing.T) {
 		startOwner(t, dir).die(t)
 	}
 	s, err := Start(t.Context(), Config{Dir: dir, cache: durableCache()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	endWithTest(t, s.Stop)
 }
 
@@ -134,9 +124,7 @@ func TestPostgres_LeftoverServer_StoppedByNextStart(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			pid, again := leave(t)
-			if err := again(); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, again())
 			if alive(pid) {
 				t.Errorf("the leftover, pid %d, still runs", pid)
 			}
@@ -147,18 +135,14 @@ func TestPostgres_LeftoverServer_StoppedByNextStart(t *testing.T) {
 // forget releases the lock without stopping the server, as a crash would.
 func forget(t *testing.T, s *Server) {
 	t.Helper()
-	if err := s.unlock(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, s.unlock())
 }
 
 func TestPostgres_ReusedPid_LeftAlone(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	pidFile := filepath.Join(dir, "redis.pid")
-	if err := os.WriteFile(pidFile, fmt.Appendln(nil, os.Getppid()), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(pidFile, fmt.Appendln(nil, os.Getppid()), 0o600))
 	var log strings.Builder
 	// A signal to this pid would end the test run.
 	if err := stopOrphan(t.Context(), pidFile, dir, syscall.SIGKILL, slog.New(slog.NewTextHandler(&log, nil))); err != nil {
@@ -191,9 +175,7 @@ func TestServer_StartingThreadEnds_Survives(t *testing.T) {
 		asked <- err
 	}
 	go start()
-	if err := <-asked; err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, <-asked)
 	endWithTest(t, r.Stop)
 	eventually(t, "the thread to end", func() bool { return thread == "" || !fileExists("/proc/"+thread) })
 	if err := answerTo(t, r.probe); err != nil { // a signal that was sent would have reached it
@@ -204,18 +186,14 @@ func TestServer_StartingThreadEnds_Survives(t *testing.T) {
 func TestWait_ServerEnds_Reported(t *testing.T) {
 	t.Parallel()
 	s, err := Start(t.Context(), Config{Dir: filepath.Join(newDir(t), "dev"), cache: durableCache()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	endWithTest(t, s.Stop)
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := s.Wait(over); err != nil {
 		t.Errorf("waiting is over and both run: %v", err)
 	}
-	if err := syscall.Kill(s.Redis.proc.pid, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, syscall.Kill(s.Redis.proc.pid, syscall.SIGKILL))
 	if err := s.Wait(t.Context()); err == nil || !strings.Contains(err.Error(), "redis.log") {
 		t.Errorf("err = %v", err)
 	}
@@ -232,9 +210,7 @@ func TestRedis_Persist_DataSurvivesStop(t *testing.T) {
 	if reply := redisCommand(t, r, `EVAL "for i = 1, 300000 do redis.call('SET', i, i) end return 1" 0`); reply != ":1" {
 		t.Fatal(reply)
 	}
-	if err := r.Restart(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, r.Restart(t.Context()))
 	if r.URL() != url {
 		t.Errorf("the URL changed from %s to %s", url, r.URL())
 	}

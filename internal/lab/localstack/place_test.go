@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/stretchr/testify/require"
 )
 
 func asRoot(t *testing.T) {
@@ -37,9 +39,7 @@ func TestPostgres_AsRootClosedCheckout_DataInStandIn(t *testing.T) {
 	t.Parallel()
 	asRoot(t)
 	closed, standIns := t.TempDir(), filepath.Join(newDir(t), "stand-ins")
-	if err := os.Chmod(closed, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Chmod(closed, 0o700))
 	cfg := PostgresConfig{Dir: filepath.Join(closed, "checkout", ".quotasvc", "postgres"), standIns: standIns}
 	first := startPostgres(t, cfg)
 	if !strings.HasPrefix(first.Dir(), standIns) {
@@ -53,9 +53,7 @@ func TestPostgres_AsRootClosedCheckout_DataInStandIn(t *testing.T) {
 		t.Errorf("the unusable directory was left behind: %v", err)
 	}
 	sql[int](t, first.URL(), "CREATE TABLE kept AS SELECT 42 AS n", "SELECT n FROM kept")
-	if err := first.Stop(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, first.Stop(t.Context()))
 	if n := sql[int](t, startPostgres(t, cfg).URL(), "SELECT n FROM kept"); n != 42 {
 		t.Errorf("n = %d", n)
 	}
@@ -70,9 +68,7 @@ func TestStandIn_TemporaryCheckoutGone_Removed(t *testing.T) {
 	root, checkouts := t.TempDir(), t.TempDir()
 	add := func(name, origin string) string {
 		dir := filepath.Join(root, name)
-		if err := writeNote(filepath.Join(dir, originName), origin); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, writeNote(filepath.Join(dir, originName), origin))
 		return dir
 	}
 	gone := add("gone", filepath.Join(checkouts, "gone"))
@@ -80,13 +76,9 @@ func TestStandIn_TemporaryCheckoutGone_Removed(t *testing.T) {
 		add("there", filepath.Join(checkouts, "there")), add("permanent", "/srv/on-a-disk-that-is-not-mounted"),
 		add("used", filepath.Join(checkouts, "used")),
 	}
-	if err := writeNote(filepath.Join(checkouts, "there")+noteSuffix, kept[0]); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, writeNote(filepath.Join(checkouts, "there")+noteSuffix, kept[0]))
 	lock, err := lockDir(kept[2])
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	removeAbandoned(root)
 	if _, err := os.Stat(gone); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("%s is still there: %v", gone, err)
@@ -105,13 +97,9 @@ func TestPostgres_AsRootExistingData_OwnerKept(t *testing.T) {
 	t.Parallel()
 	asRoot(t)
 	dir := filepath.Join(newDir(t), "postgres")
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Mkdir(dir, 0o700))
 	const ordinary = 12345
-	if err := os.Chown(dir, ordinary, ordinary); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Chown(dir, ordinary, ordinary))
 	if p := startPostgres(t, PostgresConfig{Dir: dir}); p.as.uid != ordinary {
 		t.Errorf("runs as %v", p.as)
 	}
@@ -127,9 +115,7 @@ func TestPostgres_OtherUsersDirectory_RefusedWithOwner(t *testing.T) {
 
 func TestTempDir_ClosedTMPDIR_StillReachable(t *testing.T) {
 	closed := t.TempDir()
-	if err := os.Chmod(closed, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Chmod(closed, 0o700))
 	t.Setenv("TMPDIR", closed)
 	p := startPostgres(t, PostgresConfig{})
 	if sql[int](t, p.URL(), "SELECT 1") != 1 {
@@ -146,22 +132,16 @@ func TestRemoveStale_Directories_OldAndUnusedOnly(t *testing.T) {
 	const prefix = "localstack-stale-test-"
 	age := func(name string, by time.Duration) string {
 		dir := filepath.Join(root, name)
-		if err := os.MkdirAll(filepath.Join(dir, "server"), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.MkdirAll(filepath.Join(dir, "server"), 0o700))
 		then := time.Now().Add(-by)
-		if err := os.Chtimes(dir, then, then); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.Chtimes(dir, then, then))
 		return dir
 	}
 	gone := age(prefix+"gone", staleAfter+time.Minute)
 	kept := []string{age(prefix+"young", staleAfter-time.Minute), age("other-old", staleAfter+time.Minute)}
 	used := age(prefix+"used", staleAfter+time.Minute)
 	lock, err := lockDir(filepath.Join(used, "server"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	RemoveStale(prefix)
 	if _, err := os.Stat(gone); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("%s is still there: %v", gone, err)
@@ -171,9 +151,7 @@ func TestRemoveStale_Directories_OldAndUnusedOnly(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if err := lock.release(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, lock.release())
 	RemoveStale(prefix)
 	if _, err := os.Stat(used); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("%s is still there though free: %v", used, err)
@@ -184,9 +162,7 @@ func TestPort_Free_NotAnOutgoingPort(t *testing.T) {
 	t.Parallel()
 	for range 100 {
 		port, err := choosePort(0, "a test", "")
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if port < firstFreePort || port >= lastFreePort {
 			t.Fatalf("port %d", port)
 		}

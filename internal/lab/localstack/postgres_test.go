@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
 )
 
 func TestPostgres_StopAndNewOwner_DataAndURLStay(t *testing.T) {
@@ -25,9 +26,7 @@ func TestPostgres_StopAndNewOwner_DataAndURLStay(t *testing.T) {
 	if n := sql[int](t, first.URL(), "CREATE TABLE kept AS SELECT 42 AS n", "SELECT n FROM kept"); n != 42 {
 		t.Fatalf("n = %d", n)
 	}
-	if err := first.Stop(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, first.Stop(t.Context()))
 	cfg.Port = first.Port()
 	second := startPostgres(t, cfg)
 	if second.URL() != first.URL() {
@@ -57,9 +56,7 @@ func TestPostgres_DirectoryInUse_NamesOwner(t *testing.T) {
 func TestPostgres_PortTaken_NamesPortAndSetting(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp4", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer l.Close()
 	port := l.Addr().(*net.TCPAddr).Port
 	_, errPostgres := StartPostgres(t.Context(), PostgresConfig{
@@ -132,21 +129,15 @@ func TestPostgres_FailedStart_QuotesLogLeavesNoProcess(t *testing.T) {
 func TestPostgres_LostPassword_ReportedAtOnce(t *testing.T) {
 	t.Parallel()
 	p := startPostgres(t, PostgresConfig{})
-	if err := p.Stop(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, p.Stop(t.Context()))
 	file := filepath.Join(p.Dir(), "password")
-	if err := os.WriteFile(file, []byte("another\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(file, []byte("another\n"), 0o600))
 	ctx, cancel := context.WithTimeout(t.Context(), testLimit)
 	defer cancel()
 	if err := p.Start(ctx); err == nil || !strings.Contains(err.Error(), "the password in "+file+" is not the data's") {
 		t.Errorf("err = %v", err)
 	}
-	if err := os.Remove(file); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Remove(file))
 	if err := p.Start(ctx); err == nil || !strings.Contains(err.Error(), "to start from scratch") {
 		t.Errorf("err = %v", err)
 	}
@@ -156,12 +147,8 @@ func TestPostgres_InterruptedFirstStart_Repeated(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(newDir(t), "postgres")
 	half := filepath.Join(dir, "data.new")
-	if err := os.MkdirAll(half, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(half, "PG_VERSION"), []byte("15\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.MkdirAll(half, 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(half, "PG_VERSION"), []byte("15\n"), 0o600))
 	p := startPostgres(t, PostgresConfig{Dir: dir})
 	if sql[int](t, p.URL(), "SELECT 1") != 1 {
 		t.Error("the server does not answer")
@@ -174,12 +161,8 @@ func TestPostgres_InterruptedFirstStart_Repeated(t *testing.T) {
 func TestPostgres_DataOfOtherVersion_RefusedWithRemedy(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(newDir(t), "postgres")
-	if err := os.MkdirAll(filepath.Join(dir, "data"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, "data", "PG_VERSION"), []byte("99\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.MkdirAll(filepath.Join(dir, "data"), 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "data", "PG_VERSION"), []byte("99\n"), 0o600))
 	_, err := StartPostgres(t.Context(), PostgresConfig{Dir: dir})
 	if !IsMissing(err) || !strings.Contains(err.Error(), "was written by PostgreSQL 99") || !strings.Contains(err.Error(), "move it away") {
 		t.Errorf("err = %v", err)
@@ -220,9 +203,7 @@ func TestStop_PastDeadline_KillsAndReports(t *testing.T) {
 		t.Error("the server is still there")
 	}
 	// The next start recovers the data.
-	if err := p.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, p.Start(t.Context()))
 	if err := p.Stop(t.Context()); err != nil {
 		t.Error(err)
 	}
@@ -235,9 +216,7 @@ func TestKill_Postgres_EndsBackends(t *testing.T) {
 	t.Parallel()
 	p := startPostgres(t, PostgresConfig{})
 	conn, err := pgx.Connect(t.Context(), p.URL())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer conn.Close(context.Background())
 	busy := make(chan error, 1)
 	go func() {
@@ -248,9 +227,7 @@ func TestKill_Postgres_EndsBackends(t *testing.T) {
 	eventually(t, "a busy backend", func() bool { return sql[int](t, p.URL(), sleeping) == 1 })
 	backends := childrenOf(p.proc.pid)
 	segments := segmentsOf(p.proc.pid)
-	if err := p.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, p.Kill())
 	if left := segmentsOf(p.proc.pid); left != 0 {
 		t.Errorf("%d of %d segments of shared memory are left", left, segments)
 	}
@@ -313,9 +290,7 @@ func TestStop_PausedServer_InOrder(t *testing.T) {
 	for name, s := range map[string]*Server{
 		"PostgreSQL": &startPostgres(t, PostgresConfig{}).Server, "Redis": &startRedis(t, RedisConfig{}).Server,
 	} {
-		if err := s.Pause(); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, s.Pause())
 		if err := s.Stop(ctx); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}

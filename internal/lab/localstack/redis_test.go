@@ -9,19 +9,17 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/stretchr/testify/require"
 )
 
 // redisCommand sends one command and returns the first line of the reply.
 func redisCommand(t *testing.T, r *Redis, command string) string {
 	t.Helper()
 	conn, err := net.DialTimeout("tcp4", r.Addr(), testLimit)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer conn.Close()
-	if err := conn.SetDeadline(time.Now().Add(testLimit)); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, conn.SetDeadline(time.Now().Add(testLimit)))
 	if _, err := fmt.Fprintf(conn, "AUTH %s\r\n%s\r\n", r.password, command); err != nil {
 		t.Fatal(err)
 	}
@@ -30,9 +28,7 @@ func redisCommand(t *testing.T, r *Redis, command string) string {
 		t.Fatalf("AUTH: %q, %v", line, err)
 	}
 	line, err := in.ReadString('\n')
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return strings.TrimSpace(line)
 }
 

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/stretchr/testify/require"
 )
 
 func TestPostgres_StandbyPromoted_HasEveryCommit(t *testing.T) {
@@ -12,19 +14,13 @@ func TestPostgres_StandbyPromoted_HasEveryCommit(t *testing.T) {
 	root := newDir(t)
 	primary := startPostgres(t, PostgresConfig{Dir: filepath.Join(root, "primary")})
 	standby, err := primary.AddStandby(t.Context(), "backup", PostgresConfig{Dir: filepath.Join(root, "standby")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	endWithTest(t, standby.Stop)
 	if n := sql[int](t, primary.URL(), "CREATE TABLE kept AS SELECT 42 AS n", "SELECT n FROM kept"); n != 42 {
 		t.Fatalf("n = %d", n)
 	}
-	if err := primary.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	if err := standby.Promote(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, primary.Kill())
+	require.NoError(t, standby.Promote(t.Context()))
 	if n := sql[int](t, standby.URL(), "INSERT INTO kept VALUES (1)", "SELECT sum(n)::int FROM kept"); n != 43 {
 		t.Errorf("sum is %d: the promoted standby lacks a commit", n)
 	}
@@ -34,9 +30,7 @@ func TestPostgres_BackupAndArchive_RestoredToInstant(t *testing.T) {
 	t.Parallel()
 	root := newDir(t)
 	archive := filepath.Join(root, "archive")
-	if err := os.Mkdir(archive, 0o777); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Mkdir(archive, 0o777))
 	if err := os.Chmod(archive, 0o777); err != nil { // the run user writes into it
 		t.Fatal(err)
 	}
@@ -44,24 +38,18 @@ func TestPostgres_BackupAndArchive_RestoredToInstant(t *testing.T) {
 		"archive_mode": "on", "archive_command": "cp %p " + archive + "/%f",
 	}})
 	backup, err := source.Backup(t.Context(), "backup")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	sql[int](t, source.URL(), "CREATE TABLE kept AS SELECT 1 AS n", "SELECT 1")
 	instant := time.Now()
 	segment := sql[string](t, source.URL(), "INSERT INTO kept VALUES (2)", "SELECT pg_walfile_name(pg_switch_wal())")
-	if err := poll(t.Context(), func() bool { return fileExists(filepath.Join(archive, segment)) }); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, poll(t.Context(), func() bool { return fileExists(filepath.Join(archive, segment)) }))
 	restored := startPostgres(t, PostgresConfig{Dir: filepath.Join(root, "restored"), From: &Origin{
 		Backup: backup, Password: source.Password(), Signal: SignalRecovery, Settings: map[string]string{
 			"restore_command": "cp " + archive + "/%f %p", "recovery_target_time": instant.UTC().Format("2006-01-02 15:04:05.999999-07"),
 			"recovery_target_action": "promote",
 		},
 	}})
-	if err := restored.AwaitPrimary(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, restored.AwaitPrimary(t.Context()))
 	if n := sql[int](t, restored.URL(), "SELECT sum(n)::int FROM kept"); n != 1 {
 		t.Errorf("sum is %d: the cluster is not as it was at the instant", n)
 	}

@@ -8,15 +8,14 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
 )
 
 // connect opens a connection that closes when the test ends.
 func connect(t *testing.T, url string) *pgx.Conn {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() {
 		// Dropping the database may already have ended the session.
 		_ = conn.Close(context.Background())
@@ -63,12 +62,8 @@ func TestPostgres_Database_ByteOrderUTF8AndUTC(t *testing.T) {
 		t.Fatal(err)
 	}
 	foreign, err := newPostgresEnv(t.Context(), backend{url: server.URL, origin: fromURL})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := foreign.create(t.Context(), "abroad", ""); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
+	require.NoError(t, foreign.create(t.Context(), "abroad", ""))
 	for name, url := range map[string]string{
 		"migrated": Postgres(t), "empty": PostgresEmpty(t), "on a foreign server": foreign.urlOf("abroad"),
 	} {
@@ -102,9 +97,7 @@ func TestPostgres_ConnectedAtEnd_StillDropped(t *testing.T) {
 	t.Run("the test", func(t *testing.T) {
 		url := Postgres(t)
 		conn, err := pgx.Connect(t.Context(), url) // the test does not close it
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		name = conn.Config().Database
 	})
 	observer := connect(t, PostgresEmpty(t))
@@ -152,26 +145,18 @@ func TestTemplate_Unfinished_CreatedAgain(t *testing.T) {
 	t.Parallel()
 	server := PostgresPrivate(t)
 	p, err := newPostgresEnv(t.Context(), backend{url: server.URL, origin: fromURL})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	name, err := p.ensureTemplate(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, sql := range []string{
 		"DROP DATABASE " + ident(name), "CREATE DATABASE " + ident(name),
 	} {
-		if err := p.exec(t.Context(), sql); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, p.exec(t.Context(), sql))
 	}
 	if _, err := p.ensureTemplate(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if err := p.create(t.Context(), "clone", name); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, p.create(t.Context(), "clone", name))
 	conn := connect(t, p.urlOf("clone"))
 	if !scan[bool](t, conn, "SELECT to_regclass('balances') IS NOT NULL") {
 		t.Error("the unfinished template was used")
@@ -216,18 +201,14 @@ func TestTemplate_Name_ChangesWithMigrationsRolesAndMonth(t *testing.T) {
 		"split files": {fstest.MapFS{"00001_a.sql": {}, "00002_b.sql": {Data: []byte("xy")}}, "r", november},
 	} {
 		name, err := templateName(args.files, args.roles, args.now)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if other, ok := seen[name]; ok {
 			t.Errorf("%q and %q share the template %s", what, other, name)
 		}
 		seen[name] = what
 	}
 	again, err := templateName(files("x"), "r", november.Add(-29*24*time.Hour))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if seen[again] != "base" {
 		t.Error("the name changes within a month though no migration did")
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
 )
 
 func TestRedisCluster_Slots_ServedAndMoved(t *testing.T) {
@@ -14,9 +15,7 @@ func TestRedisCluster_Slots_ServedAndMoved(t *testing.T) {
 	client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{c.Masters[0].Addr}, Password: c.Password})
 	defer func() { _ = client.Close() }()
 	for i := range 50 {
-		if err := client.Set(t.Context(), fmt.Sprint("key", i), i, 0).Err(); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, client.Set(t.Context(), fmt.Sprint("key", i), i, 0).Err())
 	}
 	for i, m := range c.Masters {
 		if n := c.Client(m).DBSize(t.Context()).Val(); n == 0 {
@@ -43,9 +42,7 @@ func TestRedisSentinels_MasterKilled_Replaced(t *testing.T) {
 	t.Parallel()
 	s := RedisSentinelsPrivate(t)
 	ctx := context.Background()
-	if err := s.Master.client().Set(ctx, "k", "v", 0).Err(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, s.Master.client().Set(ctx, "k", "v", 0).Err())
 	s.Master.Kill()
 	s.AwaitMaster(s.Replica)
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
 )
 
 // client opens a client that closes when the test ends.
@@ -23,9 +24,7 @@ func client(t *testing.T, o *redis.Options) *redis.Client {
 
 func set(t *testing.T, c *redis.Client, key string) {
 	t.Helper()
-	if err := c.Set(t.Context(), key, "1", 0).Err(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, c.Set(t.Context(), key, "1", 0).Err())
 }
 
 func TestRedis_TwoTests_SeparateDatabases(t *testing.T) {
@@ -67,13 +66,9 @@ func TestRedis_ForeignKeys_NeverFlushed(t *testing.T) {
 	theirs := client(t, o)
 	set(t, theirs, "theirs")
 	r, err := newRedisEnv(t.Context(), backend{url: server.URL})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	l, err := r.lease(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if l.database == 1 {
 		t.Error("a database with foreign keys was leased")
 	}
@@ -86,9 +81,7 @@ func TestRedis_KilledRun_DatabaseEmptyForNext(t *testing.T) {
 	t.Parallel()
 	server := RedisPrivate(t)
 	r, err := newRedisEnv(t.Context(), backend{url: server.URL})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	r.databases = 2 // only database 1
 	if _, err = r.lease(t.Context()); err != nil {
 		t.Fatal(err)
@@ -97,9 +90,7 @@ func TestRedis_KilledRun_DatabaseEmptyForNext(t *testing.T) {
 	o.DB = 1
 	set(t, client(t, o), "left behind")
 	// The run was killed and its lease has expired.
-	if err := client(t, server.Options()).Del(t.Context(), leaseKey+"1").Err(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, client(t, server.Options()).Del(t.Context(), leaseKey+"1").Err())
 	if _, err = r.lease(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -112,14 +103,10 @@ func TestRedis_AllDatabasesTaken_Waits(t *testing.T) {
 	t.Parallel()
 	server := RedisPrivate(t)
 	r, err := newRedisEnv(t.Context(), backend{url: server.URL})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	r.databases = 2 // only database 1
 	first, err := r.lease(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	short, cancel := context.WithTimeout(t.Context(), 2*leaseEvery)
 	defer cancel()
 	if _, err := r.lease(short); !errors.Is(err, context.DeadlineExceeded) {
@@ -132,9 +119,7 @@ func TestRedis_AllDatabasesTaken_Waits(t *testing.T) {
 		_, err := r.lease(ctx)
 		waiting <- err
 	}()
-	if err := r.release(t.Context(), first); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, r.release(t.Context(), first))
 	if err := <-waiting; err != nil {
 		t.Error(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
 	"github.com/quotasvc/quotasvc/internal/lab/localstack"
@@ -37,13 +38,9 @@ func nothingInstalled(t *testing.T) localstack.Search {
 func choose(t *testing.T, s source) (postgres, redis backend) {
 	t.Helper()
 	postgres, err := s.postgres(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	redis, err = s.redis(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, b := range []backend{postgres, redis} {
 		if b.stop != nil {
 			cleanUp(t, b.stop)
@@ -126,14 +123,10 @@ func TestContainers_Engine_UsedOrAbsenceReported(t *testing.T) {
 		t.Error("PostgreSQL does not answer")
 	}
 	r, err := dockerContainers{}.redis(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	cleanUp(t, r.stop)
 	o, err := redis.ParseURL(r.url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if err := client(t, o).Ping(ctx).Err(); err != nil {
 		t.Error(err)
 	}

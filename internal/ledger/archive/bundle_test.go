@@ -12,6 +12,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/kit/clock"
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
@@ -77,9 +78,7 @@ func (b *bundle) logger() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
 func (b *bundle) check(err error) {
 	b.t.Helper()
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	require.NoError(b.t, err)
 }
 
 func (b *bundle) exec(sql string, args ...any) {

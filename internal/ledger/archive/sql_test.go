@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/store/namedsql"
@@ -12,13 +13,9 @@ import (
 func TestStatements_PrepareOnMigratedSchema(t *testing.T) {
 	t.Parallel()
 	q, err := namedsql.Load(sqlFiles)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	conn, err := pgx.Connect(t.Context(), testenv.Postgres(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer func() { _ = conn.Close(t.Context()) }()
 	for name, sql := range q {
 		if _, err := conn.Prepare(t.Context(), name, sql); err != nil {

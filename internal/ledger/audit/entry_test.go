@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/store/namedsql"
@@ -16,13 +17,9 @@ func TestVerifyEntries_ManyBalances_AreNotSorted(t *testing.T) {
 	t.Parallel()
 	testenv.NotOnCitus(t, "rows of all shards are sorted there")
 	sql, err := namedsql.Load(sqlFiles)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	db, err := pgx.Connect(t.Context(), testenv.Postgres(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer func() { _ = db.Close(t.Context()) }()
 	// The same settings as in the verifier's connections.
 	if _, err := db.Exec(t.Context(), "SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off"); err != nil {
@@ -30,13 +27,9 @@ func TestVerifyEntries_ManyBalances_AreNotSorted(t *testing.T) {
 	}
 	names, numbers := []string{"a", "b", "c"}, []int64{1, 2, 3}
 	rows, err := db.Query(t.Context(), "EXPLAIN "+sql["VerifyEntries"], pgx.QueryExecModeSimpleProtocol, names, names, names, numbers, numbers, time.Now())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	plan, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if !strings.HasPrefix(plan[0], "Nested Loop") {
 		t.Errorf("the plan does not begin with the loop over the balances:\n%s", strings.Join(plan, "\n"))
 	}
@@ -47,16 +40,12 @@ func TestVerifyEntries_ManyBalances_AreNotSorted(t *testing.T) {
 func TestEachEntry_BalancesOutOfOrder_IsAnError(t *testing.T) {
 	t.Parallel()
 	db, err := pgx.Connect(t.Context(), testenv.Postgres(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer func() { _ = db.Close(t.Context()) }()
 	for list, ok := range map[string]bool{"(1), (1), (3)": true, "(2), (1)": false} {
 		rows, err := db.Query(t.Context(), `SELECT k.n::bigint, 1::bigint, 'op', 1, date '2026-05-01', 'debit', now(), 'g', 'allowance', 1::bigint, 1::bigint, 0, NULL::bigint,
 			''::bytea, now(), NULL::timestamptz, '', NULL::text, NULL::text, NULL::text FROM (VALUES `+list+`) AS k (n)`)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		read := 0
 		err = eachEntry(rows, func(int, *entry) error {
 			read++
@@ -80,9 +69,7 @@ func TestJournal_PlainEntry_TakesNoMemory(t *testing.T) {
 	j, h, stored := newJournal(), &hasher{}, &chain{From: 1, Last: 1_000_000}
 	add := func() {
 		e.seq, e.remaining = e.seq+1, e.remaining-1
-		if err := j.add(h, Key{"acme", "api_calls", ""}, &e, stored, 0); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, j.add(h, Key{"acme", "api_calls", ""}, &e, stored, 0))
 	}
 	add()
 	add()

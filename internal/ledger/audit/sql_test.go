@@ -3,6 +3,8 @@ package audit
 import (
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/store/namedsql"
 )
@@ -12,8 +14,6 @@ func TestMain(m *testing.M) { testenv.Main(m) }
 func TestStatements_PrepareAndAreUsed(t *testing.T) {
 	t.Parallel()
 	sql, err := namedsql.Load(sqlFiles)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	testenv.Statements(t, sql)
 }

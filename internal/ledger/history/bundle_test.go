@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
@@ -63,9 +64,7 @@ func (b *bundle) report() *report { return &report{Reader: b.Reader, pool: b.pri
 
 func (b *bundle) check(err error) {
 	b.t.Helper()
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	require.NoError(b.t, err)
 }
 
 func (b *bundle) exec(sql string, args ...any) {

@@ -4,6 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 )
 
@@ -16,9 +18,7 @@ func TestOperation_SharedID_IsOneOperation(t *testing.T) {
 	b.exec(`UPDATE entries SET created_at = created_at - interval '31 days',
 		month = date_trunc('month', (created_at - interval '31 days') AT TIME ZONE 'UTC')::date WHERE operation_id = 'order'`)
 	old, err := b.Operation(t.Context(), "acme", "order", time.Time{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	b.exec(`INSERT INTO entries SELECT (jsonb_populate_record(e, jsonb_build_object('seq', 99, 'amount', 3, 'month', date_trunc('month', now() AT TIME ZONE 'UTC')::date))).* FROM entries e WHERE operation_id = 'order'`)
 	b.exec(`UPDATE entries SET created_at = now() WHERE operation_id = 'order' AND seq = 99`)
 	amount := func(at time.Time) int64 {

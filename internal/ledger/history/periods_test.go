@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"testing"
 	"time"
+
+	"github.com/stretchr/testify/require"
 )
 
 func TestPeriods_AnchorOn31st_EndOnLastDayOfShortMonths(t *testing.T) {
@@ -13,9 +15,7 @@ func TestPeriods_AnchorOn31st_EndOnLastDayOfShortMonths(t *testing.T) {
 	b.allowance("pro", "api_calls", 100, "month", "tenant")
 	b.tenant("acme", "pro", time.Now().Add(-time.Hour), anchor)
 	list, err := b.Periods(t.Context(), "acme", "api_calls", 24)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	ends := map[string]bool{}
 	for i, p := range list {
 		ends[p.End.Format(time.DateOnly)] = true

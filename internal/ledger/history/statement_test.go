@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
@@ -50,9 +52,7 @@ func TestStatement_Foots_SeparatesPaidFromPromotional(t *testing.T) {
 	must(b, &ledger.Refund{Tenant: "acme", Key: "r1", OperationID: "k1", Amount: 4})
 	open := b.mustBalance("acme", "api_calls")
 	s, err := b.Statement(t.Context(), "acme", "api_calls", "", open.PeriodStart)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	type use struct{ Allowance, Promo, Topup int64 }
 	sums := func(kind ledger.EntryKind) use {
 		return use{s.sum(kind, ledger.SourceAllowance), s.sum(kind, ledger.SourcePromo), s.sum(kind, ledger.SourceTopup)}
@@ -68,9 +68,7 @@ func TestStatement_Foots_SeparatesPaidFromPromotional(t *testing.T) {
 		for back := range 3 {
 			start := now.PeriodStart.Add(-time.Duration(back) * time.Hour)
 			s, err := b.Statement(t.Context(), "acme", "api_calls", "", start)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			lines := int64(0)
 			for _, l := range s.Lines {
 				lines += map[ledger.EntryKind]int64{"grant": 1, "refund": 1, "debit": -1, "expire": -1}[l.Kind] * l.Amount
@@ -113,9 +111,7 @@ func TestBalanceAsOf_PastInstant_IsWhatItWasThen(t *testing.T) {
 	must(b, debitOf("acme", "k3", 1))
 	for i, m := range moments {
 		got, err := b.BalanceAsOf(t.Context(), "acme", "api_calls", "", m.at.Add(-by))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		wantSums(t, got, m.want.Sums)
 		wantEqual(t, fmt.Sprintf("seq at moment %d", i), got.Seq, m.want.Seq)
 		wantEqual(t, fmt.Sprintf("start of the period at moment %d", i), got.PeriodStart, m.want.PeriodStart.Add(-by))
@@ -125,9 +121,7 @@ func TestBalanceAsOf_PastInstant_IsWhatItWasThen(t *testing.T) {
 	_, err = b.BalanceAsOf(t.Context(), "acme", "api_calls", "", time.Now().Add(-90*time.Hour))
 	wantCode(t, err, errcode.NotFound)
 	between, err := b.BalanceAsOf(t.Context(), "acme", "api_calls", "", time.Now().Add(-90*time.Minute))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	wantEqual(t, "granted in an idle period", between.Granted, 10)
 	wantEqual(t, "used in an idle period", between.Used, 0)
 	b.mustVerify()
@@ -150,9 +144,7 @@ func TestBalanceAsOf_ShowsPeriodEndedWithoutEntry(t *testing.T) {
 	wantSums(t, now, ledger.Sums{Opening: 13})
 	wantEqual(t, "seq", now.Seq, was.Seq)
 	got, err := b.BalanceAsOf(t.Context(), "acme", "api_calls", "", was.AsOf)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	wantSums(t, got, ledger.Sums{Granted: 13})
 	wantEqual(t, "start of the period", got.PeriodStart, was.PeriodStart)
 	b.mustVerify()
@@ -170,27 +162,19 @@ func TestBalanceAsOf_PeriodClosedMeanwhile_StaysRight(t *testing.T) {
 	const by = 2*time.Hour + 7*time.Second
 	k := ledger.BalanceKey{Tenant: "acme", Meter: "api_calls"}
 	book, _, err := b.ledger.View(t.Context(), k, then.AsOf)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	b.rewind(by - 7*time.Second)
 	closing, now, err := b.ledger.View(t.Context(), k, time.Time{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	b.roll()
 	book.Start = book.Start.Add(-by)
 	got, err := b.report().bookAsOf(t.Context(), book, then.AsOf.Add(-by))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	wantSums(t, got, ledger.Sums{Granted: 10, Used: 3})
 	wantEqual(t, "seq", got.Seq, then.Seq)
 	for i := range closing.Closed {
 		s := statementOf(&closing.Closed[i])
-		if err := b.report().fillLines(t.Context(), closing, s); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, b.report().fillLines(t.Context(), closing, s))
 		if err := checkStatement(s); err != nil {
 			t.Errorf("closed period %d: %v: %+v", i, err, s)
 		}
@@ -212,9 +196,7 @@ func TestUsage_SumsByHourAndDay(t *testing.T) {
 	now := time.Now().UTC()
 	for _, step := range []UsageStep{UsageByHour, UsageByDay} {
 		got, err := b.Usage(t.Context(), UsageQuery{Tenant: "acme", Meter: "api_calls", From: now.Add(-48 * time.Hour), To: now.Add(time.Hour), Step: step, Zone: "Asia/Kathmandu"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		sum, operations := int64(0), int64(0)
 		for _, u := range got {
 			sum, operations = sum+u.Used, operations+u.Operations

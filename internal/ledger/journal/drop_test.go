@@ -5,6 +5,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/stretchr/testify/require"
 )
 
 // eventTables are the tables whose old partitions are dropped.
@@ -14,9 +16,7 @@ var eventTables = tables[1:]
 func (s *stand) monthsOf(table string) (out []Month) {
 	s.t.Helper()
 	partitions, err := s.partitionsOf(s.t.Context(), s.conn, table)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	require.NoError(s.t, err)
 	for _, p := range partitions {
 		out = append(out, p.From)
 	}
@@ -46,9 +46,7 @@ func TestMakeAhead_EventsOlderThan90Days_DroppedByTheMonth(t *testing.T) {
 	const before, after = 5, 2
 	first := s.now - before
 	for m := first; m < s.now; m++ {
-		if err := s.Make(t.Context(), s.conn, m); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, s.Make(t.Context(), s.conn, m))
 	}
 	for _, table := range tables {
 		for m := first; m <= s.now; m++ {
@@ -57,9 +55,7 @@ func TestMakeAhead_EventsOlderThan90Days_DroppedByTheMonth(t *testing.T) {
 	}
 	for now := s.now - before + 1; now <= s.now+after; now++ {
 		for range 2 { // again: there is nothing left to do
-			if err := s.MakeAhead(t.Context(), s.conn, now); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, s.MakeAhead(t.Context(), s.conn, now))
 		}
 		for _, table := range eventTables {
 			there := s.monthsOf(table)

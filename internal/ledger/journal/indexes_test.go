@@ -3,6 +3,8 @@ package journal
 import (
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
@@ -30,17 +32,13 @@ func TestBuildIndexes_JournalWithEntries_MadeAndAttached(t *testing.T) {
 	// An earlier attempt was interrupted.
 	s.exec("CREATE INDEX " + s.now.Partition() + "_rare ON " + s.now.Partition() + " (seq)")
 	for range 2 {
-		if err := s.BuildIndexes(t.Context(), s.conn); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, s.BuildIndexes(t.Context(), s.conn))
 	}
 	if got := count[int](t, s.conn, unfinishedIndexes); got != 0 {
 		t.Errorf("%d indexes are not valid", got)
 	}
 	// A partition that is created later has them, too.
-	if err := s.Make(t.Context(), s.conn, s.now+50); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, s.Make(t.Context(), s.conn, s.now+50))
 	if got := count[int](t, s.conn, unfinishedIndexes); got != 0 {
 		t.Errorf("%d indexes are not valid after a new partition", got)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
@@ -32,9 +33,7 @@ func newStand(t *testing.T) *stand {
 func newStandOn(t *testing.T, url string) *stand {
 	t.Helper()
 	j, err := New(slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	s := &stand{Journal: j, t: t, url: url, now: MonthOf(time.Now())}
 	s.conn = s.connect()
 	return s
@@ -43,9 +42,7 @@ func newStandOn(t *testing.T, url string) *stand {
 func (s *stand) connect() *pgx.Conn {
 	s.t.Helper()
 	conn, err := pgx.Connect(s.t.Context(), s.url)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	require.NoError(s.t, err)
 	s.t.Cleanup(func() { _ = conn.Close(context.Background()) })
 	return conn
 }
@@ -60,9 +57,7 @@ func (s *stand) exec(sql string, args ...any) {
 func (s *stand) months() []Month {
 	s.t.Helper()
 	partitions, err := s.Partitions(s.t.Context(), s.conn)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	require.NoError(s.t, err)
 	var out []Month
 	for _, p := range partitions {
 		if p.To != p.From+1 || p.Name != p.From.Partition() {
@@ -75,9 +70,7 @@ func (s *stand) months() []Month {
 
 func count[V any](t *testing.T, conn *pgx.Conn, sql string, args ...any) (v V) {
 	t.Helper()
-	if err := conn.QueryRow(t.Context(), sql, args...).Scan(&v); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, conn.QueryRow(t.Context(), sql, args...).Scan(&v))
 	return v
 }
 
@@ -167,9 +160,7 @@ func TestMakeAhead_MissingMonths_MadeOnce_ByWhoeverComes(t *testing.T) {
 		}
 	}
 	partitions, err := s.Partitions(t.Context(), s.conn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if got := Ahead(partitions, s.now); got != MonthsAhead+3 {
 		t.Errorf("%d months ahead", got)
 	}
@@ -182,9 +173,7 @@ func TestMake_NewPartition_HasIndexesAndChecksOfEntries(t *testing.T) {
 	t.Parallel()
 	s := newStand(t)
 	m := s.now + MonthsAhead + 7
-	if err := s.Make(t.Context(), s.conn, m); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, s.Make(t.Context(), s.conn, m))
 	const indexes = `SELECT count(*) FROM pg_index WHERE indrelid = $1::regclass AND indisvalid`
 	if want, got := count[int](t, s.conn, indexes, "entries"), count[int](t, s.conn, indexes, m.Partition()); got != want || want < 2 {
 		t.Errorf("%d indexes, entries has %d", got, want)
@@ -246,17 +235,13 @@ func TestDetach_OldMonth_LeavesTable_DropTakesIt(t *testing.T) {
 	t.Parallel()
 	s := newStand(t)
 	m := s.now - 9
-	if err := s.Make(t.Context(), s.conn, m); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, s.Make(t.Context(), s.conn, m))
 	s.exec(insertEntry, "t", "k", m.Start())
 	if err := s.Drop(t.Context(), s.conn, m); err == nil {
 		t.Error("an attached partition was dropped")
 	}
 	for range 2 { // the second time there is nothing to do
-		if err := s.Detach(t.Context(), s.conn, m); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, s.Detach(t.Context(), s.conn, m))
 	}
 	if n := count[int](t, s.conn, "SELECT count(*) FROM entries"); n != 0 {
 		t.Errorf("%d entries are still there", n)
@@ -265,9 +250,7 @@ func TestDetach_OldMonth_LeavesTable_DropTakesIt(t *testing.T) {
 		t.Errorf("the detached table has %d entries", n)
 	}
 	for range 2 {
-		if err := s.Drop(t.Context(), s.conn, m); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, s.Drop(t.Context(), s.conn, m))
 	}
 	if slices.Contains(s.months(), m) || count[bool](t, s.conn, "SELECT to_regclass($1) IS NOT NULL", m.Partition()) {
 		t.Error("the table is still there")
@@ -280,9 +263,7 @@ func TestDetach_Interrupted_ContinuedByNextCall(t *testing.T) {
 	t.Parallel()
 	s := newStand(t)
 	m := s.now - 9
-	if err := s.Make(t.Context(), s.conn, m); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, s.Make(t.Context(), s.conn, m))
 	reader := s.connect()
 	if _, err := reader.Exec(t.Context(), "BEGIN; SELECT count(*) FROM entries"); err != nil {
 		t.Fatal(err)
@@ -298,12 +279,8 @@ func TestDetach_Interrupted_ContinuedByNextCall(t *testing.T) {
 	if err != nil || !slices.ContainsFunc(partitions, func(p Partition) bool { return p.From == m && p.Pending }) {
 		t.Fatalf("%v (%v): no detachment is pending", partitions, err)
 	}
-	if err := reader.Close(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Detach(t.Context(), s.conn, m); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, reader.Close(t.Context()))
+	require.NoError(t, s.Detach(t.Context(), s.conn, m))
 	if slices.Contains(s.months(), m) {
 		t.Error("still attached")
 	}

@@ -8,6 +8,7 @@ import (
 
 	_ "github.com/jackc/pgx/v5/stdlib" // the driver for goose
 	"github.com/pressly/goose/v3"
+	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/migrations"
@@ -19,14 +20,10 @@ const versionBefore = 8
 func (s *stand) goose() *goose.Provider {
 	s.t.Helper()
 	db, err := sql.Open("pgx", s.url)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	require.NoError(s.t, err)
 	s.t.Cleanup(func() { _ = db.Close() })
 	p, err := goose.NewProvider(goose.DialectPostgres, db, migrations.FS, goose.WithDisableGlobalRegistry(true))
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	require.NoError(s.t, err)
 	return p
 }
 
@@ -111,12 +108,8 @@ func TestMigration_ReaderHoldsJournal_WaitsWithoutStallingWriters(t *testing.T) 
 		default:
 		}
 	}
-	if err := reader.Close(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if err := <-done; err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, reader.Close(t.Context()))
+	require.NoError(t, <-done)
 	if got := count[int](t, s.conn, "SELECT count(*) FROM entries"); got != besides+1 {
 		t.Errorf("%d entries", got)
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
 	"github.com/quotasvc/quotasvc/internal/kit/errcode"
@@ -340,9 +341,7 @@ func (c *calendar) describe(meter string, now time.Time) string {
 func describeAll(t *rapid.T, s *Memory, b *ledger.Book) string {
 	var out strings.Builder
 	closed, _, err := s.single(slices.Concat(s.periods[b.BalanceKey], b.Closed))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, p := range closed {
 		fmt.Fprintf(&out, "%s-%s %s/%d opening %d granted %d used %d expired %d closing %d\n",
 			p.Start.Format(time.RFC3339Nano), p.End.Format(time.RFC3339Nano), p.Plan, p.PlanVersion, p.Opening, p.Granted, p.Used, p.Expired, p.Closing)

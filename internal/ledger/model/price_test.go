@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
 	"github.com/quotasvc/quotasvc/internal/kit/period"
@@ -118,9 +119,7 @@ func TestPrice_CapturesCostTheirUnitsOnce(t *testing.T) {
 		}
 		units := rapid.Int64Range(1, reach).Draw(t, "hold")
 		err := s.do(&ledger.Hold{Tenant: Tenant, Key: s.key(), HoldID: "h", Items: []ledger.Item{{Meter: "tokens", Amount: units}}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		captured, captures := int64(0), []string{}
 		final := false
 		for captured < units && !final {

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
 	"github.com/quotasvc/quotasvc/internal/kit/period"
@@ -82,14 +83,10 @@ func TestScenarios_GiveStatedAnswers(t *testing.T) {
 func TestScenarios_StateTheirRule_AreInTheGuide(t *testing.T) {
 	t.Parallel()
 	guide, err := os.ReadFile("../../../docs/spending.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, file := range scenarioFiles(t) {
 		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		lines := strings.SplitN(string(text), "\n", 3)
 		for i := range 2 {
 			if len(lines) < 3 || !strings.HasPrefix(lines[i], "# ") || !strings.HasSuffix(lines[i], ".") {
@@ -105,9 +102,7 @@ func TestScenarios_StateTheirRule_AreInTheGuide(t *testing.T) {
 // tell runs the lines of a file. A line with an unexpected answer fails the test with file:line; the run continues.
 func tell(t *testing.T, rt *rapid.T, file string, sweeps bool) {
 	in, err := os.Open(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer in.Close()
 	s := &scenario{
 		t: t, rt: rt, file: file, sweeps: sweeps, plans: map[string][]ledger.PlanVersion{}, meters: map[string]bool{},

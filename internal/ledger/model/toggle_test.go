@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
 	"github.com/quotasvc/quotasvc/internal/kit/period"
@@ -98,9 +99,7 @@ func (g *toggles) drawn(k ledger.BalanceKey) map[string]int64 {
 			of := plan
 			if every := g.every[plan]; every != period.Once {
 				p, err := period.Schedule{Every: every, Anchor: period.Calendar, AnchorAt: g.now, Location: time.UTC}.Containing(grant.EffectiveAt)
-				if err != nil {
-					g.t.Fatal(err)
-				}
+				require.NoError(g.t, err)
 				of = string(every) + " " + p.Start.Format(time.RFC3339)
 			}
 			switch e.Kind {

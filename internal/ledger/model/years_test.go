@@ -39,9 +39,7 @@ var yearMeters = []string{"a", "b", "c"}
 func startYears(t *rapid.T) *years {
 	zones := []string{"UTC", "Europe/Berlin", "America/New_York", "Asia/Kolkata", "Australia/Lord_Howe"}
 	zone, err := period.ParseZone(rapid.SampledFrom(zones).Draw(t, "zone"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	y := &years{t: t, rough: newMemory(), plain: newMemory(), sticky: rapid.Bool().Draw(t, "sticky")}
 	y.now = time.Date(2027, 11, 1, 0, 0, 0, 0, time.UTC).Add(time.Duration(rapid.IntRange(0, 150*24).Draw(t, "birth")) * time.Hour)
 	y.cal = &calendar{
@@ -285,9 +283,7 @@ func (s *Memory) write(t *rapid.T, k ledger.BalanceKey, now time.Time) {
 // rolls write them sooner, and idle periods are not written at all.
 func (s *Memory) journal(t *rapid.T, k ledger.BalanceKey) []string {
 	lines, err := s.journalOf(k)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	out := make([]string, len(lines))
 	for i, l := range lines {
 		out[i] = fmt.Sprint(l.OperationID, l.Line, l.Kind, l.Grant, l.Amount, l.RemainingAfter, l.PeriodStart, l.EffectiveAt)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
@@ -24,13 +25,9 @@ func (b *bundle) as(key string, admin bool) context.Context {
 func (b *bundle) texts(sql string, args ...any) []string {
 	b.t.Helper()
 	rows, err := b.db.Query(b.t.Context(), sql, args...)
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	require.NoError(b.t, err)
 	out, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	require.NoError(b.t, err)
 	return out
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
@@ -45,9 +46,7 @@ func newBundleOn(t testing.TB, url string, change ...func(*Config)) *bundle {
 func (b *bundle) reconnect() {
 	b.t.Helper()
 	db, err := pgx.Connect(b.t.Context(), b.url)
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	require.NoError(b.t, err)
 	b.t.Cleanup(func() { _ = db.Close(context.Background()) })
 	b.db = db
 }
@@ -63,12 +62,8 @@ func openLedger(t testing.TB, url string, change ...func(*Config)) *Ledger {
 		f(&cfg)
 	}
 	l, err := Open(t.Context(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := l.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
+	require.NoError(t, l.Start(t.Context()))
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), testenv.Patience)
 		defer cancel()
@@ -206,9 +201,7 @@ func (b *bundle) mustVerifyOn(target namedsql.Target) *audit.Report {
 	b.t.Helper()
 	v := openVerifierOn(b.t, b.url, target)
 	report, err := v.Verify(b.t.Context(), verifier.Options{})
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	require.NoError(b.t, err)
 	for _, d := range report.Differences {
 		b.t.Errorf("verify: %s", d)
 	}
@@ -224,9 +217,7 @@ func openVerifier(t testing.TB, url string) *verifier.Verifier {
 func openVerifierOn(t testing.TB, url string, target namedsql.Target) *verifier.Verifier {
 	t.Helper()
 	v, err := verifier.Open(t.Context(), verifier.Config{Target: target, DatabaseURL: url, Log: slog.New(slog.NewTextHandler(testLog{t}, nil)), Metrics: prometheus.NewRegistry()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), testenv.Patience)
 		defer cancel()

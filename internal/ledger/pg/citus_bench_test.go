@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
@@ -63,13 +64,9 @@ func newBenchStand(t *testing.T, name, url string, throughCoordinator bool, node
 	}
 	for _, node := range nodes {
 		conn, err := pgx.Connect(t.Context(), node)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		var dir string
-		if err := conn.QueryRow(t.Context(), "SELECT current_setting('data_directory')").Scan(&dir); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, conn.QueryRow(t.Context(), "SELECT current_setting('data_directory')").Scan(&dir))
 		_ = conn.Close(t.Context()) // nothing is left to write
 		text, err := os.ReadFile(filepath.Join(dir, "postmaster.pid"))
 		if err != nil {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
@@ -53,9 +54,7 @@ func hotStatements(t *testing.T) map[string]string {
 func statementsOf(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	all, err := namedsql.LoadFor(namedsql.Citus, os.DirFS(dir))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return all
 }
 
@@ -194,9 +193,7 @@ func (b *citusBundle) plans(t *testing.T) {
 
 func (b *citusBundle) plansOf(t *testing.T, pool *pgxpool.Pool, two []string) {
 	conn, err := pool.Acquire(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer conn.Release()
 	statements := hotStatements(t)
 	maps.Copy(statements, statementsOf(t, "../../catalog/gauge"))
@@ -292,13 +289,9 @@ func (b *citusBundle) compare(t *testing.T) {
 	t.Helper()
 	for _, id := range b.tenants {
 		rows, err := b.db.Query(t.Context(), "SELECT operation_id FROM entries WHERE tenant_id = $1 AND kind IN ('debit', 'overage')", id)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		stored, err := pgx.CollectRows(rows, pgx.RowTo[string])
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if len(stored) != len(b.keys[id]) {
 			t.Errorf("%s has %d debits in the journal, %d were acknowledged", id, len(stored), len(b.keys[id]))
 		}
@@ -322,13 +315,9 @@ func (b *citusBundle) thresholds(t *testing.T, tenant string) []int16 {
 	t.Helper()
 	rows, err := b.db.Query(t.Context(), "SELECT (data ->> 'threshold')::smallint FROM events WHERE tenant_id = $1 AND type = $2 ORDER BY 1",
 		tenant, string(events.ThresholdReached))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	told, err := pgx.CollectRows(rows, pgx.RowTo[int16])
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return told
 }
 
@@ -418,9 +407,7 @@ func (b *citusBundle) move(t *testing.T) {
 func (b *citusBundle) kill(t *testing.T) {
 	victim := b.server.Workers[0]
 	at, err := url.Parse(victim.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	others := map[string]bool{}
 	for _, id := range b.tenants {
 		var port string
@@ -455,9 +442,7 @@ func (b *citusBundle) kill(t *testing.T) {
 func (b *citusBundle) followEvents(t *testing.T) (read func()) {
 	t.Helper()
 	pool, err := pgxpool.New(t.Context(), b.server.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var after string
 	seen := 0
 	step := func(ctx context.Context) (n int, err error) {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/kit/clock"
 	"github.com/quotasvc/quotasvc/internal/kit/errcode"
@@ -143,9 +144,7 @@ func TestClock_PostgresSteps_NothingExpires(t *testing.T) {
 func copyOf(t *testing.T, databaseURL string) string {
 	t.Helper()
 	u, err := url.Parse(databaseURL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	from := strings.TrimPrefix(u.Path, "/")
 	u.Path = "/postgres"
 	maintenance := &bundle{t: t, url: u.String()}
@@ -313,9 +312,7 @@ func TestClock_Skew_IsShownWhileIdle(t *testing.T) {
 func gauge(t *testing.T, registry *prometheus.Registry, name string) float64 {
 	t.Helper()
 	families, err := registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, f := range families {
 		if f.GetName() == name {
 			return f.GetMetric()[0].GetGauge().GetValue()
@@ -337,9 +334,7 @@ func TestClock_InstanceBehind_HoldLasts(t *testing.T) {
 	slow := openLedger(t, b.url, clockOf(&behind, 0))
 	h := &ledger.Hold{Tenant: "acme", Key: "h", HoldID: "h", TTL: 10 * time.Minute, Items: []ledger.Item{{Meter: "api_calls", Amount: 5}}}
 	made, err := Do(t.Context(), slow, h)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if left := made.ExpiresAt.Sub(made.AsOf); left != h.TTL {
 		t.Errorf("a hold of %s ends %s after it was made", h.TTL, left)
 	}
@@ -352,9 +347,7 @@ func TestClock_InstanceBehind_HoldLasts(t *testing.T) {
 		}
 	}
 	longer, err := Do(t.Context(), slow, &ledger.HoldChange{Tenant: "acme", Key: "x", HoldID: "h", Action: ledger.ActionExtend, TTL: 30 * time.Minute})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if left := longer.ExpiresAt.Sub(longer.AsOf); left != 30*time.Minute {
 		t.Errorf("an extension of 30m ends %s after it was made", left)
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/ledger"
@@ -18,9 +19,7 @@ func TestDebit_DrawsAllowance_ReportsPosition(t *testing.T) {
 	b := newBundle(t)
 	b.simple("acme", 10)
 	got, err := Do(t.Context(), b.Ledger, debitOf("acme", "k1", 3))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	item := got.Items[0]
 	wantEqual(t, "charge", chargeOf(item), charge{Charged: 3, Remaining: 7})
 	wantEqual(t, "limit", item.Limit, 10)
@@ -36,16 +35,12 @@ func TestDebit_Retry_GetsFirstResult_ChargesOnce(t *testing.T) {
 	b := newBundle(t)
 	b.simple("acme", 10)
 	first, err := Do(t.Context(), b.Ledger, debitOf("acme", "k1", 4))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if _, err := Do(t.Context(), b.Ledger, debitOf("acme", "k2", 4)); err != nil {
 		t.Fatal(err)
 	}
 	again, err := Do(t.Context(), b.Ledger, debitOf("acme", "k1", 4))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	want := *first
 	want.Replayed = true
 	wantEqual(t, "replay", *again, want)
@@ -116,9 +111,7 @@ func TestDebit_SeveralItems_AllOrNone(t *testing.T) {
 		return err
 	}
 	wantCode(t, both("k1", 1, 6), errcode.CreditsExhausted)
-	if err := both("k2", 1, 5); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, both("k2", 1, 5))
 	wantCode(t, both("k3", 1, 1), errcode.CreditsExhausted)
 	if got := b.mustBalance("acme", "api_calls").Remaining; got != 9 {
 		t.Errorf("api_calls remaining is %d, want 9", got)
@@ -185,17 +178,13 @@ func TestDryRun_AnswersAsDebit_WritesNothing(t *testing.T) {
 	b := newBundle(t)
 	b.simple("acme", 10)
 	dry, err := Do(t.Context(), b.Ledger, debitOf("acme", "k1", 4), DryRun(true))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var rows int
 	if err := b.db.QueryRow(t.Context(), "SELECT count(*) FROM entries").Scan(&rows); err != nil || rows != 0 {
 		t.Fatalf("a dry run left %d entries (%v)", rows, err)
 	}
 	made, err := Do(t.Context(), b.Ledger, debitOf("acme", "k1", 4))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	assert.Equal(t, dry.Items, made.Items, "dry run differs from the debit")
 	_, err = Do(t.Context(), b.Ledger, debitOf("acme", "k2", 7), DryRun(true))
 	wantCode(t, err, errcode.QuotaExceeded)
@@ -237,9 +226,7 @@ func TestDebit_Overage_StaysWithinMaxAmount(t *testing.T) {
 		return err
 	}
 	for key, amount := range map[string]int64{"k1": ledger.MaxAmount, "k2": 10} {
-		if err := drain(key, amount); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, drain(key, amount))
 	}
 	if e := wantCode(t, drain("k3", 1), errcode.InvalidArgument); e.Field() != "items[0].amount" {
 		t.Errorf("got field %q", e.Field())
@@ -256,9 +243,7 @@ func TestAdjust_ForgottenKey_IsRefused(t *testing.T) {
 		_, err := Do(t.Context(), b.Ledger, &ledger.Adjust{Tenant: "acme", Key: "fix", Meter: "api_calls", Amount: amount, Reason: "counted twice"})
 		return err
 	}
-	if err := adjust(5); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, adjust(5))
 	b.exec("UPDATE entries SET operation_id = 'of a month long ago' WHERE operation_id = 'fix'")
 	if e := wantCode(t, adjust(7), errcode.Conflict); e.Field() != "Idempotency-Key" {
 		t.Errorf("got field %q", e.Field())

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 )
 
@@ -19,14 +21,10 @@ func TestDryRunAt_AnswersAsTheDebitWillBe(t *testing.T) {
 	}
 	at := time.Now().Add(90 * time.Minute)
 	simulated, err := Do(t.Context(), b.Ledger, debitOf("acme", "k2", 4), DryRunAt(at))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	b.rewind("", 90*time.Minute) // the 90 minutes pass
 	came, err := Do(t.Context(), b.Ledger, debitOf("acme", "k2", 4))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	wantEqual(t, "remaining", simulated.Items[0].Remaining, came.Items[0].Remaining)
 	wantEqual(t, "charged", simulated.Items[0].Charged, came.Items[0].Charged)
 	b.mustVerify()

@@ -11,6 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/kit/clock"
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
@@ -23,13 +24,9 @@ func (b *bundle) told() []string {
 	b.t.Helper()
 	rows, err := b.db.Query(b.t.Context(), `SELECT concat_ws(' ', tenant_id, type, nullif(meter, ''), nullif(subject, ''), data->>'threshold', data->>'grant_id',
 		data->>'hold_id', data->>'used', data->>'limit', data->>'amount') FROM events ORDER BY at, type, data->>'used', data->>'threshold'`)
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	require.NoError(b.t, err)
 	lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	require.NoError(b.t, err)
 	slices.Sort(lines)
 	return lines
 }
@@ -66,9 +63,7 @@ func (b *bundle) do(ops ...ledger.Operation) {
 		case *ledger.GrantChange:
 			_, err = Do(b.t.Context(), b.Ledger, op)
 		}
-		if err != nil {
-			b.t.Fatal(err)
-		}
+		require.NoError(b.t, err)
 	}
 }
 
@@ -199,9 +194,7 @@ func (b *bundle) trace(pool **pgxpool.Pool) *statements {
 	cfg := (*pool).Config()
 	cfg.ConnConfig.Tracer = sent
 	traced, err := pgxpool.NewWithConfig(b.t.Context(), cfg)
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	require.NoError(b.t, err)
 	(*pool).Close()
 	*pool = traced
 	return sent
@@ -287,9 +280,7 @@ func TestEvents_SweepOfIdleTenant_TellsWhatEnded(t *testing.T) {
 	want := []string{"acme grant.created credits pack 50", "acme grant.created credits short 5", "acme grant.created credits voided 7"}
 	b.wantTold(want...)
 	pool, err := pgxpool.New(t.Context(), testenv.AsService(url))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(pool.Close)
 	sweep := b.NewSweep()
 	tick := func(add ...string) {
@@ -300,9 +291,7 @@ func TestEvents_SweepOfIdleTenant_TellsWhatEnded(t *testing.T) {
 		if _, _, err := events.Remind(t.Context(), pool, b.Now()); err != nil {
 			t.Fatal(err)
 		}
-		if err := sweep.Run(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, sweep.Run(t.Context()))
 		want = append(want, add...)
 		b.wantTold(want...)
 	}
@@ -342,9 +331,7 @@ func TestEvents_ExtendedGrant_IsAnnouncedBeforeItsLastEnd(t *testing.T) {
 		want = append(want, "acme grant.created credits "+id+" 10")
 	}
 	pool, err := pgxpool.New(t.Context(), testenv.AsService(url))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(pool.Close)
 	tick := func(add ...string) {
 		t.Helper()
@@ -382,15 +369,11 @@ func TestEvents_ReminderMovedMeanwhile_StaysForItsNewEnd(t *testing.T) {
 	g.GrantID, g.ExpiresAt = "g", time.Now().Add(3*24*time.Hour)
 	b.do(g)
 	pool, err := pgxpool.New(t.Context(), testenv.AsService(b.url))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(pool.Close)
 	// A lock of the reminder's row keeps Remind waiting between the two; then the extension is committed already.
 	hold, err := b.db.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if _, err := hold.Exec(t.Context(), "UPDATE grant_reminders SET due_at = due_at + interval '30 days'"); err != nil {
 		t.Fatal(err)
 	}
@@ -403,12 +386,8 @@ func TestEvents_ReminderMovedMeanwhile_StaysForItsNewEnd(t *testing.T) {
 		var waiting int
 		return pool.QueryRow(t.Context(), testenv.Waiting()).Scan(&waiting) == nil && waiting > 0
 	})
-	if err := hold.Commit(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if err := <-reminded; err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, hold.Commit(t.Context()))
+	require.NoError(t, <-reminded)
 	b.wantTold("acme grant.created credits g 10")
 	wantEqual(t, "reminders", b.texts("SELECT grant_id FROM grant_reminders"), []string{"g"})
 }

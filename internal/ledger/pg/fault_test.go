@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/ledger"
@@ -38,9 +40,7 @@ var commitDone = []byte("C\x00\x00\x00\x0bCOMMIT\x00")
 func startProxy(t *testing.T, databaseURL string) (*proxy, string) {
 	t.Helper()
 	p, through, err := openProxy(databaseURL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(p.close)
 	return p, through
 }

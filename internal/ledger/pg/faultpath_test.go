@@ -191,22 +191,16 @@ func TestBatch_ServerKilled_AcknowledgedAnswersStay(t *testing.T) {
 	b.reconnect()
 	stored := map[string]bool{}
 	rows, err := b.db.Query(t.Context(), "SELECT tenant_id || '/' || operation_id FROM entries WHERE kind = 'debit'")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for rows.Next() {
 		var id string
-		if err := rows.Scan(&id); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, rows.Scan(&id))
 		if stored[id] {
 			t.Errorf("%s is stored twice", id)
 		}
 		stored[id] = true
 	}
-	if err := rows.Err(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, rows.Err())
 	for id := range denied {
 		if stored[id] {
 			t.Errorf("%s was denied and is stored", id)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
@@ -49,9 +50,7 @@ func startFleet(t *testing.T, url string) *fleet {
 	f := &fleet{url: url, asked: make(chan struct{}, 100)}
 	for i := range f.members {
 		m, err := f.open()
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		f.members[i] = m
 	}
 	t.Cleanup(func() {

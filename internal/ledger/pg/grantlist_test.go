@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
@@ -22,9 +23,7 @@ func TestGrants_PeriodNotYetWritten_AgreeWithBalance(t *testing.T) {
 			got := map[string][]ledger.GrantRecord{}
 			for cursor, first := "", true; first || cursor != ""; first = false {
 				page, err := b.Grants(t.Context(), GrantQuery{Tenant: "acme", Status: GrantsOpen, Limit: limit, Cursor: cursor})
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				if len(page.Items) > limit {
 					t.Fatalf("%s: %d grants on a page of %d", when, len(page.Items), limit)
 				}

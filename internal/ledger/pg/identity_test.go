@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/ledger"
@@ -19,15 +21,11 @@ func (b *bundle) age(tenant string, days int) {
 	b.exec(`UPDATE moved SET created_at = created_at - ` + shift + `,
 		month = date_trunc('month', (created_at - ` + shift + `) AT TIME ZONE 'UTC')::date`)
 	rows, err := b.db.Query(b.t.Context(), "SELECT DISTINCT month FROM moved ORDER BY 1")
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	require.NoError(b.t, err)
 	var months []time.Time
 	for rows.Next() {
 		var m time.Time
-		if err := rows.Scan(&m); err != nil {
-			b.t.Fatal(err)
-		}
+		require.NoError(b.t, rows.Scan(&m))
 		months = append(months, m)
 	}
 	rows.Close()
@@ -136,9 +134,7 @@ func TestMigration_RefundsWithoutMonth_GetTheirOperations(t *testing.T) {
 	back("b4", "order-9", 7)
 	const rows = "SELECT string_agg(operation_id || ' ' || refunded || CASE WHEN month < now() - interval '60 days' THEN ' old' ELSE ' new' END, ', ' ORDER BY operation_id, month) FROM refunds"
 	var before, after string
-	if err := b.db.QueryRow(t.Context(), rows).Scan(&before); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, b.db.QueryRow(t.Context(), rows).Scan(&before))
 	moved := migrator(t, b.url)
 	if _, err := moved.DownTo(t.Context(), 3); err != nil {
 		t.Fatal(err)
@@ -147,9 +143,7 @@ func TestMigration_RefundsWithoutMonth_GetTheirOperations(t *testing.T) {
 	if _, err := moved.Up(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.db.QueryRow(t.Context(), rows).Scan(&after); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, b.db.QueryRow(t.Context(), rows).Scan(&after))
 	if want := "order-7 30 old, order-7 4 new, order-8 5 old, order-9 7 new"; before != want || after != "gone 3 old, "+want {
 		t.Errorf("before %s\nafter  %s\nwant   %s", before, after, want)
 	}

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/ledger"
@@ -196,14 +198,10 @@ func TestBatch_LockedBalance_ServedInOrderAndWhole(t *testing.T) {
 	wg.Wait()
 	var keys []string
 	rows, err := b.db.Query(t.Context(), "SELECT operation_id FROM entries WHERE tenant_id = 'acme' AND meter = 'm1' AND operation_id LIKE 'k%' ORDER BY seq")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for rows.Next() {
 		var key string
-		if err := rows.Scan(&key); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, rows.Scan(&key))
 		keys = append(keys, key)
 	}
 	if len(keys) != n || !slices.IsSorted(keys) {

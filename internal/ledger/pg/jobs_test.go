@@ -5,6 +5,8 @@ import (
 	"errors"
 	"log/slog"
 	"testing"
+
+	"github.com/stretchr/testify/require"
 )
 
 func TestJobs_AreBounded_EndWithTheProcess(t *testing.T) {
@@ -23,17 +25,13 @@ func TestJobs_AreBounded_EndWithTheProcess(t *testing.T) {
 		t.Errorf("a job that cannot be prepared: %v", err)
 	}
 	for range rollsMax {
-		if err := j.start(wait); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, j.start(wait))
 		<-begun
 	}
 	if err := j.start(wait); !errors.Is(err, errJobsFull) {
 		t.Errorf("one job more than there may be: %v", err)
 	}
-	if err := j.stop(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, j.stop(t.Context()))
 	if len(ended) != rollsMax {
 		t.Errorf("%d of %d jobs have ended", len(ended), rollsMax)
 	}
@@ -46,12 +44,8 @@ func TestJobs_Panic_EndsTheJobAlone(t *testing.T) {
 	t.Parallel()
 	j := newJobs(rollsMax, slog.New(slog.DiscardHandler))
 	panics := func(context.Context) { panic("a fault") }
-	if err := j.start(func() (func(context.Context), error) { return panics, nil }); err != nil {
-		t.Fatal(err)
-	}
-	if err := j.stop(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, j.start(func() (func(context.Context), error) { return panics, nil }))
+	require.NoError(t, j.stop(t.Context()))
 	if j.running != 0 {
 		t.Errorf("%d jobs are running after one has panicked", j.running)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
@@ -20,9 +21,7 @@ import (
 func (b *bundle) readJournal() (end func()) {
 	b.t.Helper()
 	conn, err := pgx.Connect(b.t.Context(), b.url)
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	require.NoError(b.t, err)
 	if _, err := conn.Exec(b.t.Context(), "BEGIN; SELECT count(*) FROM entries"); err != nil {
 		b.t.Fatal(err)
 	}
@@ -37,18 +36,14 @@ func (b *bundle) newestPartition() string {
 	var name string
 	err := b.db.QueryRow(b.t.Context(), `SELECT max(c.relname::text) FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
 		WHERE i.inhparent = 'entries'::regclass AND c.relname <> 'entries_default'`).Scan(&name)
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	require.NoError(b.t, err)
 	return name
 }
 
 func (b *bundle) exists(table string) bool {
 	b.t.Helper()
 	var exists bool
-	if err := b.db.QueryRow(b.t.Context(), "SELECT to_regclass($1) IS NOT NULL", table).Scan(&exists); err != nil {
-		b.t.Fatal(err)
-	}
+	require.NoError(b.t, b.db.QueryRow(b.t.Context(), "SELECT to_regclass($1) IS NOT NULL", table).Scan(&exists))
 	return exists
 }
 
@@ -69,9 +64,7 @@ func (b *bundle) debitUntil(done <-chan error, each func()) error {
 // asOwner runs do with a ledger whose role owns the tables.
 func (b *bundle) asOwner(do func(*Ledger) error) {
 	b.t.Helper()
-	if err := do(openLedger(b.t, b.url, func(c *Config) { c.DatabaseURL = b.url })); err != nil {
-		b.t.Fatal(err)
-	}
+	require.NoError(b.t, do(openLedger(b.t, b.url, func(c *Config) { c.DatabaseURL = b.url })))
 }
 
 // startSecond starts one more instance on url, whose role may make tables, and stops it.

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/kit/period"
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
@@ -119,9 +121,7 @@ func TestGrant_TakesEffectAndExpiresOnTime(t *testing.T) {
 	coming.EffectiveAt, coming.ExpiresAt = now.Add(30*time.Minute), now.Add(90*time.Minute)
 	b.meter("credits")
 	r, err := Do(t.Context(), b.Ledger, coming)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	wantEqual(t, "status", r.Grant.Status, ledger.GrantPending)
 	wantEqual(t, "remaining", r.Position.Remaining, 0)
 	debit := &ledger.Debit{Tenant: "acme", Key: "k1", Items: []ledger.Item{{Meter: "credits", Amount: 15}}}
@@ -160,9 +160,7 @@ func TestBurnOrder_PriorityThenExpiryThenEffectThenID(t *testing.T) {
 	issue("promo", ledger.SourcePromo, nil, time.Time{})
 	issue("first", ledger.SourceTopup, &early, time.Time{})
 	got, err := Do(t.Context(), b.Ledger, debitOf("acme", "k1", 29))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	order := ""
 	for _, d := range got.Items[0].Draws {
 		order += fmt.Sprintf("%s:%d ", d.Grant, d.Amount)
@@ -191,9 +189,7 @@ func TestDebit_AfterIdlePeriods_WritesSameRows(t *testing.T) {
 		var got string
 		err := b.db.QueryRow(t.Context(), `SELECT format('%s entries, %s periods, %s grants', (SELECT count(*) FROM entries WHERE tenant_id = $1),
 			(SELECT count(*) FROM periods WHERE tenant_id = $1), (SELECT count(*) FROM grants WHERE tenant_id = $1))`, tenant).Scan(&got)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if want == "" {
 			want = got
 		}
@@ -236,9 +232,7 @@ func TestBalance_IdleForYears_AnswersAtOnce(t *testing.T) {
 			}
 			k := ledger.BalanceKey{Tenant: tenant, Meter: "api_calls"}
 			seen, err := b.viewBalances(t.Context(), time.Time{}, k)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			if n := len(seen.Books[k].Unwritten); n > 10 { // as many as after a day: most periods are not worked off one by one
 				t.Errorf("%s after %d years: a balance needs %d entries", plan, years, n)
 			}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
@@ -33,9 +34,7 @@ func TestStatements_PlansOfEmptyTables_FitFullOnes(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
 	conn, err := b.writers.Acquire(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer conn.Release()
 	for _, name := range batchStatements {
 		plan := explain(t, conn.Conn(), name, b.sql[name])
@@ -57,9 +56,7 @@ func TestChecks_PlansOfEmptyTables_FitFullOnes(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
 	conn, err := b.readers.Acquire(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer conn.Release()
 	if _, err := conn.Exec(t.Context(), "SET plan_cache_mode = force_generic_plan"); err != nil {
 		t.Fatal(err)
@@ -119,9 +116,7 @@ func explain(t *testing.T, conn *pgx.Conn, name, sql string) queryPlan {
 		t.Fatalf("%s: %v", name, err)
 	}
 	var tree []struct{ Plan planNode }
-	if err := json.Unmarshal(raw, &tree); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, json.Unmarshal(raw, &tree))
 	p := queryPlan{text: string(raw)}
 	var walk func(node planNode)
 	walk = func(node planNode) {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
@@ -57,13 +58,9 @@ func TestBatch_StandbyAway_CancelledCommitIsNotAcknowledged(t *testing.T) {
 func bothHosts(t *testing.T, server *testenv.PostgresReplicated) string {
 	t.Helper()
 	u, err := url.Parse(server.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	standby, err := url.Parse(server.Standby.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	u.Host += "," + standby.Host
 	u.RawQuery = "sslmode=disable&target_session_attrs=read-write"
 	return u.String()
@@ -74,12 +71,8 @@ func bothHosts(t *testing.T, server *testenv.PostgresReplicated) string {
 func entriesOf(t *testing.T, url, key string) (n int) {
 	t.Helper()
 	db, err := pgx.Connect(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer db.Close(t.Context())
-	if err := db.QueryRow(t.Context(), "SELECT count(*) FROM entries WHERE operation_id = $1", key).Scan(&n); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, db.QueryRow(t.Context(), "SELECT count(*) FROM entries WHERE operation_id = $1", key).Scan(&n))
 	return n
 }

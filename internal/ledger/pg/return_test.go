@@ -4,6 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
@@ -30,15 +32,11 @@ func TestRefund_OfCapture_CountsInUnitsOfHeldMeter(t *testing.T) {
 	total := int64(0)
 	for _, of := range []string{"c1", "c2"} {
 		r, err := refund("half-"+of, of, 2)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		wantEqual(t, "meter", r.Items[0].Meter, "api_calls")
 		wantEqual(t, "refunded", r.Items[0].Refunded, 2)
 		r, err = refund("rest-"+of, of, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		total += 2 + r.Items[0].Refunded
 		_, err = refund("more-"+of, of, 1)
 		wantCode(t, err, errcode.RefundExceedsDebit)
@@ -103,9 +101,7 @@ func TestTurnover_SumsAtTheirBound_UseRefusedRefundsPass(t *testing.T) {
 		_, err := Do(t.Context(), b.Ledger, &ledger.Debit{Tenant: "acme", Key: key, Items: []ledger.Item{{Meter: "credits", Amount: ledger.MaxAmount}}})
 		return err
 	}
-	if err := debit("last"); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, debit("last"))
 	if err := debit("more"); errcode.Of(err) != errcode.AmountOutOfRange {
 		t.Errorf("a debit beyond the bound: %v", err)
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/kit/period"
@@ -48,9 +49,7 @@ func TestRoll_OnlyIdlePeriodsPass_HasNothingToDo(t *testing.T) {
 	}
 	t.Logf("%d idle balances: the roll took %s", tenants, time.Since(began).Round(time.Millisecond))
 	var size int64
-	if err := b.db.QueryRow(t.Context(), "SELECT pg_relation_size('balances_by_due')").Scan(&size); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, b.db.QueryRow(t.Context(), "SELECT pg_relation_size('balances_by_due')").Scan(&size))
 	if size > 16384 {
 		t.Errorf("the index of what is to be rolled has %d bytes for idle balances, want none of them in it", size)
 	}
@@ -65,9 +64,7 @@ func TestDebit_FirstInOpenedPeriod_MakesItDueAtItsEnd(t *testing.T) {
 	_, err := Do(t.Context(), b.Ledger, debitOf("acme", "denied", 11))
 	wantCode(t, err, errcode.QuotaExceeded)
 	due := func() (at time.Time, end time.Time) {
-		if err := b.db.QueryRow(t.Context(), "SELECT roll_at, period_end FROM balances").Scan(&at, &end); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, b.db.QueryRow(t.Context(), "SELECT roll_at, period_end FROM balances").Scan(&at, &end))
 		return at.UTC(), end.UTC()
 	}
 	if at, _ := due(); !at.Equal(period.Forever) {
@@ -135,9 +132,7 @@ func TestSweep_MoreThanOneTransaction_WaitsForItsTurn(t *testing.T) {
 	sweep := func(s *Sweep, all bool, why string) { // a transaction takes chunkMin balances, on Citus those of them in one shard group
 		t.Helper()
 		before := due
-		if err := s.Run(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, s.Run(t.Context()))
 		if err := b.db.QueryRow(t.Context(), "SELECT count(*) FROM balances WHERE next_event_at <= clock_timestamp()").Scan(&due); err != nil {
 			t.Fatal(err)
 		}
@@ -180,17 +175,13 @@ func TestRoll_BesideOpenSnapshot_ReadsNoDeadEntriesAgain(t *testing.T) {
 	b.backlog(balances, 3)
 	b.exec("ANALYZE balances")
 	snapshot, err := b.db.BeginTx(t.Context(), pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer func() { _ = snapshot.Rollback(context.WithoutCancel(t.Context())) }()
 	if _, err := snapshot.Exec(t.Context(), "SELECT FROM balances LIMIT 1"); err != nil {
 		t.Fatal(err)
 	}
 	now, err := b.askTime(t.Context(), b.readers)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	r := &roller{Roll: &Roll{ID: "roll-1", AsOf: now}, ledger: b.Ledger, chunk: chunkMin}
 	for r.Processed < balances*3/4 {
 		if done, err := r.next(t.Context()); done || err != nil {
@@ -213,9 +204,7 @@ func TestRoll_BesideOpenSnapshot_ReadsNoDeadEntriesAgain(t *testing.T) {
 			row := tx.QueryRow(t.Context(), "EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) "+lock, pgx.QueryExecModeSimpleProtocol, now, chunkMin, none, none, none, toDB(from.due), from.tenant)
 			return row.Scan(&plan)
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return plan[0].Plan.Hit + plan[0].Plan.Read
 	}
 	whole, rest := pages(duePosition{}), pages(r.from)
@@ -235,17 +224,13 @@ func TestSweep_DueInThePast_IsFoundByTheNextWholeOne(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
 	s := b.NewSweep()
-	if err := s.Run(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, s.Run(t.Context()))
 	b.backlog(2, 3)
 	for _, whole := range []bool{false, true} {
 		if whole {
 			s.whole = s.whole.Add(-sweepWhole)
 		}
-		if err := s.Run(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, s.Run(t.Context()))
 		var due int
 		if err := b.db.QueryRow(t.Context(), "SELECT count(*) FROM balances WHERE coalesce(roll_at, next_event_at) <= clock_timestamp()").Scan(&due); err != nil {
 			t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
 	"github.com/quotasvc/quotasvc/internal/kit/errcode"
@@ -289,9 +290,7 @@ func TestService_Programs_AreExplainedByModel(t *testing.T) {
 		}
 		return steps
 	})
-	if err := calm(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, calm())
 	t.Logf("%d tenants, %+v", signedUp, f.counts)
 	b.mustVerify()
 	var deadlocks int64

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
@@ -37,9 +38,7 @@ func (b *bundle) signUp(id, plan string) {
 func (b *bundle) mustDebit(d *ledger.Debit) *ledger.DebitResult {
 	b.t.Helper()
 	r, err := Do(b.t.Context(), b.Ledger, d)
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	require.NoError(b.t, err)
 	return r
 }
 
@@ -132,9 +131,7 @@ func TestRefund_PreservedOverage_ReturnsWhatAllowancePaid(t *testing.T) {
 	b.wantSums("acme", "api_calls", ledger.Sums{Granted: 10, Used: 10, Overage: 6, Owed: 5, Paid: 10})
 	b.rewind("acme", 0)
 	r, err := Do(t.Context(), b.Ledger, &ledger.Refund{Tenant: "acme", Key: "r1", OperationID: "k1", Amount: 9})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	wantEqual(t, "refund", refundedOf(r), refunded{Refunded: 9, Remaining: 4})
 	b.mustVerify()
 }
@@ -161,9 +158,7 @@ func TestDebit_SubjectCap_ChargedWithTenant_NamedInDenial(t *testing.T) {
 		t.Errorf("got %+v", again)
 	}
 	ann, err := b.Balance(t.Context(), "acme", "api_calls", "ann")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	wantSums(t, ann, ledger.Sums{Granted: 10, Used: 7})
 	wantEqual(t, "limit of ann", ann.Limit, 10)
 	b.wantSums("acme", "api_calls", ledger.Sums{Granted: 100, Used: 77})
@@ -188,22 +183,16 @@ func TestHold_CapturedInParts_ReleasesRest(t *testing.T) {
 	b := newBundle(t)
 	b.simple("acme", 10)
 	held, err := Do(t.Context(), b.Ledger, holdOf("acme", "k1", "h1", 6))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	wantEqual(t, "hold", holdingOf(held), holding{Status: ledger.HoldActive, Held: 6, Remaining: 4})
 	wantEqual(t, "life of the hold", held.ExpiresAt.Sub(held.AsOf), ledger.HoldTTLDefault)
 	_, err = Do(t.Context(), b.Ledger, debitOf("acme", "k2", 5))
 	wantCode(t, err, errcode.QuotaExceeded)
 	one, err := b.change(ledger.HoldChange{Key: "c1", Action: ledger.ActionCapture, Items: []ledger.Item{{Meter: "api_calls", Amount: 2}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	wantEqual(t, "first capture", holdingOf(one), holding{Status: ledger.HoldActive, Held: 4, Captured: 2, Remaining: 4})
 	two, err := b.change(ledger.HoldChange{Key: "c2", Action: ledger.ActionCapture, Items: []ledger.Item{{Meter: "api_calls", Amount: 1}}, Final: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	wantEqual(t, "final capture", holdingOf(two), holding{Status: ledger.HoldCaptured, Captured: 3, Remaining: 7})
 	again, err := b.change(ledger.HoldChange{Key: "c1", Action: ledger.ActionCapture, Items: []ledger.Item{{Meter: "api_calls", Amount: 2}}})
 	if err != nil || !again.Replayed {
@@ -240,9 +229,7 @@ func TestCapture_BeyondHold_DecidedAsDebit(t *testing.T) {
 	after.AsOf = before.AsOf
 	assert.Equal(t, before, after, "a denied capture changed the balance")
 	r, err := b.change(ledger.HoldChange{Key: "c2", Action: ledger.ActionCapture, Items: []ledger.Item{{Meter: "api_calls", Amount: 9}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	wantEqual(t, "capture", holdingOf(r), holding{Status: ledger.HoldCaptured, Captured: 9, Remaining: 1})
 	b.mustVerify()
 }
@@ -315,22 +302,16 @@ func TestHold_OverflowsIntoCredits_CapturesWholeUnits(t *testing.T) {
 	h := holdOf("acme", "k1", "h1", 10)
 	h.Subject = "ann"
 	r, err := Do(t.Context(), b.Ledger, h)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	wantEqual(t, "held", r.Items[0].Held, 10)
 	b.wantSums("acme", "credits", ledger.Sums{Granted: 24, Held: 18})
 	b.mustVerify()
 	r, err = b.change(ledger.HoldChange{Key: "c1", Action: ledger.ActionCapture, Items: []ledger.Item{{Meter: "api_calls", Amount: 7}}, Final: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	wantEqual(t, "captured", r.Items[0].Captured, 7)
 	b.wantSums("acme", "credits", ledger.Sums{Granted: 24, Used: 9})
 	ann, err := b.Balance(t.Context(), "acme", "api_calls", "ann")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	wantSums(t, ann, ledger.Sums{Granted: 50, Used: 7})
 	b.mustVerify()
 }
@@ -349,9 +330,7 @@ func TestRefund_InParts_ReturnsToGrantsUpToDebit(t *testing.T) {
 		return Do(t.Context(), b.Ledger, &ledger.Refund{Tenant: "acme", Key: key, OperationID: "k1", Amount: amount})
 	}
 	r, err := refund("r1", 4) // 2 overage, 2 by credits
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	wantEqual(t, "refund", refundedOf(r), refunded{Refunded: 4})
 	b.wantSums("acme", "credits", ledger.Sums{Granted: 6, Refunded: 4, Used: 6})
 	b.wantSums("acme", "api_calls", ledger.Sums{Granted: 10, Used: 10})
@@ -371,9 +350,7 @@ func TestRefund_InParts_ReturnsToGrantsUpToDebit(t *testing.T) {
 	wantEqual(t, "limit", b.mustBalance("acme", "api_calls").Limit, 10)
 	b.wantSums("acme", "credits", ledger.Sums{Granted: 6, Refunded: 6, Used: 6})
 	ann, err := b.Balance(t.Context(), "acme", "api_calls", "ann")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	wantSums(t, ann, ledger.Sums{Granted: 100, Refunded: 15, Used: 15})
 	_, err = Do(t.Context(), b.Ledger, &ledger.Refund{Tenant: "acme", Key: "r5", OperationID: "g1"})
 	wantCode(t, err, errcode.InvalidArgument)
@@ -391,9 +368,7 @@ func TestRefund_OverflowAtPriceOne_NamesOwnMeter(t *testing.T) {
 	b.mustGrant("acme", "g1", "credits", 6)
 	b.mustDebit(debitOf("acme", "k1", 5))
 	r, err := Do(t.Context(), b.Ledger, &ledger.Refund{Tenant: "acme", Key: "r1", OperationID: "k1", Meter: "api_calls", Amount: 4})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	wantEqual(t, "refunded", r.Items[0].Refunded, 4)
 	b.wantSums("acme", "credits", ledger.Sums{Granted: 6, Refunded: 4, Used: 4})
 	b.mustVerify()
@@ -406,14 +381,10 @@ func TestRefund_EndedAllowance_ForfeitedOrRegranted(t *testing.T) {
 	b.mustDebit(debitOf("acme", "k1", 8))
 	b.rewind("acme", 2*time.Hour)
 	r, err := Do(t.Context(), b.Ledger, &ledger.Refund{Tenant: "acme", Key: "r1", OperationID: "k1", Amount: 3})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	wantEqual(t, "forfeited", refundedOf(r), refunded{Refunded: 3, Forfeited: 3, Remaining: 10})
 	r, err = Do(t.Context(), b.Ledger, &ledger.Refund{Tenant: "acme", Key: "r2", OperationID: "k1", Amount: 4, Return: ledger.ReturnRegrant})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	wantEqual(t, "regranted", refundedOf(r), refunded{Refunded: 4, Remaining: 14})
 	b.mustVerify()
 	b.rewind("acme", 2*time.Hour)
@@ -436,9 +407,7 @@ func TestVoid_TakesBackRest_AdjustGoesBothWays(t *testing.T) {
 		return Do(t.Context(), b.Ledger, &ledger.GrantChange{Action: ledger.VoidGrant, Tenant: "acme", Key: key, GrantID: "gift", Reason: "chargeback"})
 	}
 	v, err := void("v1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	type change struct{ Amount, Before, Remaining int64 }
 	wantEqual(t, "void", change{v.Amount, v.Before, v.Remaining}, change{Amount: -30, Before: 30})
 	_, err = void("v2")

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
@@ -18,9 +20,7 @@ func (b *bundle) changeNow(tenant, plan string, at time.Time) {
 
 func (b *bundle) now() (now time.Time) {
 	b.t.Helper()
-	if err := b.db.QueryRow(b.t.Context(), "SELECT clock_timestamp()").Scan(&now); err != nil {
-		b.t.Fatal(err)
-	}
+	require.NoError(b.t, b.db.QueryRow(b.t.Context(), "SELECT clock_timestamp()").Scan(&now))
 	return now
 }
 
@@ -28,9 +28,7 @@ func (b *bundle) now() (now time.Time) {
 func (b *bundle) mustSubject(tenant, meter, subject string) *ledger.Balance {
 	b.t.Helper()
 	out, err := b.Balance(b.t.Context(), tenant, meter, subject)
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	require.NoError(b.t, err)
 	return out
 }
 

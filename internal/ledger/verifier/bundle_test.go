@@ -9,6 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/ledger"
@@ -39,9 +40,7 @@ func newBundle(t testing.TB) *bundle {
 	b := &bundle{t: t, url: testenv.Postgres(t)}
 	b.moved = testenv.MoveClock(t, b.url)
 	db, err := pgx.Connect(t.Context(), b.url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { _ = db.Close(context.Background()) })
 	b.db = db
 	b.ledger = b.openLedger()
@@ -104,9 +103,7 @@ func (b *bundle) Seal(ctx context.Context, o audit.SealOptions) (*seal.Seal, err
 
 func (b *bundle) must(err error) {
 	b.t.Helper()
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	require.NoError(b.t, err)
 }
 
 func (b *bundle) exec(sql string, args ...any) {

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
@@ -32,9 +34,7 @@ func TestVerify_CachedCopy_ImpossibleReported_OldCounted(t *testing.T) {
 		report, err := b.Verify(t.Context(), Options{Copies: func(_ context.Context, keys []ledger.BalanceKey) ([]*ledger.BalanceCopy, error) {
 			return []*ledger.BalanceCopy{tc.copy}, nil
 		}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if report.Count != tc.count || report.StaleCopies != tc.old {
 			t.Errorf("a copy %s: %d differences, %d old; want %d and %d", tc.name, report.Count, report.StaleCopies, tc.count, tc.old)
 		}

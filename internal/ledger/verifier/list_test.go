@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 )
@@ -98,9 +99,7 @@ func TestVerifications_Years_AreReadByIndex(t *testing.T) {
 func explained(ctx context.Context, t *testing.T, v *Verifier, name, args, mode string) string {
 	t.Helper()
 	conn, err := v.pool.Acquire(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer conn.Release()
 	prepared := fmt.Sprintf("explain_%s_%s", name, mode)
 	if _, err := conn.Conn().Prepare(ctx, prepared, v.sql[name]); err != nil {
@@ -110,12 +109,8 @@ func explained(ctx context.Context, t *testing.T, v *Verifier, name, args, mode 
 		t.Fatal(err)
 	}
 	rows, err := conn.Query(ctx, fmt.Sprintf("EXPLAIN (COSTS OFF) EXECUTE %q(%s)", prepared, args), pgx.QueryExecModeSimpleProtocol)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return strings.Join(lines, "\n")
 }

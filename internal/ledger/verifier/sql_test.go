@@ -3,6 +3,8 @@ package verifier
 import (
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/store/namedsql"
 )
@@ -10,8 +12,6 @@ import (
 func TestStatements_PrepareAndAreUsed(t *testing.T) {
 	t.Parallel()
 	sql, err := namedsql.Load(sqlFiles)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	testenv.Statements(t, sql)
 }

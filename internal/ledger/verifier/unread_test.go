@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/ledger/audit"
@@ -16,9 +17,7 @@ import (
 func (v *Verifier) background(t *testing.T) (got Verification) {
 	t.Helper()
 	started, err := v.StartVerification(t.Context(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	testenv.Eventually(t, func() bool {
 		if got, err = v.VerificationStatus(t.Context(), started.ID); err != nil {
 			t.Fatal(err)

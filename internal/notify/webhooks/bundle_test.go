@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/outbox/events"
@@ -49,38 +50,28 @@ func newQuietBundle(t testing.TB, change ...func(*pace)) *bundle {
 	url := testenv.Postgres(t)
 	b := &bundle{t: t, pool: connect(t, testenv.AsService(url)), db: connect(t, url)}
 	db, err := pgstore.New(b.pool, pgstore.Config{Target: namedsql.Target(testenv.OnCitus()), Timeout: testenv.Patience})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	b.Service, err = New(Config{
 		Pool: b.pool, DB: db, AllowPrivate: true, Log: slog.New(slog.NewTextHandler(testLog{t}, nil)), Metrics: prometheus.NewRegistry(), pace: p,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return b
 }
 
 func connect(t testing.TB, url string) *pgxpool.Pool {
 	t.Helper()
 	cfg, err := pgxpool.ParseConfig(url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	cfg.MaxConns = 8
 	pool, err := pgxpool.NewWithConfig(t.Context(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(pool.Close)
 	return pool
 }
 
 func (b *bundle) start() {
 	b.t.Helper()
-	if err := b.Start(b.t.Context()); err != nil {
-		b.t.Fatal(err)
-	}
+	require.NoError(b.t, b.Start(b.t.Context()))
 	dispatcher := events.NewDispatcher(events.DispatcherConfig{
 		Pool: b.pool, Sweep: func(context.Context) error { return nil }, Clock: systemClock{}, Each: b.Queue, Log: slog.New(slog.NewTextHandler(testLog{b.t}, nil)),
 		Metrics: prometheus.NewRegistry(),
@@ -116,9 +107,7 @@ func (b *bundle) tell(tenants ...string) {
 		}
 		return events.Record(b.t.Context(), tx, all)
 	})
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	require.NoError(b.t, err)
 }
 
 func (b *bundle) webhook(url string, change ...func(*Change)) (Webhook, string) {
@@ -128,9 +117,7 @@ func (b *bundle) webhook(url string, change ...func(*Change)) (Webhook, string) 
 		f(&c)
 	}
 	w, secret, err := b.Create(b.t.Context(), c)
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	require.NoError(b.t, err)
 	return w, secret
 }
 
@@ -139,9 +126,7 @@ func anybody(*Webhook) error { return nil }
 func (b *bundle) deliveries(id, status string) []Delivery {
 	b.t.Helper()
 	list, err := b.Deliveries(b.t.Context(), id, DeliveryQuery{Status: status, Limit: 500}, anybody)
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	require.NoError(b.t, err)
 	return list.Items
 }
 
@@ -176,9 +161,7 @@ type received struct {
 func (r *received) verified(t testing.TB, secret string) bool {
 	t.Helper()
 	v, err := standardwebhooks.NewWebhook(secret)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return v.Verify(r.body, r.header) == nil
 }
 

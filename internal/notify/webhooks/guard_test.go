@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/quotasvc/quotasvc/internal/outbox/events"
 )
 
@@ -60,9 +62,7 @@ func TestSender_NameOfAPrivateAddress_NotCalled(t *testing.T) {
 	s := NewSender(&Guard{})
 	t.Cleanup(s.Close)
 	m, err := NewMessage(&events.Listed{Position: 1, Type: events.VerifyDrift, Data: []byte(`{}`)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, host := range []string{"localhost", "127.0.0.1", "[::ffff:127.0.0.1]"} {
 		out := s.Send(t.Context(), "http://"+host+":"+port+"/", [][]byte{newSecret()}, m)
 		if out.Error != "the name resolves to an address that is not permitted" || out.Status != 0 {

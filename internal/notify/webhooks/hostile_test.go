@@ -14,6 +14,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/riverqueue/river"
+	"github.com/stretchr/testify/require"
 )
 
 // says answers with some bytes, as they are, and closes the connection.
@@ -189,15 +190,11 @@ func TestWebhook_DeletedDuringDelivery_OthersNotDelayed_NothingIsLeft(t *testing
 	b.eventually("all deliveries are queued", func() bool {
 		var queued int
 		const sql = "SELECT count(*) FROM webhook_deliveries WHERE webhook_id = ANY ($1)"
-		if err := b.db.QueryRow(t.Context(), sql, deleted).Scan(&queued); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, b.db.QueryRow(t.Context(), sql, deleted).Scan(&queued))
 		return queued == len(deleted)*before
 	})
 	for _, id := range deleted {
-		if err := b.Delete(t.Context(), id, anybody); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, b.Delete(t.Context(), id, anybody))
 	}
 	later := newReceiver(t, nil)
 	b.webhook(later.URL)
@@ -277,9 +274,7 @@ func TestWebhook_RotatedDuringAFlood_NothingIsLost(t *testing.T) {
 				}
 				b.eventually("a call is under way", func() bool { return underWay.Load() > 0 })
 				_, next, err := b.Rotate(t.Context(), w.ID, overlap, anybody)
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				secret = next
 			}
 			for range rotations {

@@ -10,6 +10,7 @@ import (
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
 	"github.com/riverqueue/river/rivermigrate"
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
@@ -31,13 +32,9 @@ func schema(t *testing.T, pool *pgxpool.Pool) []string {
 		UNION ALL
 		SELECT 'type ' || t.typname || ' ' || string_agg(e.enumlabel, ',' ORDER BY e.enumsortorder) FROM pg_type t JOIN pg_enum e ON e.enumtypid = t.oid
 		WHERE t.typname LIKE 'river%' GROUP BY t.typname`)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	slices.Sort(lines)
 	return lines
 }
@@ -64,12 +61,8 @@ func TestMigration_RiversTables_AsItsOwnMigrationsMakeThem(t *testing.T) {
 		}},
 	} {
 		m, err := rivermigrate.New(riverpgxv5.New(c.pool), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := c.do(t.Context(), m); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
+		require.NoError(t, c.do(t.Context(), m))
 	}
 	assert.Equal(t, schema(t, own), schema(t, ours))
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/outbox/events"
 )
@@ -35,9 +36,7 @@ func TestDelivery_AcceptedByTheLibraryOfTheStandard(t *testing.T) {
 		Timestamp time.Time
 		Data      struct{ Tenant, Plan string }
 	}
-	if err := json.Unmarshal(call.body, &body, json.MatchCaseInsensitiveNames(true)); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, json.Unmarshal(call.body, &body, json.MatchCaseInsensitiveNames(true)))
 	if body.Type != "tenant.suspended" || body.Data.Tenant != "acme" || body.Data.Plan != "p" || time.Since(body.Timestamp) > time.Minute {
 		t.Errorf("%s", call.body)
 	}
@@ -103,9 +102,7 @@ func TestDelivery_HostileReceivers_DelayNobodyElse(t *testing.T) {
 		b.webhook(r.URL)
 	}
 	nobody, err := net.Listen("tcp", "127.0.0.1:0") // it accepts connections and says nothing
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { _ = nobody.Close() })
 	b.webhook("http://" + nobody.Addr().String())
 	good := newReceiver(t, nil)
@@ -263,9 +260,7 @@ func TestWebhook_PausedOrDeleted_PendingSkipped(t *testing.T) {
 	if _, err := b.Update(t.Context(), first.ID, Change{Status: &paused}, anybody); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.Delete(t.Context(), second.ID, anybody); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, b.Delete(t.Context(), second.ID, anybody))
 	if d := b.deliveries(first.ID, StatusSkipped); len(d) != 1 || !strings.Contains(d[0].Error, "paused") {
 		t.Errorf("%+v", d)
 	}
@@ -294,9 +289,7 @@ func TestWebhook_RotatedDuringDelivery_BothSecretsVerify(t *testing.T) {
 	w, secret := b.webhook(r.URL)
 	for i := range 5 {
 		_, next, err := b.Rotate(t.Context(), w.ID, time.Hour, anybody)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		b.tell("acme")
 		b.eventually("it is told", func() bool { return len(r.got()) == i+1 })
 		call := r.got()[i]
@@ -306,9 +299,7 @@ func TestWebhook_RotatedDuringDelivery_BothSecretsVerify(t *testing.T) {
 		secret = next
 	}
 	_, last, err := b.Rotate(t.Context(), w.ID, 0, anybody)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	b.tell("acme")
 	b.eventually("it is told", func() bool { return len(r.got()) == 6 })
 	call := r.got()[5]

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
@@ -21,9 +22,7 @@ func TestMain(m *testing.M) { testenv.Main(m) }
 func open(t *testing.T) *pgxpool.Pool {
 	t.Helper()
 	pool, err := pgxpool.New(t.Context(), testenv.PostgresService(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(pool.Close)
 	return pool
 }
@@ -44,9 +43,7 @@ func listed(t *testing.T, pool *pgxpool.Pool, q Query) (reasons []string, last s
 		page, err = List(t.Context(), tx, time.Now(), q)
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	last = q.After
 	for i := range page.Items {
 		reasons, last = append(reasons, string(page.Items[i].Data)), page.Items[i].ID()
@@ -66,18 +63,12 @@ func TestNumber_LateCommit_NotMissedByAReader(t *testing.T) {
 	t.Parallel()
 	pool := open(t)
 	slow, err := pool.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	record(t, slow, "acme", "first", time.Now())
 	fast, err := pool.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	record(t, fast, "acme", "second", time.Now())
-	if err := fast.Commit(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, fast.Commit(t.Context()))
 	if got, _, _ := listed(t, pool, Query{Limit: 10}); got != nil {
 		t.Errorf("listed before it has a position: %v", got)
 	}
@@ -86,9 +77,7 @@ func TestNumber_LateCommit_NotMissedByAReader(t *testing.T) {
 	}
 	got, after, _ := listed(t, pool, Query{Limit: 10})
 	assert.Equal(t, data("second"), got)
-	if err := slow.Commit(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, slow.Commit(t.Context()))
 	if n, err := Number(t.Context(), pool, nobody); n != 1 || err != nil {
 		t.Fatal(n, err)
 	}
@@ -279,9 +268,7 @@ func TestForget_MarksOfEndedPeriods_Alone(t *testing.T) {
 			}
 			return tx.SendBatch(t.Context(), &b).Close()
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 	}
 	emit(now.Add(-marksKept - time.Hour))
 	emit(now.Add(time.Hour))

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/stretchr/testify/require"
 )
 
 // sizeMax bounds what a browser loads besides the pages, compressed.
@@ -19,9 +21,7 @@ const sizeMax = 100_000
 func TestAssets_OfOthers_AreAsPublished(t *testing.T) {
 	t.Parallel()
 	list, err := os.ReadFile("assets/VENDORED.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	listed := map[string]bool{"console.css": true, "console.js": true}
 	for line := range strings.Lines(string(list)) {
 		if strings.HasPrefix(line, "#") {
@@ -33,14 +33,10 @@ func TestAssets_OfOthers_AreAsPublished(t *testing.T) {
 		}
 		listed[fields[0]] = true
 		text, err := os.ReadFile(filepath.Join("assets", fields[0]))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if strings.HasSuffix(fields[0], ".gz") {
 			r, err := gzip.NewReader(bytes.NewReader(text))
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			if text, err = io.ReadAll(r); err != nil {
 				t.Fatal(err)
 			}

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
@@ -56,16 +58,12 @@ func (s *streamed) open(session string) opened {
 	ctx, cancel := context.WithTimeout(s.t.Context(), testenv.Patience)
 	s.t.Cleanup(cancel)
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url+"?session="+session, nil)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	require.NoError(s.t, err)
 	got, err := http.DefaultClient.Do(r)
 	if err != nil && s.hurried {
 		return opened{http.Header{}, http.NoBody}
 	}
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	require.NoError(s.t, err)
 	s.t.Cleanup(func() { _ = got.Body.Close() })
 	return opened{got.Header, got.Body}
 }
@@ -149,9 +147,7 @@ func TestStream_LastsABoundedTime(t *testing.T) {
 func TestWrite_LinesOfAnEvent(t *testing.T) {
 	t.Parallel()
 	w := httptest.NewRecorder()
-	if err := write(http.NewResponseController(w), w, event{"now", "<p>1</p>\r\n\n<b>x</b>"}); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, write(http.NewResponseController(w), w, event{"now", "<p>1</p>\r\n\n<b>x</b>"}))
 	if want := "retry: 2000\nevent: now\ndata: <p>1</p>\ndata: \ndata: <b>x</b>\n\n"; w.Body.String() != want {
 		t.Errorf("%q, want %q", w.Body, want)
 	}

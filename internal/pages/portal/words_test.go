@@ -8,14 +8,14 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/stretchr/testify/require"
 )
 
 func open(t *testing.T) *locales {
 	t.Helper()
 	b, err := openLocales()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return b
 }
 
@@ -47,14 +47,10 @@ func TestLanguages_HaveTheSameMessages(t *testing.T) {
 	var pages strings.Builder
 	for _, pattern := range []string{"*.go", "*.templ"} {
 		names, err := filepath.Glob(pattern)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for _, name := range names {
 			text, err := os.ReadFile(name)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			pages.Write(text)
 		}
 	}

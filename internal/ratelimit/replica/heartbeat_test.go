@@ -10,6 +10,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
@@ -36,9 +37,7 @@ func pulses(t *testing.T, server *testenv.RedisServer, n int) []pulse {
 func (p pulse) beats(times int) {
 	p.t.Helper()
 	for range times {
-		if err := p.beat(context.Background()); err != nil {
-			p.t.Fatal(err)
-		}
+		require.NoError(p.t, p.beat(context.Background()))
 	}
 }
 
@@ -63,9 +62,7 @@ func (p pulse) killed(client *redis.Client) {
 	p.t.Helper()
 	ctx := context.Background()
 	old := client.Time(ctx).Val().Add(-beatsMissed * p.cfg.Every).UnixMicro()
-	if err := client.ZAddXX(ctx, replicasKey, redis.Z{Score: float64(old), Member: p.id}).Err(); err != nil {
-		p.t.Fatal(err)
-	}
+	require.NoError(p.t, client.ZAddXX(ctx, replicasKey, redis.Z{Score: float64(old), Member: p.id}).Err())
 }
 
 func TestHeartbeat_ReplicasSeeEachOther(t *testing.T) {
@@ -82,9 +79,7 @@ func TestHeartbeat_ReplicasSeeEachOther(t *testing.T) {
 	all[1].beats(1)
 	all[1].sees(3)
 	// A goodbye counts at once, and does not expire before all have heard it.
-	if err := all[2].Stop(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, all[2].Stop(t.Context()))
 	all[0].beats(1)
 	all[0].sees(2)
 	all[3].beats(1)
@@ -208,9 +203,7 @@ func TestHeartbeat_ReplicasComeAndGo(t *testing.T) {
 	for range 4 {
 		cfg := Config{Every: every, Log: slog.New(slog.NewTextHandler(&log, nil))}
 		h := NewHeartbeat(storeOn(t, productionClient(t, server.URL)), cfg)
-		if err := h.Start(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, h.Start(t.Context()))
 		t.Cleanup(func() { _ = h.Stop(context.Background()) })
 		all = append(all, h)
 	}
@@ -221,9 +214,7 @@ func TestHeartbeat_ReplicasComeAndGo(t *testing.T) {
 		}, fmt.Sprintf("%d are seen", n))
 	}
 	see(4, all...)
-	if err := all[3].Stop(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, all[3].Stop(t.Context()))
 	see(3, all[:3]...)
 	over, cancel := context.WithCancel(context.Background())
 	cancel()

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
@@ -39,9 +40,7 @@ func patientClient(t testing.TB, o *redis.Options) *redis.Client {
 func productionClient(t testing.TB, url string) redis.UniversalClient {
 	t.Helper()
 	c, err := redisstore.NewClient(url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { _ = c.Close() })
 	return c
 }

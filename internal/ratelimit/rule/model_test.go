@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
@@ -92,8 +93,6 @@ func drawRule(t *rapid.T) *rule.Rule {
 	}
 	debt := rapid.OneOf(rapid.Just(int64(0)), rapid.Int64Range(1, 30)).Draw(t, "debt")
 	r, err := rule.Compile(rule.Spec{ID: "rule", Kind: kind.String(), Rate: rate.String(), Debt: debt})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return &r
 }

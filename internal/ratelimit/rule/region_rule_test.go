@@ -6,6 +6,7 @@ import (
 	"math/big"
 	"testing"
 
+	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 )
 
@@ -91,8 +92,6 @@ func mustCompile(t testing.TB, spec Spec) *Rule {
 		spec.ID = "rule"
 	}
 	r, err := Compile(spec)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return &r
 }

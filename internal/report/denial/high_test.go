@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
@@ -20,13 +21,9 @@ import (
 func (b *bench) told() []string {
 	b.t.Helper()
 	rows, err := b.pool.Query(b.t.Context(), `SELECT concat_ws(' ', type, tenant_id, data->>'rule', data->>'minute', data->>'rejections', data->>'threshold') FROM events`)
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	require.NoError(b.t, err)
 	lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	require.NoError(b.t, err)
 	slices.Sort(lines)
 	return lines
 }
@@ -164,13 +161,9 @@ func TestRecorder_ThresholdZero_NothingTold(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, "acme")
 	r, err := Open(t.Context(), Config{DatabaseURL: testenv.AsService(b.url), Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry(), Clock: systemClock{}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	r.refuse(5000, "acme", "per-tenant", "calls", time.Now())
-	if err := r.Stop(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, r.Stop(t.Context()))
 	b.wantTold()
 	w := &write{tenant: []string{"a", "a", "a", "b", "c"}, minute: make([]time.Time, 5), rule: []string{"", "r", "s", Other, "r"}, n: []int64{900, 1, 1, 900, 1}}
 	tenants, _ := w.limited()

@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/ledger/history"
@@ -45,12 +46,8 @@ func newBench(t *testing.T, tenants ...string) *bench {
 	b.Recorder = b.open()
 	log := slog.New(slog.DiscardHandler)
 	l, err := pg.Open(t.Context(), pg.Config{DatabaseURL: testenv.AsService(url), Log: log, Metrics: prometheus.NewRegistry(), Clock: pg.NewClock(0, log)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := l.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
+	require.NoError(t, l.Start(t.Context()))
 	t.Cleanup(func() { _ = l.Stop(context.Background()) })
 	if b.reader, err = history.Open(t.Context(), l, history.Config{DatabaseURL: testenv.AsService(url), Metrics: prometheus.NewRegistry()}); err != nil {
 		t.Fatal(err)
@@ -63,9 +60,7 @@ func newBench(t *testing.T, tenants ...string) *bench {
 func (b *bench) open() *Recorder {
 	b.t.Helper()
 	r, err := Open(b.t.Context(), Config{DatabaseURL: testenv.AsService(b.url), Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry(), Clock: systemClock{}})
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	require.NoError(b.t, err)
 	b.t.Cleanup(func() {
 		if err := r.Stop(context.Background()); err != nil {
 			b.t.Error(err)
@@ -83,17 +78,13 @@ func (b *bench) exec(sql string, args ...any) {
 
 func (b *bench) number(sql string, args ...any) (n int64) {
 	b.t.Helper()
-	if err := b.pool.QueryRow(b.t.Context(), sql, args...).Scan(&n); err != nil {
-		b.t.Fatal(err)
-	}
+	require.NoError(b.t, b.pool.QueryRow(b.t.Context(), sql, args...).Scan(&n))
 	return n
 }
 
 func (b *bench) flush(r *Recorder) {
 	b.t.Helper()
-	if err := r.Flush(b.t.Context()); err != nil {
-		b.t.Fatal(err)
-	}
+	require.NoError(b.t, r.Flush(b.t.Context()))
 }
 
 func (b *bench) read(q Query) List {
@@ -102,9 +93,7 @@ func (b *bench) read(q Query) List {
 		q.Limit = 500
 	}
 	list, err := Read(b.t.Context(), b.reader, time.Now(), q)
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	require.NoError(b.t, err)
 	return list
 }
 
@@ -270,15 +259,11 @@ func TestMaintain_Weeks_MadeAndDropped(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, "acme")
 	conn, err := b.pool.Acquire(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer conn.Release()
 	weeks := func() []string {
 		all, err := countsTable.partitions(t.Context(), conn.Conn())
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		var names []string
 		for _, p := range all {
 			names = append(names, p.name)
@@ -295,9 +280,7 @@ func TestMaintain_Weeks_MadeAndDropped(t *testing.T) {
 		t.Errorf("%+v", list)
 	}
 	log := slog.New(slog.DiscardHandler)
-	if err := Maintain(t.Context(), conn.Conn(), later, log); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, Maintain(t.Context(), conn.Conn(), later, log))
 	first := countsTable.partitionName(weekOf(later).Add(-week))
 	if got := weeks(); len(got) != weeksAhead+2 || got[0] != first || ahead(mustPartitions(t, conn), later) != weeksAhead {
 		t.Errorf("%v, want %s first", got, first)
@@ -313,9 +296,7 @@ func TestMaintain_Weeks_MadeAndDropped(t *testing.T) {
 		at   time.Time
 		kept bool
 	}{{end.Add(KeptFor - time.Second), true}, {end.Add(KeptFor), false}} {
-		if err := Maintain(t.Context(), conn.Conn(), step.at, log); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, Maintain(t.Context(), conn.Conn(), step.at, log))
 		if kept := slices.Contains(weeks(), countsTable.partitionName(weekOf(later))); kept != step.kept {
 			t.Errorf("%s: kept is %v", step.at, kept)
 		}
@@ -342,9 +323,7 @@ func TestMaintain_OldExplanations_Forgotten(t *testing.T) {
 func mustPartitions(t *testing.T, conn *pgxpool.Conn) []partition {
 	t.Helper()
 	all, err := countsTable.partitions(t.Context(), conn.Conn())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return all
 }
 
@@ -367,14 +346,10 @@ func TestRead_ManyCounts_SaysFromWhereTheyAreComplete(t *testing.T) {
 func TestStatements_MigratedSchema_Prepare(t *testing.T) {
 	t.Parallel()
 	conn, err := pgxpool.New(t.Context(), testenv.PostgresService(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer conn.Close()
 	c, err := conn.Acquire(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer c.Release()
 	for _, name := range slices.Sorted(maps.Keys(queries)) {
 		if _, err := c.Conn().Prepare(t.Context(), name, queries[name]); err != nil {

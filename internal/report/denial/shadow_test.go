@@ -8,15 +8,14 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 // shadow returns what is known of a limit at an instant, by span.
 func (b *bench) shadow(now time.Time, rule string) map[string]ShadowCount {
 	b.t.Helper()
 	counts, err := ReadShadow(b.t.Context(), b.reader, now, rule)
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	require.NoError(b.t, err)
 	by := map[string]ShadowCount{}
 	for _, c := range counts {
 		by[c.Span] = c
@@ -131,9 +130,7 @@ func TestMaintain_ShadowWeeks_MadeAndDropped(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, "acme")
 	conn, err := b.pool.Acquire(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer conn.Release()
 	later := time.Now().Add(300 * 24 * time.Hour).UTC()
 	says := Shadow{At: later, Tenant: "acme", Rule: "r", Denies: true}
@@ -146,9 +143,7 @@ func TestMaintain_ShadowWeeks_MadeAndDropped(t *testing.T) {
 		t.Errorf("%d weeks, %v", left, err)
 	}
 	log := slog.New(slog.DiscardHandler)
-	if err := Maintain(t.Context(), conn.Conn(), later, log); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, Maintain(t.Context(), conn.Conn(), later, log))
 	if left, err := weeksLeft(t.Context(), conn.Conn(), later); err != nil || left != weeksAhead {
 		t.Errorf("%d weeks, %v", left, err)
 	}
@@ -157,9 +152,7 @@ func TestMaintain_ShadowWeeks_MadeAndDropped(t *testing.T) {
 	if c := b.shadow(later, "r")["hour"]; c.Denies != 4 {
 		t.Errorf("%+v", c)
 	}
-	if err := Maintain(t.Context(), conn.Conn(), weekOf(later).Add(week+KeptFor), log); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, Maintain(t.Context(), conn.Conn(), weekOf(later).Add(week+KeptFor), log))
 	if n := b.number("SELECT count(*) FROM shadow_counts"); n != 0 {
 		t.Errorf("%d rows are left", n)
 	}
@@ -224,9 +217,7 @@ func TestReadShadow_ManyTenants_Bounded(t *testing.T) {
 		now.Truncate(time.Hour), tenants)
 	b.exec("ANALYZE shadow_counts")
 	counts, err := ReadShadow(t.Context(), b.reader, now, "all")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, c := range counts {
 		hours := map[string]int64{"hour": 1, "day": 1, "week": 5}[c.Span]
 		if c.Denies != hours*(tenants+1) || c.Tenants != tenants || len(c.Top) != ShadowTop || c.Top[0] != (ShadowTenant{"t7", 2 * hours}) {

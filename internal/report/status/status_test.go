@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/ledger/history"
@@ -38,12 +39,8 @@ func newBench(t *testing.T) *bench {
 	t.Cleanup(b.pool.Close)
 	log := slog.New(slog.DiscardHandler)
 	l, err := pg.Open(t.Context(), pg.Config{DatabaseURL: testenv.AsService(url), Log: log, Metrics: prometheus.NewRegistry(), Clock: pg.NewClock(0, log)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := l.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
+	require.NoError(t, l.Start(t.Context()))
 	t.Cleanup(func() { _ = l.Stop(context.Background()) })
 	if b.reader, err = history.Open(t.Context(), l, history.Config{DatabaseURL: testenv.AsService(url), Metrics: prometheus.NewRegistry()}); err != nil {
 		t.Fatal(err)
@@ -55,9 +52,7 @@ func newBench(t *testing.T) *bench {
 	b.Board, err = New(Config{Reports: b.reader, Clock: clockAt(now), Counted: registry, Log: log, Faults: func() []Fault {
 		return []Fault{{"redis", "no answer"}}
 	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return b
 }
 
@@ -165,9 +160,7 @@ func TestRead_RequestsOfTheWindow(t *testing.T) {
 func TestRead_RecordsAway_SaysSo(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	if err := b.reader.Stop(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, b.reader.Stop(t.Context()))
 	got := b.Read(t.Context())
 	if got.Records != nil || len(got.Faults) != 2 || got.Faults[0] != (Fault{"redis", "no answer"}) || !strings.Contains(got.Faults[1].Reason, "cannot reach its database") {
 		t.Errorf("%+v", got)
@@ -178,9 +171,7 @@ func TestStart_Stop_LeavesNothing(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	b.Start()
-	if err := b.Stop(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, b.Stop(t.Context()))
 }
 
 // clockAt is a clock that stands.

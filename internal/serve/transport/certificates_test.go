@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
@@ -21,16 +23,12 @@ func TestCertificates_FilesChange_NewConnectionsUseThem(t *testing.T) {
 	authority.Issue(t, files.Cert, files.Key)
 	var log bytes.Buffer
 	c, err := LoadCertificates(files, slog.New(slog.NewTextHandler(&log, nil)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	s := start(t, func(http.ResponseWriter, *http.Request) {}, func(cfg *Config) { cfg.TLS = c })
 	serial := func() int64 {
 		t.Helper()
 		conn, err := tls.Dial("tcp", strings.TrimPrefix(s.url, "https://"), &tls.Config{RootCAs: authority.Pool, NextProtos: []string{"h2", "http/1.1"}, MinVersion: tls.VersionTLS12})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		defer func() { _ = conn.Close() }()
 		state := conn.ConnectionState()
 		if state.NegotiatedProtocol != "http/1.1" {
@@ -51,9 +49,7 @@ func TestCertificates_FilesChange_NewConnectionsUseThem(t *testing.T) {
 		t.Errorf("serial %d after the change; log:\n%s", n, &log)
 	}
 	for _, broken := range []string{"nonsense", ""} {
-		if err := os.WriteFile(files.Cert, []byte(broken), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(files.Cert, []byte(broken), 0o600))
 		c.Reload()
 		c.Reload()
 		c.Reload()
@@ -72,9 +68,7 @@ func TestCertificates_ClientCA_ClientsNeedOne(t *testing.T) {
 	files := CertificateFiles{Cert: filepath.Join(dir, "cert.pem"), Key: filepath.Join(dir, "key.pem"), ClientCA: authority.File}
 	authority.Issue(t, files.Cert, files.Key)
 	c, err := LoadCertificates(files, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	s := start(t, func(http.ResponseWriter, *http.Request) {}, func(cfg *Config) { cfg.TLS = c })
 	for name, signer := range map[string]*testenv.Authority{"none": nil, "other": other, "right": authority} {
 		cfg := &tls.Config{RootCAs: authority.Pool, MinVersion: tls.VersionTLS12}
@@ -82,9 +76,7 @@ func TestCertificates_ClientCA_ClientsNeedOne(t *testing.T) {
 			cert, key := filepath.Join(dir, name+".pem"), filepath.Join(dir, name+".key")
 			signer.Issue(t, cert, key)
 			pair, err := tls.LoadX509KeyPair(cert, key)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			cfg.Certificates = []tls.Certificate{pair}
 		}
 		client := &http.Client{Transport: &http.Transport{TLSClientConfig: cfg, DisableKeepAlives: true}, Timeout: testenv.Patience}

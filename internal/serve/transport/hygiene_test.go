@@ -13,6 +13,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
@@ -21,13 +22,9 @@ import (
 func (s *running) dial() net.Conn {
 	s.t.Helper()
 	conn, err := (&net.Dialer{}).DialContext(s.t.Context(), "tcp", strings.TrimPrefix(s.url, "http://"))
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	require.NoError(s.t, err)
 	s.t.Cleanup(func() { _ = conn.Close() })
-	if err := conn.SetDeadline(time.Now().Add(testenv.Patience)); err != nil {
-		s.t.Fatal(err)
-	}
+	require.NoError(s.t, conn.SetDeadline(time.Now().Add(testenv.Patience)))
 	return conn
 }
 
@@ -38,15 +35,11 @@ func say(t testing.TB, conn net.Conn, from *bufio.Reader, text string) reply {
 		t.Fatal(err)
 	}
 	response, err := http.ReadResponse(from, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if _, err := io.Copy(io.Discard, response.Body); err != nil {
 		t.Fatal(err)
 	}
-	if err := response.Body.Close(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, response.Body.Close())
 	return reply{response.StatusCode, response.Header, response.Close}
 }
 
@@ -197,9 +190,7 @@ func TestConnections_BeyondMaximum_ClosedAndCounted(t *testing.T) {
 	if n := testutil.ToFloat64(m.open.WithLabelValues("api")); n != 3 {
 		t.Errorf("%v open", n)
 	}
-	if err := open[0].Close(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, open[0].Close())
 	testenv.Eventually(t, func() bool { return testutil.ToFloat64(m.open.WithLabelValues("api")) == 2 }, "a place is free")
 	conn := s.dial()
 	if response := say(t, conn, bufio.NewReader(conn), request); response.StatusCode != http.StatusOK {
@@ -239,18 +230,14 @@ func TestCapped_Close_WaitingConnectionsServed(t *testing.T) {
 	var waiting []net.Conn
 	for range 20 { // nobody accepts
 		conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", inner.Addr().String())
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		defer conn.Close()
 		if _, err := io.WriteString(conn, "GET / HTTP/1.1\r\nHost: h\r\n\r\n"); err != nil {
 			t.Fatal(err)
 		}
 		waiting = append(waiting, conn)
 	}
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, l.Close())
 	server := &http.Server{Handler: http.NotFoundHandler(), ReadHeaderTimeout: testenv.Patience}
 	if err := server.Serve(l); err == nil {
 		t.Error("it serves for ever")

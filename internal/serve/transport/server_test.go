@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
@@ -32,9 +33,7 @@ type running struct {
 func listen(t testing.TB) net.Listener {
 	t.Helper()
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return l
 }
 
@@ -105,9 +104,7 @@ func (s *running) get(url string) reply {
 		return reply{}
 	}
 	_, _ = io.Copy(io.Discard, response.Body)
-	if err := response.Body.Close(); err != nil {
-		s.t.Fatal(err)
-	}
+	require.NoError(s.t, response.Body.Close())
 	return reply{response.StatusCode, response.Header, response.Close}
 }
 
@@ -159,9 +156,7 @@ func (p *pipes) dial() (net.Conn, error) {
 func (p *pipes) open(t testing.TB) net.Conn {
 	t.Helper()
 	conn, err := p.dial()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
 	return conn
 }
@@ -241,9 +236,7 @@ func TestShutdown_CutsOffAtDeadline(t *testing.T) {
 func TestServer_ListenerFails_Stops(t *testing.T) {
 	t.Parallel()
 	api := listen(t)
-	if err := api.Close(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, api.Close())
 	s := New(Config{Ops: http.NotFoundHandler(), ConnectionsMax: 1, Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry()})
 	s.ServeOps(listen(t))
 	s.ServeAPI(http.NotFoundHandler(), api)
@@ -256,17 +249,11 @@ func TestServer_LargeHeader_431(t *testing.T) {
 	t.Parallel()
 	s := start(t, func(http.ResponseWriter, *http.Request) {})
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	r.Header.Set("X-Large", strings.Repeat("x", 2*headerBytesMax))
 	response, err := s.client.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := response.Body.Close(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
+	require.NoError(t, response.Body.Close())
 	if response.StatusCode != http.StatusRequestHeaderFieldsTooLarge {
 		t.Errorf("status %d", response.StatusCode)
 	}

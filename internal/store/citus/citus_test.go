@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/store/citus"
@@ -17,9 +18,7 @@ import (
 func connect(t *testing.T, url string) *pgx.Conn {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { _ = conn.Close(context.Background()) })
 	return conn
 }
@@ -30,9 +29,7 @@ func TestTables_EveryTableOfTheSchema_HasOnePlace(t *testing.T) {
 	conn := connect(t, testenv.Postgres(t))
 	rows, err := conn.Query(t.Context(), `SELECT c.relname::text, EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attname = 'tenant_id')
 		FROM pg_class c WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p') AND NOT c.relispartition`)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	places := map[string]citus.Place{}
 	for _, in := range citus.Tables() {
 		if _, twice := places[in.Table]; twice {
@@ -53,9 +50,7 @@ func TestTables_EveryTableOfTheSchema_HasOnePlace(t *testing.T) {
 		delete(places, name)
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for name := range places {
 		t.Errorf("there is no table %s", name)
 	}
@@ -81,9 +76,7 @@ func TestCitus_PlacesAndGroups_AgreeWithTheCluster(t *testing.T) {
 	s := testenv.CitusPrivate(t)
 	conn := connect(t, s.URL)
 	cluster, err := citus.Detect(t.Context(), conn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if cluster.Nodes != 2 || cluster.Groups.Count() != 4 {
 		t.Errorf("%d nodes and %d groups, want 2 and 4", cluster.Nodes, cluster.Groups.Count())
 	}

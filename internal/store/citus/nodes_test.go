@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/store/citus"
@@ -19,17 +20,11 @@ import (
 func TestNodes_OnlyThoseThatAnswer_AreAsked(t *testing.T) {
 	t.Parallel()
 	server, err := url.Parse(testenv.Postgres(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	port, err := strconv.ParseUint(server.Port(), 10, 16)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	silent, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0") // accepts, and says nothing
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer silent.Close()
 	at := []citus.Address{{Host: server.Hostname(), Port: uint16(port)}, {Host: "127.0.0.1", Port: uint16(silent.Addr().(*net.TCPAddr).Port)}, {}}
 	groups := citus.GroupsAt(at...)

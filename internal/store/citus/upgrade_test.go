@@ -7,6 +7,7 @@ import (
 
 	_ "github.com/jackc/pgx/v5/stdlib" // the driver for goose
 	"github.com/pressly/goose/v3"
+	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/store/citus"
@@ -25,22 +26,16 @@ func TestCitus_LaterMigrations_ApplyToADistributedDatabase(t *testing.T) {
 	url := testenv.PostgresEmpty(t)
 	conn := connect(t, url)
 	db, err := sql.Open("pgx", url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { _ = db.Close() })
 	p, err := goose.NewProvider(goose.DialectPostgres, db, migrations.FS, goose.WithDisableGlobalRegistry(true))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if _, err := p.UpTo(t.Context(), firstDistributed); err != nil {
 		t.Fatal(err)
 	}
 	distribute := func() {
 		t.Helper()
-		if err := citus.Distribute(t.Context(), conn, 4, slog.New(slog.DiscardHandler)); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, citus.Distribute(t.Context(), conn, 4, slog.New(slog.DiscardHandler)))
 	}
 	distribute()
 	for _, sql := range []string{

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
@@ -17,9 +18,7 @@ func TestNames_OneIsFirst(t *testing.T) {
 	url := testenv.RedisURL(t)
 	shared := []*Names{open(t, url), open(t, url)}
 	alone, away := New(nil), open(t, url)
-	if err := away.store.Close(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, away.store.Close())
 	for what, names := range map[string][]*Names{"redis": shared, "process": {alone, alone}, "redis away": {away}} {
 		var firsts atomic.Int64
 		var all errgroup.Group
@@ -73,9 +72,7 @@ func TestNames_Process_Bounded(t *testing.T) {
 func open(t *testing.T, url string) *Names {
 	t.Helper()
 	store, err := redisstore.Open(url, redisstore.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() {
 		if err := store.Stop(t.Context()); err != nil {
 			t.Log(err)

@@ -6,6 +6,7 @@ import (
 	"testing/fstest"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 func file(text string) fstest.MapFS { return fstest.MapFS{"sql/a.sql": {Data: []byte(text)}} }
@@ -13,9 +14,7 @@ func file(text string) fstest.MapFS { return fstest.MapFS{"sql/a.sql": {Data: []
 func TestLoad_Statements_ByNameWithoutComments(t *testing.T) {
 	t.Parallel()
 	got, err := Load(file("-- A header.\n\n-- name: One\n-- Returns 1.\nSELECT 1\n-- inner\nFROM a;\n\n-- name: Two\nSELECT 2;\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	assert.Equal(t, map[string]string{"One": "SELECT 1\nFROM a", "Two": "SELECT 2"}, got)
 }
 
@@ -38,9 +37,7 @@ func TestLoadFor_LinesOfOneTarget_LeftOutForTheOther(t *testing.T) {
 	text := file("-- name: One\nSELECT 1\nFROM a\n  -- citus: WHERE t = 1\nFOR SHARE -- plain\n;\n")
 	for target, want := range map[Target]string{Plain: "SELECT 1\nFROM a\nFOR SHARE\n", Citus: "SELECT 1\nFROM a\nWHERE t = 1\n"} {
 		got, err := LoadFor(target, text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		assert.Equal(t, map[string]string{"One": want}, got)
 	}
 }

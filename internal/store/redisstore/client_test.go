@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
 )
 
 func TestParseURL_EveryKind(t *testing.T) {
@@ -103,9 +104,7 @@ func TestNewClient_SetsEveryTimeout(t *testing.T) {
 	t.Parallel()
 	for _, in := range []string{"redis://h", "redis+sentinel://h/m", "redis+cluster://h"} {
 		c, err := NewClient(in)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		defer func() { _ = c.Close() }()
 		var dial, read, write, pool time.Duration
 		var retries, dials int

@@ -10,6 +10,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
@@ -43,9 +44,7 @@ func evictionWatchOn(t *testing.T, client redis.UniversalClient) (*EvictionWatch
 
 func setPolicy(t *testing.T, c *redis.Client, policy string) {
 	t.Helper()
-	if err := c.ConfigSet(t.Context(), "maxmemory-policy", policy).Err(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, c.ConfigSet(t.Context(), "maxmemory-policy", policy).Err())
 }
 
 // lookPatiently is Look without its time limit, which a busy machine may exceed.
@@ -88,9 +87,7 @@ func TestEviction_PolicyChanges_ToldOnce(t *testing.T) {
 	t.Parallel()
 	client := patientClient(t, testenv.RedisPrivate(t).Options())
 	w, log := evictionWatchOn(t, client)
-	if err := w.lookPatiently(t); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, w.lookPatiently(t))
 	w.Start()
 	for n := 1; n <= 2; n++ {
 		setPolicy(t, client, "volatile-ttl")
@@ -153,15 +150,11 @@ func TestEviction_Cluster_EveryMaster(t *testing.T) {
 	t.Parallel()
 	c := testenv.RedisClusterPrivate(t)
 	client, err := NewClient(c.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { _ = client.Close() })
 	w, _ := evictionWatchOn(t, client)
 	testenv.Eventually(t, func() bool { return w.look(t.Context()) })
-	if err := w.Found(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, w.Found())
 	setPolicy(t, c.Client(c.Masters[1]), "volatile-lru")
 	setPolicy(t, c.Client(c.Replicas[0]), "volatile-lru") // it deletes nothing by itself while it is a replica
 	testenv.Eventually(t, func() bool { return w.look(t.Context()) })
@@ -176,16 +169,12 @@ func TestEviction_SentinelFailover_NewMasterIsAsked(t *testing.T) {
 	t.Parallel()
 	s := testenv.RedisSentinelsPrivate(t)
 	client, err := NewClient(s.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { _ = client.Close() })
 	w, log := evictionWatchOn(t, client)
 	setPolicy(t, patientClient(t, s.Replica.Options()), "allkeys-lru")
 	testenv.Eventually(t, func() bool { return w.look(t.Context()) })
-	if err := w.Found(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, w.Found())
 	w.Start()
 	s.Master.Kill()
 	s.AwaitMaster(s.Replica)

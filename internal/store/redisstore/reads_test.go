@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
@@ -22,9 +23,7 @@ func TestNewReads_RefusesForeignTagsAndTooMany(t *testing.T) {
 	}
 	store := storeOn(t, patientClient(t, testenv.Redis(t)), Config{Budget: testenv.Patience})
 	reads, err := NewReads("acme", many[:MaxReads])
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if err := store.Read(t.Context(), reads); err != nil || len(reads.Values) != MaxReads {
 		t.Errorf("%d values of %d keys, %v", len(reads.Values), MaxReads, err)
 	}
@@ -99,18 +98,14 @@ func TestReadAll_ReadsAnySlot(t *testing.T) {
 		}
 	}
 	cluster, err := NewClient(testenv.RedisClusterPrivate(t).URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { _ = cluster.Close() })
 	for name, client := range map[string]redis.UniversalClient{"single": patientClient(t, testenv.Redis(t)), "cluster": cluster} {
 		for i, key := range keys {
 			if want[i] == "" {
 				continue
 			}
-			if err := client.Set(t.Context(), key, want[i], 0).Err(); err != nil {
-				t.Fatal(name, err)
-			}
+			require.NoError(t, client.Set(t.Context(), key, want[i], 0).Err(), name)
 		}
 		got, err := storeOn(t, client, Config{}).ReadAll(t.Context(), keys)
 		if err != nil || !reflect.DeepEqual(got, want) {

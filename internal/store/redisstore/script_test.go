@@ -13,6 +13,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/lua"
@@ -27,9 +28,7 @@ func TestScript_OnlyMissingCallsAreSentAgain(t *testing.T) {
 		servers[i] = testenv.RedisPrivate(t).Options()
 	}
 	const source = `return {redis.call('INCR', KEYS[1])}`
-	if err := patientClient(t, servers[0]).ScriptLoad(ctx, source).Err(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, patientClient(t, servers[0]).ScriptLoad(ctx, source).Err())
 	opts := baseOptions().Cluster()
 	opts.Addrs = []string{servers[0].Addr}
 	opts.ReadTimeout, opts.PoolTimeout = testenv.Patience, testenv.Patience
@@ -110,9 +109,7 @@ func TestStart_LoadsTheScripts(t *testing.T) {
 	metrics := NewMetrics(nil)
 	store := storeOn(t, client, Config{Metrics: metrics})
 	s := store.NewScript("limits", lua.Limits)
-	if err := store.Start(context.Background()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, store.Start(context.Background()))
 	call := Call{Keys: []string{"k"}, Args: []any{0, 1, 1, 0, 3, 1, 1, 1, 136, 0, 1, 1, 0, 1, 64}, Packed: true}
 	if reply := s.Run(context.Background(), call)[0]; reply.Err != nil {
 		t.Fatal(reply.Err)
@@ -125,15 +122,11 @@ func TestStart_LoadsTheScripts(t *testing.T) {
 func TestScript_ErrorKeepsTheConnectionsError(t *testing.T) {
 	t.Parallel()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	addr := ln.Addr().String()
 	_ = ln.Close() // now no server listens there
 	client, err := NewClient("redis://" + addr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { _ = client.Close() })
 	s := storeOn(t, client, Config{}).NewScript("limits", lua.Limits)
 	err = s.Run(t.Context(), Call{Keys: []string{"k"}})[0].Err
@@ -167,9 +160,7 @@ func TestScript_LostPipelineRunsOnce(t *testing.T) {
 		return []redis.ClusterSlot{{Start: 0, End: 16383, Nodes: []redis.ClusterNode{{Addr: proxy.Addr}}}}, nil
 	}
 	const source = `return {redis.call('INCR', KEYS[1])}`
-	if err := direct.ScriptLoad(t.Context(), source).Err(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, direct.ScriptLoad(t.Context(), source).Err())
 	proxy.Lose.Store(true)
 	for name, client := range map[string]redis.UniversalClient{
 		"single": redis.NewClient(opts.Simple()), "cluster": redis.NewClusterClient(cluster),

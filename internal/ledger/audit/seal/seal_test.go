@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
 	"golang.org/x/mod/sumdb/tlog"
 )
 
@@ -24,18 +25,14 @@ func TestHeads_AnyNumber_RootIsThatOfRFC6962(t *testing.T) {
 	})
 	for n := range int64(300) {
 		want, err := tlog.TreeHash(n, reader)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if got := heads.Root(); got != want || heads.N != n {
 			t.Fatalf("root of %d heads is %v, want %v", n, got, want)
 		}
 		tenant := fmt.Sprint("tenant-", n)
 		leaf := fmt.Appendf(nil, "%c%s\x05meter\x00chain", len(tenant), tenant)
 		hashes, err := tlog.StoredHashes(n, leaf, reader)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		stored = append(stored, hashes...)
 		heads.Add(tenant, "meter", "", []byte("chain"))
 	}
@@ -49,23 +46,15 @@ func seals(t *testing.T, n int, private string) []*Seal {
 	for i := range n {
 		day := time.Date(2026, 11, 1+i, 0, 0, 0, 0, time.UTC)
 		r := &Record{Database: "d-1", Day: day.Format(time.DateOnly), Heads: int64(i), Root: tlog.RecordHash([]byte{byte(i)})}
-		if err := l.Append(r); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, l.Append(r))
 		s, err := New(&l, r, day.Add(25*time.Hour))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		signer, err := ReadPrivateKey(private)
 		if private == "" {
 			signer, err = nil, nil
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := s.Sign(signer); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
+		require.NoError(t, s.Sign(signer))
 		out = append(out, s)
 	}
 	return out
@@ -74,22 +63,16 @@ func seals(t *testing.T, n int, private string) []*Seal {
 func encode(t *testing.T, s *Seal) []byte {
 	t.Helper()
 	text, err := s.Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return text
 }
 
 func TestParse_WhatWasEncoded_IsRead(t *testing.T) {
 	t.Parallel()
 	private, public, err := NewKey("example.com/seals")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	verifier, err := ReadPublicKey(public)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, s := range seals(t, 9, private) {
 		got, err := Parse(encode(t, s), verifier)
 		if err != nil {
@@ -110,21 +93,13 @@ func TestParse_WhatWasEncoded_IsRead(t *testing.T) {
 func TestParse_ChangedMember_RefusedByName(t *testing.T) {
 	t.Parallel()
 	private, public, err := NewKey("example.com/seals")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	verifier, err := ReadPublicKey(public)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	_, otherPublic, err := NewKey("example.com/seals")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	other, err := ReadPublicKey(otherPublic)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	all := seals(t, 5, private)
 	good := all[3]
 	hash := tlog.RecordHash([]byte("x"))
@@ -151,14 +126,10 @@ func TestParse_ChangedMember_RefusedByName(t *testing.T) {
 		{"consistency_proof", []Hash{}, "does not begin"},
 	} {
 		var members map[string]any
-		if err := json.Unmarshal(encode(t, good), &members); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, json.Unmarshal(encode(t, good), &members))
 		members[c.member] = c.value
 		text, err := json.Marshal(members)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if _, err := Parse(text, verifier); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s = %v: %v; want an error with %q", c.member, c.value, err, c.want)
 		}
@@ -176,9 +147,7 @@ func TestParse_ChangedMember_RefusedByName(t *testing.T) {
 func TestKeys_BadOnes_RefusedWithoutShowingThem(t *testing.T) {
 	t.Parallel()
 	private, _, err := NewKey("a")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	broken := private[:len(private)-4]
 	if _, err := ReadPrivateKey(broken); err == nil || strings.Contains(err.Error(), broken[len(broken)-20:]) {
 		t.Errorf("a broken private key: %v", err)

@@ -9,14 +9,14 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/stretchr/testify/require"
 )
 
 func rulesOf(t *testing.T, texts ...string) *Rules {
 	t.Helper()
 	r, err := ParseRules(texts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return r
 }
 
@@ -77,9 +77,7 @@ func TestRules_GiveRights(t *testing.T) {
 func newProvider(t *testing.T, issuer string, rules ...string) *Provider {
 	t.Helper()
 	p, err := New(Config{Issuer: issuer, ClientID: "c", ClientSecret: "s", Rules: rulesOf(t, rules...), SessionMax: time.Hour, Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return p
 }
 
@@ -101,9 +99,7 @@ func TestAttempt_OpensWhereItWasSealedUntilItEnds(t *testing.T) {
 		t.Errorf("a long form: %d bytes, %t, %v", len(long), whole, err)
 	}
 	other, err := New(Config{ClientSecret: "another", Rules: rulesOf(t, "a=b->read")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, bad := range []string{"", "x", text[:len(text)-2], strings.Repeat("A", 5000)} {
 		if _, err := p.Open(bad); err == nil {
 			t.Errorf("%.20q opens", bad)

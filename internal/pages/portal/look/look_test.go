@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/stretchr/testify/require"
 )
 
 func TestTheme_NothingOfASettingReachesTheStyle(t *testing.T) {
@@ -19,9 +21,7 @@ func TestTheme_NothingOfASettingReachesTheStyle(t *testing.T) {
 		}
 	}
 	l, err := New("Acme Cloud", " accent=#0A7D4F , ground-dark=#000000", "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	style := string(l.Style)
 	if !regexp.MustCompile(`^(:root\{(--[a-z-]+:#[0-9a-f]{6};?)+\}|@media \(prefers-color-scheme:dark\)\{:root\{(--[a-z-]+:#[0-9a-f]{6};?)+\}\}|\n)+$`).MatchString(style) {
 		t.Errorf("the style has more than colours: %s", style)
@@ -84,9 +84,7 @@ func TestLogo_PNGAndSVG(t *testing.T) {
 	dir := t.TempDir()
 	file := func(name, text string) string {
 		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 		return path
 	}
 	for text, want := range map[string]string{"\x89PNG\r\n\x1a\nrest": "image/png", "<svg xmlns='x'/>": "image/svg+xml", "<?xml version='1.0'?>\n<svg/>": "image/svg+xml"} {
